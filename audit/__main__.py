@@ -1,0 +1,5 @@
+"""`python -m audit` is `docaudit`."""
+
+from audit.cli import main
+
+main()

@@ -1,0 +1,9 @@
+"""The attacks. A new one is a module, a line in `BATTERY` and a template."""
+
+from __future__ import annotations
+
+from audit.attacks.interface import Attack
+from audit.attacks.reconstruction import Reconstruction
+
+BATTERY: tuple[type[Attack], ...] = (Reconstruction,)
+"""Every attack this version knows, in the order in which they run and are reported."""

@@ -1,0 +1,85 @@
+"""What an attack is: trials, an attempt at each, and a measure of all outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
+
+from numpy.random import Generator as Rng
+
+from audit.case import Case
+from audit.corpus.documents import Corpus
+from audit.engine.interface import Attempt, Json, Progress, Request, Trial
+from audit.record import Count, Diagnostic, Histogram, Measurement
+from audit.targets.interface import Query, Target
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an attack measured; the fields are those of `audit.record.Completed`."""
+
+    measurements: tuple[Measurement, ...]
+    counts: tuple[Count, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    histograms: tuple[Histogram, ...] = ()
+    categories: tuple[str, ...] = ()
+
+
+class Attack(Protocol):
+    """A frozen dataclass whose fields are the attack's parameters; they go into the record.
+
+    Attributes:
+        name: as policies write it.
+        needs: the references it cannot do without ("auxiliary", ...); the runner fills them before any trial.
+        metrics: the metrics a policy may ask for.
+        power: the metric that says how strong the attacker was; None when the attack has none.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]]
+    metrics: ClassVar[tuple[str, ...]]
+    power: ClassVar[str | None]
+
+    @classmethod
+    def preset(cls, budget: str) -> Self:
+        """The attack with the parameters of a budget ("quick", "standard", "full")."""
+        ...
+
+    def lacks(self, corpus: Corpus) -> str | None:
+        """What this data set lacks to feed the attack, whatever the model; None when nothing."""
+        ...
+
+    def inapplicable(self, case: Case) -> str | None:
+        """Why this kind of target cannot be attacked this way; None when it can."""
+        ...
+
+    def trials(self, case: Case) -> list[Trial]:
+        """All that can be tried, in a fixed order."""
+        ...
+
+    def no_trials(self, case: Case) -> tuple[str, str]:
+        """Why this corpus gives nothing to try, and what the owner can add."""
+        ...
+
+    def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
+        """One trial, as if it ran alone; its outcome depends on the trial and `rng` only."""
+        ...
+
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+    ) -> Findings:
+        """Reduce all outcomes, in trial order."""
+        ...
+
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+        """What was recovered, in words, one object a trial. For the owner's `evidence/` folder only."""
+        ...
+
+
+def ask(target: Target, query: Query[A]) -> Generator[Request, Any, A]:
+    """Put a question within an attempt and wait for the answer; used with `yield from`."""
+    answer = yield Request(target, query)
+    return cast("A", answer)

@@ -1,0 +1,5 @@
+"""Reconstruction of scrubbed fields: CDMI, one-shot (Dentan, Paran & Shabou 2024)."""
+
+from audit.attacks.reconstruction.attack import Reconstruction
+
+__all__ = ["Reconstruction"]

@@ -1,0 +1,115 @@
+"""The outcomes of the reconstruction attack as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from audit.attacks.reconstruction.fields import Field
+from audit.case import Case
+from audit.corpus.folding import fold, occurrences
+from audit.engine.interface import Json
+from audit.stats.distances import hamming, jaro_winkler, levenshtein
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+SCORES = ("pr", "hd", "ld", "jwd")
+PLAYERS = ("attack", "baseline")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One row a field; every column has shape (n_fields,).
+
+    Attributes:
+        member, unique, reached: whether the field is a member's, its value stands in no other document of any split,
+            and all its tokens were among the candidates.
+        category: names.
+        cluster: the field's document.
+        in_member, in_public: documents of these splits in which the value stands.
+        scores: by score and player, in [0, 1].
+        chance: by score, what a guess of uniformly drawn tokens gets.
+    """
+
+    member: Mask
+    unique: Mask
+    reached: Mask
+    category: NDArray[np.str_]
+    cluster: Ints
+    in_member: Ints
+    in_public: Ints
+    scores: dict[tuple[str, str], Floats]
+    chance: dict[str, Floats]
+
+    def where(self, mask: Mask) -> Table:
+        """The rows that `mask` takes."""
+        taken: dict[str, Any] = {}
+        for column in fields(self):
+            value = getattr(self, column.name)
+            taken[column.name] = {k: v[mask] for k, v in value.items()} if isinstance(value, dict) else value[mask]
+        return Table(**taken)
+
+    def split(self, name: str) -> Table:
+        """The rows of "member" or "heldout" documents."""
+        return self.where(self.member if name == "member" else ~self.member)
+
+    def group(self, name: str) -> Table:
+        """The rows whose value is "unique", "repeated", or "all"."""
+        return self if name == "all" else self.where(self.unique if name == "unique" else ~self.unique)
+
+    def category_of(self, name: str) -> Table:
+        """The rows of a category."""
+        return self.where(self.category == name)
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+
+def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json], rng: Generator) -> Table:
+    """The fields and their outcomes, in the same order, as a table."""
+    seen = occurrences(case.corpus)
+    places = [seen[fold(field.document.text_of(field.entity))] for field in attacked]
+    documents = {document: place for place, document in enumerate(sorted({field.document.id for field in attacked}))}
+    truths = [outcome["truth"] for outcome in outcomes]
+    scores = {
+        (score, player): column
+        for player in PLAYERS
+        for score, column in _scores(truths, [outcome[player] for outcome in outcomes]).items()
+    }
+    return Table(
+        member=np.array([field.document.split == "member" for field in attacked]),
+        unique=np.array([place.unique for place in places]),
+        reached=np.array([outcome["reached"] for outcome in outcomes]),
+        category=np.array([field.entity.category for field in attacked]),
+        cluster=np.array([documents[field.document.id] for field in attacked]),
+        in_member=np.array([place.anywhere["member"] for place in places]),
+        in_public=np.array([place.anywhere["public"] for place in places]),
+        scores=scores,
+        chance=_chance(truths, case.target.card.vocabulary, rng),
+    )
+
+
+def _chance(truths: Sequence[list[int]], vocabulary: int, rng: Generator) -> dict[str, Floats]:
+    """What a guess of uniformly drawn tokens gets: exact for PR and HD, one draw a field for LD and JWD."""
+    guesses = [rng.integers(vocabulary, size=len(truth)).tolist() for truth in truths]
+    return {
+        **_scores(truths, guesses),
+        "pr": np.array([float(vocabulary) ** -len(truth) for truth in truths]),
+        "hd": np.full(len(truths), 1 - 1 / vocabulary),
+    }
+
+
+def _scores(truths: Sequence[list[int]], guesses: Sequence[list[int]]) -> dict[str, Floats]:
+    pairs = list(zip(truths, guesses, strict=True))
+    return {
+        "pr": np.array([float(truth == guess) for truth, guess in pairs]),
+        "hd": np.array([hamming(truth, guess) for truth, guess in pairs]),
+        "ld": np.array([levenshtein(truth, guess) for truth, guess in pairs]),
+        "jwd": np.array([jaro_winkler(truth, guess) for truth, guess in pairs]),
+    }

@@ -1,0 +1,226 @@
+"""What a person sees in a terminal: progress, verdicts, summaries, errors. The only file that imports rich."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+
+from audit.corpus.documents import SPLITS
+from audit.corpus.importers.conversion import ImportReport
+from audit.corpus.summary import Quartiles, Summary
+from audit.errors import DocauditError
+from audit.policy import Decision, Outcome, Overall, Verdict
+from audit.record import Estimate
+
+_STYLES: dict[Outcome | Overall, str] = {
+    "passed": "bold green",
+    "violated": "bold red",
+    "undecided": "bold yellow",
+    "waived": "yellow",
+    "inapplicable": "dim",
+    "not run": "dim",
+}
+_QUIET_SECONDS = 15.0
+"""In a log without a terminal, at most one line of progress in so many seconds, apart from each stage's first and last."""
+
+
+class Reporter:
+    """Draws a bar with the time left on a terminal, plain lines elsewhere; implements `engine.interface.Progress`.
+
+    Use as a context manager. Everything goes to standard error, so that standard output stays the verdict's.
+    """
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._bar: RichProgress | None = None
+        self._name, self._total, self._done = "", 0, 0
+        self._began = self._said = 0.0
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._bar = RichProgress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=self._console,
+            )
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def stage(self, name: str, total: int) -> None:
+        """See `Progress.stage`."""
+        self._name, self._total, self._done = name, total, 0
+        self._began = self._said = time.monotonic()
+        if self._bar is not None:
+            self._bar.add_task(name, total=total)
+        else:
+            self._console.print(f"{name}: {total} to do", soft_wrap=True)
+
+    def advance(self, steps: int = 1) -> None:
+        """See `Progress.advance`."""
+        self._done += steps
+        if self._bar is not None:
+            self._bar.advance(self._bar.task_ids[-1], steps)
+            return
+        now = time.monotonic()
+        finished = self._done >= self._total
+        if steps and (finished or now - self._said >= _QUIET_SECONDS):
+            self._said = now
+            left = (now - self._began) / self._done * (self._total - self._done)
+            estimate = "done" if finished else f"about {_duration(left)} left"
+            self._console.print(f"{self._name}: {self._done} of {self._total}, {estimate}", soft_wrap=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+
+
+def say(text: str) -> None:
+    """One line on standard output."""
+    Console(highlight=False).print(escape(text), soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """One line on standard error."""
+    Console(stderr=True, highlight=False).print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+
+
+def show_error(error: DocauditError) -> None:
+    """Each problem on a line of its own, then what to do."""
+    console = Console(stderr=True, highlight=False)
+    for problem in error.problems:
+        console.print(f"[red]error:[/] {escape(problem)}", soft_wrap=True)
+    if error.hint:
+        console.print(f"[cyan]hint:[/] {escape(error.hint)}", soft_wrap=True)
+
+
+def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
+    """The verdict, every limit with what was measured, and where the reports are."""
+    console = Console(highlight=False)
+    style = _STYLES[verdict.overall]
+    console.print()
+    console.print(
+        f"[{style}]{verdict.overall.upper()}[/]  {escape(verdict.reason)}  "
+        f"(policy {escape(verdict.policy)}, exit code {verdict.exit_code})",
+        soft_wrap=True,
+    )
+    table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
+    for title in ("attack", "metric", "limit", "measured, 95 % interval", "n", "outcome"):
+        table.add_column(title, overflow="fold")
+    for decision in verdict.decisions:
+        table.add_row(*_row(decision))
+    console.print(table)
+    for decision in verdict.decisions:
+        if decision.outcome not in ("passed", "violated"):
+            remedy = f"; to decide it: {decision.remedy}" if decision.remedy else ""
+            console.print(
+                escape(f"  {decision.limit.metric}: {decision.reason}{remedy}"), soft_wrap=True, style="yellow"
+            )
+    if out is not None:
+        written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
+        console.print(f"Read {escape(', '.join(str(out / name) for name in written))}", soft_wrap=True)
+
+
+def _row(decision: Decision) -> tuple[str, ...]:
+    limit = decision.limit
+    bound = f"<= {limit.max:g}" if limit.max is not None else f">= {limit.min:g}"
+    outcome = f"[{_STYLES[decision.outcome]}]{decision.outcome}[/]"
+    return (escape(limit.attack), escape(limit.metric), bound, *_measured(decision.measured), outcome)
+
+
+def _measured(measured: Estimate | None) -> tuple[str, str]:
+    if measured is None:
+        return "-", "-"
+    return f"{measured.value:.3f} [{measured.low:.3f}, {measured.high:.3f}]".replace("[", r"\["), str(measured.n)
+
+
+def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table of counts; the first column is left-aligned, the others right-aligned."""
+    console = Console(highlight=False)
+    table = Table(
+        box=None, pad_edge=False, title=escape(title), title_justify="left", title_style="bold", padding=(0, 2)
+    )
+    for place, column in enumerate(columns):
+        table.add_column(escape(column), justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*(escape(str(cell)) for cell in row))
+    console.print(table)
+    console.print()
+
+
+def show_summary(summary: Summary) -> None:
+    """What `docaudit inspect` says about a data set; warnings last."""
+    say(f"{summary.name}: {summary.task}, membership assigned {summary.assigned}, sha256 {summary.sha256[:16]}")
+    say("")
+    splits = ("", *SPLITS)
+    providers = [summary.providers[split] for split in SPLITS]
+    show_table(
+        "Documents",
+        splits,
+        [
+            ("documents", *(summary.documents[split] for split in SPLITS)),
+            ("with an image", *(summary.images[split] for split in SPLITS)),
+            ("image repeated in the split", *(summary.duplicate_images.within[split] for split in SPLITS)),
+            ("providers", *(count.providers for count in providers)),
+            ("providers with two or more", *(count.with_two for count in providers)),
+            ("questions", *(summary.questions[split] for split in SPLITS)),
+        ],
+    )
+    columns = ("category", *SPLITS, "values", "unique", "repeated in split", "across splits", "words", "characters")
+    rows = [
+        (
+            category,
+            *(f"{counts.attacked[split]} of {counts.fields[split]}" for split in SPLITS),
+            counts.values,
+            counts.unique,
+            sum(counts.repeated_within.values()),
+            sum(counts.repeated_across.values()),
+            _range(counts.words),
+            _range(counts.characters),
+        )
+        for category, counts in summary.categories.items()
+    ]
+    show_table("Fields (to attack, of all)", columns, rows)
+    if summary.words is not None:
+        say(f"words a document: {_range(summary.words)} (least to greatest, median)")
+    say(f"images found in several splits: {summary.duplicate_images.across}")
+    say("")
+    for warning in summary.warnings:
+        warn(warning)
+
+
+def _range(quartiles: Quartiles) -> str:
+    return f"{quartiles.least:g}-{quartiles.greatest:g}, {quartiles.median:g}"
+
+
+def show_import(found: ImportReport, destination: Path) -> None:
+    """What an import found and could not find."""
+    rows = []
+    for label, count in found.fields.items():
+        lost = ", ".join(f"{number} {reason}" for reason, number in found.not_located.get(label, {}).items() if number)
+        rows.append((label, count, sum(found.located.get(label, {}).values()), lost or "-"))
+    show_table("Fields", ("label", "fields", "located", "not located"), rows)
+    show_table("Documents", ("split", "documents"), list(found.documents.items()))
+    for name, count in found.notes.items():
+        say(f"{name}: {count}")
+    say(f"{len(found.duplicates)} groups of documents with the same image, each kept in one split")
+    say(f"Written to {destination}; fields without words are listed in {destination / 'import-report.json'}")

@@ -1,0 +1,1 @@
+"""Documents and the manifest that describes them."""

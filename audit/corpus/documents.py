@@ -1,0 +1,158 @@
+"""What a data set holds: frozen dataclasses, validated in place when a manifest is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass as strict_dataclass
+
+Split = Literal["member", "heldout", "public"]
+Category = Literal[
+    "person",
+    "organization",
+    "location",
+    "datetime",
+    "amount",
+    "code",
+    "contact",
+    "url",
+    "demographic",
+    "quantity",
+    "misc",
+]
+TaskKind = Literal[
+    "mlm",
+    "token-classification",
+    "spade-extraction",
+    "spade-linking",
+    "question-answering",
+    "intent-slots",
+]
+Assignment = Literal["random", "by-provider", "by-date", "official"]
+Box = tuple[float, float, float, float]
+
+SPLITS: tuple[Split, ...] = get_args(Split)
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Word:
+    """One word of a page as the OCR gives it. `box` is (x0, y0, x1, y1) in pixels of the document's `size`."""
+
+    text: str
+    box: Box | None = None
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Entity:
+    """A labelled field: the indices of its words in reading order, and whether an attack may try to reconstruct it."""
+
+    id: str
+    label: str
+    category: Category
+    words: tuple[int, ...]
+    attack: bool = True
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Question:
+    """A question about the page, its accepted answers, and the entity that holds the answer, when known."""
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    entity: str | None = None
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Document:
+    """One page (or utterance) of the data set. `size` is (width, height) in pixels; `image` a path inside DATA_DIR."""
+
+    id: str
+    split: Split
+    words: tuple[Word, ...] = ()
+    image: str | None = None
+    size: tuple[int, int] | None = None
+    provider: str | None = None
+    entities: tuple[Entity, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+    questions: tuple[Question, ...] = ()
+    tags: tuple[str, ...] | None = None
+    intent: str | None = None
+
+    def text_of(self, entity: Entity) -> str:
+        """The entity's value: its words joined by single spaces."""
+        return " ".join(self.words[index].text for index in entity.words)
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Task:
+    """What the target was trained to do; `labels` are the BIO tags in the order of the model's outputs, or empty."""
+
+    kind: TaskKind
+    labels: tuple[str, ...] = ()
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Membership:
+    """How documents were assigned to the splits: what every comparison of members with others rests on."""
+
+    assigned: Assignment
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class ReferencePaths:
+    """Where models that never saw the audited documents lie, relative to DATA_DIR."""
+
+    pretrained: str | None = None
+    auxiliary: str | None = None
+    baselines: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
+    embedder: str | None = None
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Manifest:
+    """`manifest.toml`, schema 1."""
+
+    schema: Literal[1]
+    name: str
+    task: Task
+    membership: Membership
+    documents: str = "documents.jsonl"
+    references: ReferencePaths = ReferencePaths()
+    canaries: dict[str, Any] | None = None
+    recipe: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A data set that passed validation.
+
+    Attributes:
+        root: DATA_DIR, resolved.
+        manifest: the content of `manifest.toml`.
+        documents: all documents, in file order.
+        sha256: over the manifest, the documents file and every image file, in that order.
+    """
+
+    root: Path
+    manifest: Manifest
+    documents: tuple[Document, ...]
+    sha256: str
+    _by_id: dict[str, Document] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._by_id.update((document.id, document) for document in self.documents)
+
+    def document(self, document_id: str) -> Document:
+        """The document with this id (KeyError when there is none)."""
+        return self._by_id[document_id]
+
+    def of(self, *splits: Split) -> tuple[Document, ...]:
+        """The documents of these splits, in file order."""
+        return tuple(document for document in self.documents if document.split in splits)

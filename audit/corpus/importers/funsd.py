@@ -1,0 +1,190 @@
+"""FUNSD (Jaume et al. 2019): `annotations/NAME.json` and `images/NAME.png`, e.g. the folder `training_data`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as strict_dataclass
+
+from audit.corpus.documents import Document, Entity, Manifest, Membership, Split, Task, Word
+from audit.corpus.images import read_header
+from audit.corpus.importers.conversion import (
+    ImportReport,
+    check_destination,
+    clipped,
+    printing,
+    publish,
+    read_text,
+    source_files,
+    split_sizes,
+)
+from audit.corpus.importers.splits import assign, check_shares, equal_images
+from audit.errors import ManifestError
+
+ATTACKED = "answer"
+LABELED = ("header", "question", "answer")
+LABELS = ("O", *(f"{prefix}-{name.upper()}" for name in LABELED for prefix in "BI"))
+_ANNOTATION = ConfigDict(hide_input_in_errors=True)
+
+
+@strict_dataclass(frozen=True, config=_ANNOTATION)
+class _Word:
+    text: str
+    box: tuple[float, float, float, float]
+
+
+@strict_dataclass(frozen=True, config=_ANNOTATION)
+class _Item:
+    id: int
+    label: Literal["header", "question", "answer", "other"]
+    words: tuple[_Word, ...]
+    linking: tuple[tuple[int, int], ...] = ()
+
+
+@strict_dataclass(frozen=True, config=_ANNOTATION)
+class _Annotation:
+    form: tuple[_Item, ...]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """One form of the source: what its document will hold, and how often each label had no word."""
+
+    image: Path
+    size: tuple[int, int]
+    words: tuple[Word, ...]
+    entities: tuple[Entity, ...]
+    links: tuple[tuple[str, str], ...]
+    empty: tuple[str, ...]
+    empty_words: int
+    links_left_out: int
+
+
+_annotation_type = TypeAdapter(_Annotation)
+
+
+def convert(src: Path, dst: Path, shares: Mapping[Split, float], seed: int) -> ImportReport:
+    """Make a data set of FUNSD's files; answers are what attacks try to reconstruct.
+
+    Words keep the order of the annotation. Words without text are left out, and with them fields that have no other
+    word; text labelled "other" is on the page but in no entity; of the links those between two entities are kept, once.
+
+    Args:
+        src: the folder that holds `annotations/` and `images/`.
+        dst: a new folder.
+        shares: of the forms, by split; the rest is left out.
+        seed: of the draw.
+
+    Raises:
+        UsageError: `src` has another layout, `dst` is not empty, or the shares cannot be honoured.
+        ManifestError: files of the source are missing or broken; all of them are listed.
+        EngineError: the data set cannot be written.
+    """
+    check_shares(shares)
+    check_destination(dst)
+    forms = _forms(src)
+    images = {name: form.image for name, form in forms.items()}
+    groups = equal_images(images)
+    drawn = assign(groups, shares, seed)
+    documents = [
+        Document(
+            id=name,
+            split=drawn[name],
+            image=f"images/{form.image.name}",
+            size=form.size,
+            words=form.words,
+            entities=form.entities,
+            links=form.links,
+        )
+        for name, form in forms.items()
+        if name in drawn
+    ]
+    report = _report(forms, drawn, groups)
+    manifest = Manifest(
+        schema=1, name="funsd", task=Task("token-classification", LABELS), membership=Membership("random")
+    )
+    publish(dst, manifest, documents, images, report)
+    return report
+
+
+def _forms(src: Path) -> dict[str, _Form]:
+    annotations = source_files(src, "annotations", (".json",))
+    images = source_files(src, "images", (".png", ".jpg", ".jpeg"))
+    problems = [f"annotations/{name}: missing" for name in sorted(images.keys() - annotations.keys())]
+    forms: dict[str, _Form] = {}
+    for name, path in annotations.items():
+        if name not in images:
+            problems.append(f"images/{name}: missing")
+            continue
+        try:
+            forms[name] = _form(_annotation(path), images[name])
+        except ManifestError as error:
+            problems += [f"{name}: {problem}" for problem in error.problems]
+    if problems:
+        raise ManifestError(problems)
+    return forms
+
+
+def _annotation(path: Path) -> _Annotation:
+    try:
+        return _annotation_type.validate_python(json.loads(read_text(path)))
+    except (json.JSONDecodeError, RecursionError):
+        raise ManifestError(f"{path.name} is not JSON") from None
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        raise ManifestError(
+            [f"{path.name} {'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems]
+        ) from None
+
+
+def _form(annotation: _Annotation, image: Path) -> _Form:
+    header = read_header(image)
+    size = (header.width, header.height)
+    words: list[Word] = []
+    entities: list[Entity] = []
+    empty: list[str] = []
+    for item in annotation.form:
+        first = len(words)
+        texts = [(printing(word.text).strip(), word.box) for word in item.words]
+        words += [Word(text, clipped(box, size)) for text, box in texts if text]
+        if item.label == "other":
+            continue
+        label = item.label.upper()
+        if len(words) == first:
+            empty.append(label)
+            continue
+        indices = tuple(range(first, len(words)))
+        entities.append(Entity(str(item.id), label, "misc", indices, attack=item.label == ATTACKED))
+    known = {entity.id for entity in entities}
+    every = sorted({(a, b) for item in annotation.form for a, b in item.linking})
+    links = tuple((str(a), str(b)) for a, b in every if str(a) in known and str(b) in known)
+    empty_words = sum(len(item.words) for item in annotation.form) - len(words)
+    return _Form(image, size, tuple(words), tuple(entities), links, tuple(empty), empty_words, len(every) - len(links))
+
+
+def _report(
+    forms: Mapping[str, _Form], drawn: Mapping[str, Split], groups: tuple[tuple[str, ...], ...]
+) -> ImportReport:
+    labels = [label.upper() for label in LABELED]
+    located = Counter(entity.label for form in forms.values() for entity in form.entities)
+    unlocated = tuple((name, label, "empty") for name, form in forms.items() for label in form.empty)
+    empty = Counter(label for _, label, _ in unlocated)
+    return ImportReport(
+        documents=split_sizes(forms, drawn),
+        fields={label: located[label] + empty[label] for label in labels},
+        located={label: {"annotated": located[label]} for label in labels},
+        not_located={label: {"empty": empty[label]} if empty[label] else {} for label in labels},
+        duplicates=tuple(group for group in groups if len(group) > 1),
+        unlocated=unlocated,
+        notes={
+            "words without text": sum(form.empty_words for form in forms.values()),
+            "links": sum(len(form.links) for form in forms.values()),
+            "links left out": sum(form.links_left_out for form in forms.values()),
+        },
+    )

@@ -1,0 +1,172 @@
+"""Where a transcribed value stands among the words of a page.
+
+Five rules, each tried on the whole page before the next; the first place in reading order wins:
+
+1. `exact`: consecutive whole words, equal after folding case, width and spacing.
+2. `punctuation`: the same letters and digits, where no group of digits is joined or divided ("1/12" is not "11/2").
+3. `equal amount`, `equal date`: one word with the same number ("7,838.80", "RM1.38") or the same day ("06/04/18").
+4. `inside`: the value stands inside a word, at an edge between letters, digits and signs ("DATE:11/03/18",
+   "BHD(728-M)"), and the rest of the words it touches is no longer than the value. Digits beyond a decimal or date sign
+   are another value. The whole words become the entity: what is hidden later is a little more than the value, not less.
+5. `approximate`: names and addresses of at least 10 letters and digits, with one OCR error in ten of them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from rapidfuzz.distance import Levenshtein
+
+from audit.corpus.documents import Category
+from audit.corpus.folding import fold
+
+MIN_PARTIAL = 4  # folded characters a value needs for rules 2 and 4
+MIN_APPROXIMATE = 10  # letters and digits it needs for rule 5, and how many may share one error
+TEXTUAL: frozenset[Category] = frozenset({"person", "organization", "location"})
+
+_DIGIT_GROUPS = re.compile(r"\d+")
+_AMOUNT = re.compile(r"(?:rm|myr|usd|sgd|eur|gbp|[$€£])?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d{1,2})?)[.,;*]?")
+_DAY_FIRST = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4}|\d{2})")
+_YEAR_FIRST = re.compile(r"(\d{4})[./-]?(\d{2})[./-]?(\d{2})")
+
+
+@dataclass(frozen=True)
+class Location:
+    """Indices of the words that hold a value, in reading order, and the rule that found them."""
+
+    words: tuple[int, ...]
+    rule: str
+
+
+@dataclass(frozen=True)
+class NotLocated:
+    """Why no words were found: "not found", or "part of a longer value" where rule 4 refused."""
+
+    reason: str
+
+
+def locate(value: str, category: Category, words: Sequence[str], taken: Collection[int] = ()) -> Location | NotLocated:
+    """Find `value` among `words`.
+
+    Args:
+        value: the transcription, not empty.
+        category: decides whether the value is read as an amount, a day or text.
+        words: of the page, in reading order.
+        taken: indices of words that belong to another field already.
+    """
+    for rule, places in _rules(value, category, words):
+        for start, end in places:
+            if not any(index in taken for index in range(start, end)):
+                return Location(tuple(range(start, end)), rule)
+    contained = len(fold(value)) >= MIN_PARTIAL and fold(value) in "".join(map(fold, words))
+    return NotLocated("part of a longer value" if contained else "not found")
+
+
+def _rules(value: str, category: Category, words: Sequence[str]) -> Iterator[tuple[str, Iterator[tuple[int, int]]]]:
+    """The rules that apply, in order, with the places [start, end) that each finds."""
+    yield "exact", _windows(fold(value), words, fold)
+    bare = _letters_and_digits(value)
+    if len(bare) >= MIN_PARTIAL and category != "amount":
+        groups = _DIGIT_GROUPS.findall(value)
+        same = _windows(bare, words, _letters_and_digits)
+        yield "punctuation", (w for w in same if _DIGIT_GROUPS.findall(" ".join(words[w[0] : w[1]])) == groups)
+    if category == "amount":
+        yield "equal amount", _equal(_amount, value, words)
+    if category == "datetime":
+        yield "equal date", _equal(_day, value, words)
+    if len(fold(value)) >= MIN_PARTIAL:
+        yield "inside", _inside(fold(value), words)
+    if category in TEXTUAL and len(bare) >= MIN_APPROXIMATE:
+        yield "approximate", _approximate(bare, words)
+
+
+def _letters_and_digits(text: str) -> str:
+    return "".join(character for character in fold(text) if character.isalnum())
+
+
+def _windows(target: str, words: Sequence[str], form: Callable[[str], str]) -> Iterator[tuple[int, int]]:
+    """Consecutive words whose forms, joined, are `target`; the first and last word are not empty in that form."""
+    forms = [form(word) for word in words]
+    for start, first in enumerate(forms):
+        joined = ""
+        for end in range(start, len(forms) if first else start):
+            joined += forms[end]
+            if joined == target:
+                yield start, end + 1
+                break
+            if not target.startswith(joined):
+                break
+
+
+def _equal(read: Callable[[str], object], value: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    wanted = read(value)
+    if wanted is not None:
+        yield from ((place, place + 1) for place, word in enumerate(words) if read(word) == wanted)
+
+
+def _amount(text: str) -> tuple[Decimal, bool] | None:
+    """A number with at most two decimals, and whether it has some: quantities of 9 or 9.000 are no total of 9.00."""
+    match = _AMOUNT.fullmatch(fold(text))
+    return None if match is None else (Decimal(match[1].replace(",", "")), "." in match[1])
+
+
+def _day(text: str) -> datetime.date | None:
+    """A day written with digits, before the month unless the year comes first; two-digit years are 20xx."""
+    day_first, year_first = _DAY_FIRST.fullmatch(text), _YEAR_FIRST.fullmatch(text)
+    if day_first is not None:
+        day, month, year = (int(part) for part in day_first.groups())
+    elif year_first is not None:
+        year, month, day = (int(part) for part in year_first.groups())
+    else:
+        return None
+    try:
+        return datetime.date(year + 2000 if year < 100 else year, month, day)
+    except ValueError:  # no such day: a number of another kind
+        return None
+
+
+def _inside(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    starts = [0]
+    for word in words:
+        starts.append(starts[-1] + len(fold(word)))
+    page = "".join(map(fold, words))
+    for match in re.finditer(f"(?={re.escape(target)})", page):
+        begin, stop = match.start(), match.start() + len(target)
+        first = max(index for index in range(len(words)) if starts[index] <= begin)
+        last = min(index for index in range(len(words)) if starts[index + 1] >= stop)
+        before, after = page[starts[first] : begin], page[stop : starts[last + 1]]
+        if len(before) + len(after) > len(target):
+            continue
+        if _separate(target[0], before[::-1]) and _separate(target[-1], after):
+            yield first, last + 1
+
+
+def _separate(edge: str, outward: str) -> bool:
+    """Whether a value with the character `edge` at its end stops there, given the word's other characters outwards."""
+    if not outward:
+        return True
+    if (edge.isdigit() and outward[0].isdigit()) or (edge.isalpha() and outward[0].isalpha()):
+        return False
+    return not (edge.isdigit() and outward[0] in ".,:/-" and outward[1:2].isdigit())
+
+
+def _approximate(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Windows with fewest errors first; rule 5 of the module's text."""
+    limit = len(target) // MIN_APPROXIMATE
+    forms = [_letters_and_digits(word) for word in words]
+    found: list[tuple[int, int, int]] = []
+    for start, first in enumerate(forms):
+        joined = ""
+        for end in range(start, len(forms) if first else start):
+            joined += forms[end]
+            if len(joined) > len(target) + limit:
+                break
+            if forms[end] and len(joined) >= len(target) - limit:
+                errors = Levenshtein.distance(target, joined, score_cutoff=limit)
+                if errors <= limit:
+                    found.append((errors, start, end + 1))
+    yield from ((start, end) for _, start, end in sorted(found))

@@ -1,0 +1,265 @@
+"""Reading, validating and writing a data set: `manifest.toml` and one JSON object a line (DESIGN, "The manifest")."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import TypeAdapter, ValidationError
+
+from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, Task
+from audit.corpus.paths import inside, printable, reason_refused
+from audit.corpus.validation import image_problems, problems_of, text_problem
+from audit.errors import EngineError, ManifestError
+
+FILE_NAME = "manifest.toml"
+SCHEMA = 1
+MAX_LISTED = 50
+_HINT = "correct the data set, then look at it with: docaudit inspect DATA_DIR"
+_PLAIN = {
+    "missing": "missing",
+    "unexpected_keyword_argument": "unknown key",
+    "dataclass_type": "must be a table or object",
+}
+
+_manifest_type = TypeAdapter(Manifest)
+_document_type = TypeAdapter(Document)
+
+
+class _Problems:
+    """Collects what is wrong: the first `MAX_LISTED` in words, the others as a number."""
+
+    def __init__(self) -> None:
+        self.listed: list[str] = []
+        self.count = 0
+
+    def add(self, place: str, problems: Iterable[str]) -> None:
+        for problem in problems:
+            self.count += 1
+            if len(self.listed) < MAX_LISTED:
+                self.listed.append(printable(f"{place} {problem}"))
+
+    def raise_if_any(self) -> None:
+        more = self.count - len(self.listed)
+        if self.listed:
+            raise ManifestError([*self.listed, *([f"... and {more} more problems"] if more else [])], _HINT)
+
+
+def load(data_dir: Path) -> Corpus:
+    """Read and validate a data set.
+
+    Images are read once for their hash and header; no pixel is decoded (`images.open_image` does that). Reference paths
+    must stay inside DATA_DIR; whether something lies there is for the code that opens them to say. The corpus' sha256
+    is taken over the sha256 (raw bytes) of the manifest, of the documents file, and of the image of every document
+    that has one, in file order.
+
+    Args:
+        data_dir: the folder that holds `manifest.toml`.
+
+    Raises:
+        ManifestError: one error with every problem and its place (the first 50 of many).
+    """
+    if not data_dir.is_dir():
+        raise ManifestError(f"{data_dir}: no such folder")
+    root = data_dir.resolve()
+    content = _manifest_bytes(root)
+    table = _manifest_table(content)
+    problems = _Problems()
+    manifest = _manifest_of(root, table, problems)
+    file_name = table.get("documents", "documents.jsonl")
+    digests = [hashlib.sha256(content).digest()]
+    documents: list[Document] = []
+    if isinstance(file_name, str):
+        task = None if manifest is None else manifest.task
+        documents = _documents(root, file_name, task, problems, digests)
+    problems.raise_if_any()
+    assert manifest is not None  # its absence is a problem, and was raised
+    return Corpus(root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest())
+
+
+def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document]) -> None:
+    """Write `manifest.toml` and the documents file; fields that hold their default are left out.
+
+    All content is made before a file is touched, and each file appears complete or not at all; the manifest comes last.
+    What is written is not validated again beyond its types: `load` does that.
+
+    Args:
+        data_dir: an existing folder, or one to be made. Images are for the caller to put there.
+        manifest: the settings; its `documents` says where the documents go.
+        documents: in the order of their lines.
+
+    Raises:
+        ManifestError: `manifest.documents` leads out of `data_dir`.
+        EngineError: the files cannot be written.
+    """
+    lines = "".join(json.dumps(_plain(document), ensure_ascii=False) + "\n" for document in documents)
+    settings = tomli_w.dumps(_plain(manifest))
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        root = data_dir.resolve()
+        documents_file = inside(root, manifest.documents)
+        documents_file.parent.mkdir(parents=True, exist_ok=True)
+        _replace(documents_file, lines)
+        _replace(root / FILE_NAME, settings)
+    except OSError as error:
+        raise EngineError(f"{data_dir}: the data set cannot be written: {error.strerror}") from error
+
+
+def _replace(path: Path, content: str) -> None:
+    draft = path.with_name(path.name + ".tmp")
+    try:
+        with draft.open("w", encoding="utf-8", newline="\n") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dicts without defaults, tuples as lists, whole floats as integers (a box reads better)."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: _plain(content)
+            for field in dataclasses.fields(value)
+            if (content := getattr(value, field.name)) != field.default
+        }
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _manifest_bytes(root: Path) -> bytes:
+    reason = reason_refused(root, FILE_NAME) or _reason_no_file(root / FILE_NAME)
+    if reason is not None:
+        raise ManifestError(f"{FILE_NAME}: {reason}", "write one, or make a data set with: docaudit import")
+    try:
+        return (root / FILE_NAME).read_bytes()
+    except OSError as error:
+        raise ManifestError(f"{FILE_NAME}: cannot be read: {error.strerror}") from None
+
+
+def _reason_no_file(path: Path) -> str | None:
+    if path.is_file():
+        return None
+    return "not a regular file" if path.exists() else f"{path.name} is missing in {path.parent}"
+
+
+def _manifest_table(content: bytes) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ManifestError(f"{FILE_NAME}: not UTF-8 at byte {error.start}", "save the file as UTF-8") from None
+    except RecursionError:
+        raise ManifestError(f"{FILE_NAME}: broken TOML: nested too deeply") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ManifestError(printable(f"{FILE_NAME}: broken TOML: {error}")) from None
+    schema = table.get("schema")
+    if schema is not None and (type(schema) is not int or schema != SCHEMA):
+        raise ManifestError(f"{FILE_NAME} schema: this version of docaudit reads schema {SCHEMA} only")
+    return table
+
+
+def _manifest_of(root: Path, table: dict[str, Any], problems: _Problems) -> Manifest | None:
+    try:
+        manifest = _manifest_type.validate_python(table)
+    except ValidationError as error:
+        problems.add(FILE_NAME, _places(error))
+        return None
+    problem = text_problem(manifest.name)
+    problems.add(FILE_NAME, [] if problem is None else [f"name: {problem}"])
+    problems.add(FILE_NAME, _label_problems(manifest.task))
+    for place, path in _named_paths(manifest):
+        reason = reason_refused(root, path)
+        problems.add(FILE_NAME, [] if reason is None else [f"{place}: {reason}"])
+    return manifest
+
+
+def _label_problems(task: Task) -> Iterator[str]:
+    for label, count in Counter(task.labels).items():
+        if count > 1:
+            yield f"task.labels: {label} occurs {count} times"
+    if task.kind == "token-classification" and task.labels:
+        yield from (
+            f"task.labels: {label} is none of O, B-..., I-..."
+            for label in task.labels
+            if label != "O" and label[:2] not in ("B-", "I-")
+        )
+
+
+def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Every path of the manifest itself, with its place: references and canaries."""
+    references = manifest.references
+    for field in dataclasses.fields(ReferencePaths):
+        value = getattr(references, field.name)
+        paths = value if isinstance(value, tuple) else () if value is None else (value,)
+        yield from ((f"references.{field.name}", path) for path in paths)
+    file = (manifest.canaries or {}).get("file")
+    if isinstance(file, str):
+        yield "canaries.file", file
+
+
+def _documents(
+    root: Path, file_name: str, task: Task | None, problems: _Problems, digests: list[bytes]
+) -> list[Document]:
+    """The documents that could be read. Appends to `digests` the documents file's sha256 and each image's."""
+    reason = reason_refused(root, file_name) or _reason_no_file(root / file_name)
+    if reason is not None:
+        problems.add(FILE_NAME, [f"documents: {reason}"])
+        return []
+    documents: list[Document] = []
+    images: list[bytes] = []
+    seen: dict[str, int] = {}
+    whole = hashlib.sha256()
+    try:
+        with (root / file_name).open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                whole.update(line)
+                place = f"{file_name}:{number}"
+                document = _document(line, place, problems)
+                if document is None:
+                    continue
+                documents.append(document)
+                first = seen.setdefault(document.id, number)
+                problems.add(place, [] if first == number else [f"id: {document.id} stands in line {first} already"])
+                problems.add(place, problems_of(document, task))
+                faults, header = image_problems(root, document)
+                problems.add(place, faults)
+                images += [bytes.fromhex(header.sha256)] if header else []
+    except OSError as error:
+        problems.add(FILE_NAME, [f"documents: {file_name} cannot be read: {error.strerror}"])
+        return []
+    digests += [whole.digest(), *images]
+    if not any(document.split == "member" for document in documents):
+        problems.add(f"{file_name}:", ["no document of split member that could be read"])
+    return documents
+
+
+def _document(line: bytes, place: str, problems: _Problems) -> Document | None:
+    if not line.strip():
+        return None
+    try:
+        return _document_type.validate_json(line, strict=True)
+    except ValidationError as error:
+        problems.add(place, _places(error))
+        return None
+
+
+def _places(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors(include_url=False, include_context=False, include_input=False):
+        place = ""
+        for part in problem["loc"]:
+            place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
+        message = _PLAIN.get(problem["type"], problem["msg"])
+        yield f"{place}: {message}" if place else message

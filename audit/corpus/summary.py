@@ -1,0 +1,240 @@
+"""What a data set holds, in numbers: what `docaudit inspect` prints. No value, id or provider stands in it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
+from audit.corpus.folding import Occurrence, fold, occurrences
+from audit.corpus.images import image_path, read_header
+
+MIN_DOCUMENTS = 150  # members and held-out each: METHODS section 6, "Power first"
+
+
+@dataclass(frozen=True)
+class Quartiles:
+    """Least, lower quartile, median, upper quartile and greatest of `n` counts; linear interpolation."""
+
+    n: int
+    least: float
+    lower: float
+    median: float
+    upper: float
+    greatest: float
+
+
+@dataclass(frozen=True)
+class FieldCounts:
+    """The fields of one category.
+
+    Attributes:
+        fields: by split.
+        attacked: those of them that an attack may try to reconstruct.
+        values: distinct values after folding.
+        unique: fields whose value stands in no other document (`folding.Occurrence.unique`).
+        repeated_within: by split, fields whose value stands in another document of that split.
+        repeated_across: by split, fields whose value stands in a document of another split.
+        words: words a field.
+        characters: characters a field, joined by single spaces.
+    """
+
+    fields: Mapping[Split, int]
+    attacked: Mapping[Split, int]
+    values: int
+    unique: int
+    repeated_within: Mapping[Split, int]
+    repeated_across: Mapping[Split, int]
+    words: Quartiles
+    characters: Quartiles
+
+
+@dataclass(frozen=True)
+class ProviderCounts:
+    """Providers of one split, those with two documents or more in it, and documents that name none."""
+
+    providers: int
+    with_two: int
+    documents_without: int
+
+
+@dataclass(frozen=True)
+class DuplicateImages:
+    """Image files with equal bytes: documents beyond the first of each, by split; images found in several splits."""
+
+    within: Mapping[Split, int]
+    across: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A data set in numbers.
+
+    Attributes:
+        name: of the manifest.
+        task: kind of the task.
+        assigned: how membership was assigned.
+        sha256: of the corpus.
+        documents: by split.
+        images: documents with an image, by split.
+        words: words a document, None without documents.
+        categories: by field category, those that occur, in the manifest's order.
+        providers: by split.
+        duplicate_images: exact ones.
+        questions: by split.
+        warnings: plain sentences on what limits an audit of this data set.
+    """
+
+    name: str
+    task: TaskKind
+    assigned: Assignment
+    sha256: str
+    documents: Mapping[Split, int]
+    images: Mapping[Split, int]
+    words: Quartiles | None
+    categories: Mapping[Category, FieldCounts]
+    providers: Mapping[Split, ProviderCounts]
+    duplicate_images: DuplicateImages
+    questions: Mapping[Split, int]
+    warnings: tuple[str, ...]
+
+
+def summarise(corpus: Corpus) -> Summary:
+    """Count what the data set holds; reads every image file for its hash, decodes none.
+
+    Raises:
+        ManifestError: an image has become unreadable since the corpus was loaded.
+    """
+    documents = corpus.documents
+    duplicates = _duplicate_images(corpus)
+    categories = _categories(corpus)
+    providers = {split: _providers(corpus.of(split)) for split in SPLITS}
+    lengths = [len(document.words) for document in documents]
+    return Summary(
+        name=corpus.manifest.name,
+        task=corpus.manifest.task.kind,
+        assigned=corpus.manifest.membership.assigned,
+        sha256=corpus.sha256,
+        documents=_by_split(document.split for document in documents),
+        images=_by_split(document.split for document in documents if document.image is not None),
+        words=_quartiles(lengths) if lengths else None,
+        categories=categories,
+        providers=providers,
+        duplicate_images=duplicates,
+        questions=_by_split(document.split for document in documents for _ in document.questions),
+        warnings=tuple(_warnings(corpus, categories, duplicates)),
+    )
+
+
+def _by_split(splits: Iterable[Split]) -> dict[Split, int]:
+    counts = Counter(splits)
+    return {split: counts[split] for split in SPLITS}
+
+
+def _quartiles(counts: list[int]) -> Quartiles:
+    return Quartiles(len(counts), *(float(value) for value in np.quantile(counts, (0, 0.25, 0.5, 0.75, 1))))
+
+
+def _categories(corpus: Corpus) -> dict[Category, FieldCounts]:
+    found = occurrences(corpus)
+    fields: dict[Category, list[tuple[Split, bool, int, str]]] = defaultdict(list)
+    for document in corpus.documents:
+        for entity in document.entities:
+            text = document.text_of(entity)
+            fields[entity.category].append((document.split, entity.attack, len(entity.words), text))
+    return {category: _field_counts(fields[category], found) for category in CATEGORIES if category in fields}
+
+
+def _field_counts(fields: list[tuple[Split, bool, int, str]], found: Mapping[str, Occurrence]) -> FieldCounts:
+    placed = [(split, found[fold(text)]) for split, _, _, text in fields]
+    return FieldCounts(
+        fields=_by_split(split for split, *_ in fields),
+        attacked=_by_split(split for split, attacked, *_ in fields if attacked),
+        values=len({fold(text) for *_, text in fields}),
+        unique=sum(occurrence.unique for _, occurrence in placed),
+        repeated_within=_by_split(split for split, occurrence in placed if occurrence.anywhere[split] > 1),
+        repeated_across=_by_split(
+            split for split, occurrence in placed if sum(occurrence.anywhere.values()) > occurrence.anywhere[split]
+        ),
+        words=_quartiles([n_words for _, _, n_words, _ in fields]),
+        characters=_quartiles([len(text) for *_, text in fields]),
+    )
+
+
+def _providers(documents: tuple[Document, ...]) -> ProviderCounts:
+    counts = Counter(document.provider for document in documents)
+    without = counts.pop(None, 0)
+    return ProviderCounts(len(counts), sum(count > 1 for count in counts.values()), without)
+
+
+def _duplicate_images(corpus: Corpus) -> DuplicateImages:
+    splits_of: dict[str, Counter[Split]] = defaultdict(Counter)
+    for document in corpus.documents:
+        if document.image is not None:
+            splits_of[read_header(image_path(corpus, document)).sha256][document.split] += 1
+    return DuplicateImages(
+        within={split: sum(max(counts[split] - 1, 0) for counts in splits_of.values()) for split in SPLITS},
+        across=sum(len(counts) > 1 for counts in splits_of.values()),
+    )
+
+
+def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts], duplicates: DuplicateImages) -> Iterator[str]:
+    yield from _split_warnings(corpus)
+    if duplicates.across:
+        yield (
+            f"{duplicates.across} images stand in more than one split: a copy of a trained page is no control. "
+            "Keep equal images in one split."
+        )
+    if sum(duplicates.within.values()):
+        yield f"{sum(duplicates.within.values())} documents repeat the image of another document of their split."
+    spellings = _provider_spellings(corpus)
+    if spellings:
+        yield (
+            f"{spellings} provider names differ from another only in case, spacing or punctuation: "
+            "the same provider would count twice."
+        )
+    yield from _field_warnings(categories)
+
+
+def _split_warnings(corpus: Corpus) -> Iterator[str]:
+    sizes = _by_split(document.split for document in corpus.documents)
+    for title, size in (("member", sizes["member"]), ("held-out", sizes["heldout"])):
+        if size < MIN_DOCUMENTS:
+            yield (
+                f"{size} {title} documents: with fewer than {MIN_DOCUMENTS}, a limit of 0.05 on an excess can hardly "
+                "be decided, even for a model that leaks nothing."
+            )
+    references = corpus.manifest.references
+    named = any((references.pretrained, references.auxiliary, references.baselines, references.splits))
+    if not sizes["public"]:
+        yield "No public split: reference models cannot be trained here and must come from the manifest or --reference."
+    if not named:
+        yield "The manifest names no reference model: attacks that compare with one need --reference or training."
+
+
+def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]:
+    if not any(counts.attacked["member"] for counts in categories.values()):
+        yield "No field of a member document is marked for attack: there is nothing to reconstruct."
+    fields = sum(sum(counts.fields.values()) for counts in categories.values())
+    unique = sum(counts.unique for counts in categories.values())
+    if 2 * unique < fields:
+        yield (
+            f"{fields - unique} of {fields} fields have a value that stands in another document too: "
+            "reconstruction is judged on the others."
+        )
+
+
+def _provider_spellings(corpus: Corpus) -> int:
+    """Names beyond the first of each group that is equal once case, spacing and punctuation are folded."""
+    names = {document.provider for document in corpus.documents if document.provider is not None}
+    folded = Counter(_letters(name) for name in names)
+    return sum(count - 1 for count in folded.values())
+
+
+def _letters(name: str) -> str:
+    bare = "".join(c for c in fold(name) if unicodedata.category(c)[0] not in "PZC")
+    return bare or fold(name)

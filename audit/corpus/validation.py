@@ -1,0 +1,154 @@
+"""What is wrong with one document, beyond the types of its fields.
+
+Messages name places, ids and labels, never the text of a word.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from audit.corpus.documents import Document, Entity, Task
+from audit.corpus.images import ImageFile, read_header
+from audit.corpus.paths import inside, reason_refused
+from audit.errors import ManifestError
+
+BOX_TOLERANCE = 2.0  # pixels a box may stand over the edge: what rounding in OCR output does
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def text_problem(text: str) -> str | None:
+    """Why a text of the data set is refused, or None."""
+    if not text.strip():
+        return "empty"
+    if _CONTROL.search(text):
+        return "holds a control character or half a surrogate pair"
+    return None
+
+
+def problems_of(document: Document, task: Task | None) -> Iterator[str]:
+    """Every problem of a document except its image's, as `place: what`; `task` is None where the manifest is broken."""
+    yield from _texts(document)
+    yield from _words(document)
+    yield from _boxes(document)
+    yield from _repeated("entities", [entity.id for entity in document.entities])
+    yield from _repeated("questions", [question.id for question in document.questions])
+    for number, entity in enumerate(document.entities):
+        yield from _entity(entity, f"entities[{number}]", len(document.words))
+    yield from _references(document)
+    if task is not None and task.kind == "token-classification":
+        yield from _tagging(document, task)
+
+
+def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile | None]:
+    """What is wrong with the document's image, and its header when it could be read. `root` is DATA_DIR, resolved."""
+    if document.image is None:
+        return [], None
+    reason = reason_refused(root, document.image)
+    if reason is not None:
+        return [f"image: {reason}"], None
+    try:
+        header = read_header(inside(root, document.image))
+    except ManifestError as error:
+        return [f"image: {problem}" for problem in error.problems], None
+    found = (header.width, header.height)
+    if document.size is None or found == document.size:
+        return [], header
+    hint = " (an EXIF rotation is not applied: save the image upright)" if found[::-1] == document.size else ""
+    width, height = document.size
+    return [f"size: {width} x {height}, but the image has {found[0]} x {found[1]}{hint}"], header
+
+
+def _texts(document: Document) -> Iterator[str]:
+    named: list[tuple[str, str | None]] = [
+        ("id", document.id),
+        ("provider", document.provider),
+        ("intent", document.intent),
+    ]
+    for number, entity in enumerate(document.entities):
+        named += [(f"entities[{number}].id", entity.id), (f"entities[{number}].label", entity.label)]
+    for number, question in enumerate(document.questions):
+        named += [(f"questions[{number}].id", question.id), (f"questions[{number}].question", question.question)]
+        named += [(f"questions[{number}].answers[{place}]", text) for place, text in enumerate(question.answers)]
+    named += [(f"tags[{number}]", tag) for number, tag in enumerate(document.tags or ())]
+    for place, text in named:
+        problem = None if text is None else text_problem(text)
+        if problem is not None:
+            yield f"{place}: {problem}"
+
+
+def _words(document: Document) -> Iterator[str]:
+    for number, word in enumerate(document.words):
+        problem = text_problem(word.text)
+        if problem is not None:
+            yield f"words[{number}].text: {problem}"
+    if document.tags is not None and len(document.tags) != len(document.words):
+        yield f"tags: {len(document.tags)} tags for {len(document.words)} words"
+
+
+def _boxes(document: Document) -> Iterator[str]:
+    size = document.size
+    if size is not None and min(size) < 1:
+        yield "size: width and height must be at least 1"
+    without = sum(word.box is None for word in document.words)
+    if without == len(document.words):
+        return
+    if without:
+        yield f"words: {without} of {len(document.words)} words have no box; give all of them one, or none"
+    if size is None:
+        yield "size: missing, but the words have boxes"
+    right, bottom = (math.inf, math.inf) if size is None else (size[0] + BOX_TOLERANCE, size[1] + BOX_TOLERANCE)
+    for number, word in enumerate(document.words):
+        if word.box is None:
+            continue
+        x0, y0, x1, y1 = word.box
+        if not (x0 <= x1 and y0 <= y1):  # written so that NaN fails
+            yield f"words[{number}].box: corners out of order; give x0, y0, x1, y1"
+        elif x0 < -BOX_TOLERANCE or y0 < -BOX_TOLERANCE or not (x1 <= right and y1 <= bottom) or math.isinf(x1 + y1):
+            yield f"words[{number}].box: outside the page"
+
+
+def _repeated(place: str, ids: Iterable[str]) -> Iterator[str]:
+    for name, count in Counter(ids).items():
+        if count > 1:
+            yield f"{place}: id {name} occurs {count} times"
+
+
+def _entity(entity: Entity, place: str, n_words: int) -> Iterator[str]:
+    if not entity.words:
+        yield f"{place}.words: empty"
+    for index in entity.words:
+        if not 0 <= index < n_words:
+            yield f"{place}.words: index {index} of {n_words} words"
+    repeated = sorted(index for index, count in Counter(entity.words).items() if count > 1)
+    if repeated:
+        yield f"{place}.words: index {repeated[0]} is repeated"
+
+
+def _references(document: Document) -> Iterator[str]:
+    known = {entity.id for entity in document.entities}
+    for number, link in enumerate(document.links):
+        for name in link:
+            if name not in known:
+                yield f"links[{number}]: no entity {name}"
+    for number, question in enumerate(document.questions):
+        if question.entity is not None and question.entity not in known:
+            yield f"questions[{number}].entity: no entity {question.entity}"
+
+
+def _tagging(document: Document, task: Task) -> Iterator[str]:
+    """A tagger gives every word one tag: entities may not share words, and each label needs its tags."""
+    owner: dict[int, str] = {}
+    labels = frozenset(task.labels)
+    for number, entity in enumerate(document.entities):
+        place = f"entities[{number}]"
+        shared = sorted(index for index in entity.words if owner.setdefault(index, entity.id) != entity.id)
+        if shared:
+            yield f"{place}.words: word {shared[0]} belongs to entity {owner[shared[0]]} too, but a word has one tag"
+        needed = [f"B-{entity.label}"] if len(entity.words) < 2 else [f"B-{entity.label}", f"I-{entity.label}"]
+        missing = [tag for tag in needed if labels and tag not in labels]
+        if missing:
+            yield f"{place}.label: {' and '.join(missing)} not among task.labels of the manifest"

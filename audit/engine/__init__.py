@@ -1,0 +1,1 @@
+"""Runs trials. Knows neither attacks nor targets."""

@@ -1,0 +1,58 @@
+"""Drives many attempts at once, so that targets are asked in large batches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from audit.engine.interface import Attempt, Json, Request, Trial, Work
+
+
+def drive(work: Work, trials: Iterable[Trial], width: int) -> Iterator[tuple[str, Json]]:
+    """Attempt all trials, `width` at a time.
+
+    Each round takes what the live attempts yielded, groups it by answerer and type of query, asks once a group, sends
+    the answers back, and starts the next attempt whenever one returns. An attempt cannot see the others.
+
+    Args:
+        work: what to attempt.
+        trials: in the order in which they are started.
+        width: how many attempts are in flight; bounds memory, never changes an outcome.
+
+    Yields:
+        (trial id, outcome) as soon as an attempt returns.
+    """
+    waiting = iter(trials)
+    live: list[tuple[Trial, Attempt, Request]] = []
+    while True:
+        while len(live) < width and (trial := next(waiting, None)) is not None:
+            attempt = work.attempt(trial)
+            try:
+                live.append((trial, attempt, next(attempt)))
+            except StopIteration as done:
+                yield trial.id, done.value
+        if not live:
+            return
+        answers = _answers([request for _, _, request in live])
+        still_live = []
+        for (trial, attempt, _), answer in zip(live, answers, strict=True):
+            try:
+                still_live.append((trial, attempt, attempt.send(answer)))
+            except StopIteration as done:
+                yield trial.id, done.value
+        live = still_live
+
+
+def _answers(requests: Sequence[Request]) -> list[Any]:
+    """The answers to these requests, in order, asking each answerer once for each type of query."""
+    groups: dict[tuple[int, type], list[int]] = defaultdict(list)
+    for index, request in enumerate(requests):
+        groups[id(request.answerer), type(request.query)].append(index)
+    answers: list[Any] = [None] * len(requests)
+    for indices in groups.values():
+        answerer = requests[indices[0]].answerer
+        replies = answerer.ask([requests[index].query for index in indices])
+        for index, reply in zip(indices, replies, strict=True):
+            answers[index] = reply
+    return answers

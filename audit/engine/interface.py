@@ -1,0 +1,83 @@
+"""What an engine runs: trials, the work that attempts them, and the questions an attempt asks on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Json = Any
+"""What `json.dumps` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One thing to try.
+
+    Attributes:
+        id: unique within the attack.
+        unit: what the statistics cluster by (a document, a provider).
+        stratum: trials are sampled within strata (a split).
+    """
+
+    id: str
+    unit: str
+    stratum: str = ""
+
+
+class Answerer(Protocol):
+    """Answers many queries of one type, in order."""
+
+    def ask(self, queries: Sequence[Any]) -> Sequence[Any]:
+        """One answer a query."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Request:
+    """A query and who is to answer it; what an attempt yields."""
+
+    answerer: Answerer
+    query: object
+
+
+Attempt = Generator[Request, Any, Json]
+"""One trial, written as if it ran alone: yields requests, is sent their answers, returns its outcome."""
+
+
+class Work(Protocol):
+    """What is done with each trial. An outcome depends on its trial alone."""
+
+    def attempt(self, trial: Trial) -> Attempt:
+        """The trial as a generator."""
+        ...
+
+
+class Engine(Protocol):
+    """Runs trials somewhere."""
+
+    def run(self, open_work: Callable[[], Work], trials: Sequence[Trial]) -> Iterator[tuple[str, Json]]:
+        """Yield (trial id, outcome) as trials are done, in any order."""
+        ...
+
+
+class Progress(Protocol):
+    """Told how far a long run is; the command line draws it, tests are silent."""
+
+    def stage(self, name: str, total: int) -> None:
+        """A stage of `total` steps begins; the one before it is over."""
+        ...
+
+    def advance(self, steps: int = 1) -> None:
+        """So many steps are done."""
+        ...
+
+
+class Silent:
+    """A `Progress` that says nothing."""
+
+    def stage(self, name: str, total: int) -> None:
+        """See `Progress.stage`."""
+
+    def advance(self, steps: int = 1) -> None:
+        """See `Progress.advance`."""

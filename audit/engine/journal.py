@@ -1,0 +1,82 @@
+"""Outcomes on disk: one JSON line an outcome, so that a killed scan goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from audit.engine.interface import Json
+from audit.errors import EngineError
+
+
+class Journal:
+    """The outcomes of one attack with one set of parameters on one target and corpus.
+
+    The file's name says what it belongs to (see `audit.runner`); resuming is "the file is there". A torn last line is cut
+    off, an id that is already known is ignored.
+
+    Args:
+        path: the file; its folder must exist.
+        fresh: start anew, ignoring what is there.
+
+    Raises:
+        EngineError: the file cannot be read or written, or a line other than the last is damaged.
+    """
+
+    def __init__(self, path: Path, fresh: bool = False) -> None:
+        self.path = path
+        try:
+            if fresh:
+                path.unlink(missing_ok=True)
+            self.outcomes = self._read() if path.exists() else {}
+        except OSError as error:
+            raise EngineError(f"{path}: {error.strerror}") from None
+
+    def _read(self) -> dict[str, Json]:
+        content = self.path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) < len(content):
+            with self.path.open("r+b") as stream:
+                stream.truncate(len(whole))
+        outcomes: dict[str, Json] = {}
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                entry = json.loads(line)
+                outcomes.setdefault(entry["id"], entry["outcome"])
+            except (ValueError, KeyError, TypeError):
+                raise EngineError(f"{self.path}:{number}: damaged journal", "scan again with --fresh") from None
+        return outcomes
+
+    def append(self, trial_id: str, outcome: Json) -> None:
+        """Keep an outcome, on the disk before this returns; an id that is already known is ignored."""
+        if trial_id in self.outcomes:
+            return
+        # Through JSON, so that a resumed scan sees exactly what an uninterrupted one does.
+        line = json.dumps({"id": trial_id, "outcome": outcome}, allow_nan=False) + "\n"
+        try:
+            with self.path.open("ab") as stream:
+                stream.write(line.encode())
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise EngineError(f"{self.path}: {error.strerror}", "free some space and run the scan again") from None
+        self.outcomes[trial_id] = json.loads(line)["outcome"]
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold a folder for one scan.
+
+    Raises:
+        EngineError: another scan holds it.
+    """
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise EngineError(f"{folder}: another scan is writing here", "wait for it, or choose another --out") from None

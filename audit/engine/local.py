@@ -1,0 +1,23 @@
+"""Runs trials in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from audit.engine.driver import drive
+from audit.engine.interface import Json, Trial, Work
+
+WIDTH = 32
+"""Attempts in flight (ours): enough to fill a batch of the largest bucket, few enough to keep memory flat."""
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """The engine for one process and one device; implements `audit.engine.interface.Engine`."""
+
+    width: int = WIDTH
+
+    def run(self, open_work: Callable[[], Work], trials: Sequence[Trial]) -> Iterator[tuple[str, Json]]:
+        """See `Engine.run`."""
+        yield from drive(open_work(), trials, self.width)

@@ -1,0 +1,73 @@
+"""Every error that docaudit raises on purpose.
+
+    DocauditError
+    |-- ManifestError   the data set is not what the manifest format asks for          exit 2
+    |-- TargetError     the checkpoint cannot be audited, or is not safe to load       exit 2
+    |-- PolicyError     the policy file is wrong, or does not fit the record           exit 2
+    |-- RecordError     a record cannot be read                                        exit 2
+    |-- UsageError      options that cannot be honoured together                       exit 2
+    |-- RenderError     a report could not be drawn (the verdict stands all the same)  exit 1
+    `-- EngineError     the audit itself could not go on (disk, lock, journal)         exit 1
+
+The command line prints each problem on one line and no traceback. Any other exception is a bug and keeps its traceback.
+Messages name documents and places, which only the owner's terminal sees; they are never written into a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class DocauditError(Exception):
+    """Something the user can act on: what is wrong, and what to do about it.
+
+    Args:
+        problems: one message, or all of them where several were found; each is one line.
+        hint: what to do, one line.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, problems: str | Iterable[str], hint: str = "") -> None:
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        self.hint = hint
+        super().__init__("; ".join(self.problems))
+
+
+class ManifestError(DocauditError):
+    """The data set cannot be read as a manifest describes it."""
+
+    exit_code = 2
+
+
+class TargetError(DocauditError):
+    """The checkpoint cannot be loaded, is of an unknown kind, or does not fit the corpus."""
+
+    exit_code = 2
+
+
+class PolicyError(DocauditError):
+    """The policy cannot be read, or names what the record does not know."""
+
+    exit_code = 2
+
+
+class RecordError(DocauditError):
+    """The record cannot be read."""
+
+    exit_code = 2
+
+
+class UsageError(DocauditError):
+    """Options that contradict each other or name nothing."""
+
+    exit_code = 2
+
+
+class RenderError(DocauditError):
+    """A report could not be drawn."""
+
+
+class EngineError(DocauditError):
+    """The audit could not go on: the disk is full, the output folder is locked, a journal is damaged."""

@@ -1,0 +1,324 @@
+"""The audit record: what every report, gate and exit code is drawn from.
+
+It has no field for text of documents or of models: values appear as their category and whether they were recovered, errors
+as type and place. Every number is an `Estimate` with interval, n and null, or `Unresolved` with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from audit.errors import EngineError, RecordError
+
+STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+ALPHAS = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
+"""One-sided levels at which every estimate carries its bounds; `policy` reads p-values from them, conservatively."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Bound:
+    """One-sided confidence bounds at level 1 - alpha: the truth is above `lower`, and, apart from that, below `upper`."""
+
+    alpha: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, config=STRICT)
+class Estimate:
+    """A number with what one needs to trust it.
+
+    Attributes:
+        name: the metric, with dotted qualifiers, e.g. `excess_pr.unique` or `pr.member.attack.amount`.
+        low, high: two-sided interval at `level`.
+        n: how many of `unit` the value averages.
+        clusters: how many independent units (documents or providers) these come from.
+        null: what someone without the model reaches, or what no leak would give; None where the number has none.
+        null_kind: where `null` comes from.
+        method: how the interval was made, in words.
+        bounds: one-sided bounds at `ALPHAS`, for tests against a limit.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    n: int
+    unit: str
+    clusters: int
+    method: str
+    null: float | None = None
+    null_kind: Literal["chance", "public model", "held-out", "blind"] | None = None
+    level: float = 0.95
+    bounds: tuple[Bound, ...] = ()
+    kind: Literal["estimate"] = "estimate"
+
+
+@dataclass(frozen=True, config=STRICT)
+class Unresolved:
+    """A number that this data cannot give, why, and how many units would be needed (None: not known)."""
+
+    name: str
+    reason: str
+    n: int
+    needed: int | None = None
+    kind: Literal["unresolved"] = "unresolved"
+
+
+Measurement = Annotated[Estimate | Unresolved, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Histogram:
+    """Counts of a quantity in bins; `edges` has one entry more than each series in `counts`."""
+
+    name: str
+    quantity: str
+    edges: tuple[float, ...]
+    counts: dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Count:
+    """A plain count of what was done or left out (not a measurement): what it counts, in words."""
+
+    name: str
+    value: int
+    meaning: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class Diagnostic:
+    """A property of this run's own computation (not an estimate of anything in the world), with its meaning in words."""
+
+    name: str
+    value: float
+    meaning: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class Completed:
+    """An attack that ran to its end.
+
+    Attributes:
+        metrics: every metric name a policy may ask for.
+        power: the name of the measurement that says how strong the attacker was, when the attack has one.
+        parameters: the attack's parameters, by name.
+        categories: the field categories that were attacked.
+    """
+
+    attack: str
+    metrics: tuple[str, ...]
+    parameters: dict[str, Any]
+    measurements: tuple[Measurement, ...]
+    counts: tuple[Count, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    histograms: tuple[Histogram, ...] = ()
+    categories: tuple[str, ...] = ()
+    power: str | None = None
+    status: Literal["completed"] = "completed"
+
+
+@dataclass(frozen=True, config=STRICT)
+class Inapplicable:
+    """This kind of target or corpus cannot be attacked this way."""
+
+    attack: str
+    metrics: tuple[str, ...]
+    reason: str
+    status: Literal["inapplicable"] = "inapplicable"
+
+
+@dataclass(frozen=True, config=STRICT)
+class Skipped:
+    """The attack lacked something that the owner can provide."""
+
+    attack: str
+    metrics: tuple[str, ...]
+    reason: str
+    provide: str
+    status: Literal["skipped"] = "skipped"
+
+
+@dataclass(frozen=True, config=STRICT)
+class Failed:
+    """The attack broke down: the type of the error and the place in docaudit's code, never its message."""
+
+    attack: str
+    metrics: tuple[str, ...]
+    type: str
+    place: str
+    status: Literal["failed"] = "failed"
+
+
+AttackResult = Annotated[Completed | Inapplicable | Skipped | Failed, Field(discriminator="status")]
+
+
+@dataclass(frozen=True, config=STRICT)
+class TargetCard:
+    """What was audited, or a reference used for it.
+
+    Attributes:
+        name: the last part of the checkpoint's folder.
+        architecture: family and head, e.g. "LayoutLM, masked language model".
+        sha256: over the configuration, the tokenizer and the weights.
+        max_tokens: the longest page the model reads, special tokens included.
+    """
+
+    name: str
+    family: str
+    task: str
+    architecture: str
+    parameters: int
+    vocabulary: int
+    max_tokens: int
+    sha256: str
+    device: str
+    dtype: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class ReferenceCard:
+    """A model that never saw the audited documents: its role, where it came from, and its card."""
+
+    role: str
+    source: Literal["manifest", "command line", "trained"]
+    card: TargetCard
+    recipe: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
+class CorpusCard:
+    """The data set: counts only. `fields` counts the fields marked for attack by split and category."""
+
+    name: str
+    sha256: str
+    task: str
+    assigned: str
+    documents: dict[str, int]
+    fields: dict[str, dict[str, int]]
+    providers: int
+    images: int
+
+
+@dataclass(frozen=True, config=STRICT)
+class Environment:
+    """Where the audit ran, in general terms, and the versions that matter.
+
+    `batch_tokens` (padded tokens of a forward pass) is given on GPUs, where results depend on it in the last bits.
+    """
+
+    docaudit: str
+    python: str
+    system: str
+    device: str
+    threads: int
+    packages: dict[str, str]
+    batch_tokens: int | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
+class Timing:
+    """All that differs between two runs of the same audit."""
+
+    started: str
+    finished: str
+    seconds: float
+
+
+@dataclass(frozen=True, config=STRICT)
+class AuditRecord:
+    """One scan, whole.
+
+    Attributes:
+        battery: every attack this version knows, so that a policy that misspells one is told.
+        share: of the trials that could be tried, the part that the budget took.
+        attacks: exactly one result for every attack asked for.
+        derived_by: the commands that made the target out of another one (a defence), oldest first.
+    """
+
+    schema_version: Literal[1]
+    target: TargetCard
+    corpus: CorpusCard
+    references: tuple[ReferenceCard, ...]
+    budget: str
+    share: float
+    seed: int
+    battery: tuple[str, ...]
+    attacks: tuple[AttackResult, ...]
+    utility: tuple[Measurement, ...]
+    environment: Environment
+    timing: Timing
+    derived_by: tuple[str, ...] = ()
+
+
+_RECORD: TypeAdapter[AuditRecord] = TypeAdapter(AuditRecord)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of `record.json`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **_RECORD.json_schema(mode="serialization"),
+    }
+
+
+def dumps(record: AuditRecord) -> str:
+    """The record as JSON text: keys in a fixed order, floats in full precision, a newline at the end."""
+    return json.dumps(_RECORD.dump_python(record, mode="json"), indent=1, allow_nan=False) + "\n"
+
+
+def loads(text: str | bytes, source: str = "record.json") -> AuditRecord:
+    """Read a record.
+
+    Raises:
+        RecordError: every place where the text is not what the schema asks for.
+    """
+    try:
+        return _RECORD.validate_json(text)
+    except ValidationError as error:
+        problems = [f"{source} {'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
+        raise RecordError(problems, "give a record.json that this version of docaudit wrote") from None
+
+
+def read(path: Path) -> AuditRecord:
+    """Read a record from a file, or from the folder a scan wrote."""
+    place = path / "record.json" if path.is_dir() else path
+    try:
+        text = place.read_bytes()
+    except OSError as error:
+        raise RecordError(f"{place}: {error.strerror or 'cannot be read'}", "give the record.json of a scan") from None
+    return loads(text, place.name)
+
+
+def write(record: AuditRecord, path: Path) -> None:
+    """Write the record, whole or not at all."""
+    write_atomically(path, dumps(record).encode())
+
+
+def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Write `content` to a neighbour of `path`, with file mode `mode`, and rename it there once it is on the disk.
+
+    Raises:
+        EngineError: the disk is full or the folder cannot be written; nothing is left behind.
+    """
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise EngineError(f"{path}: {error.strerror}", "free some space or choose another --out") from None

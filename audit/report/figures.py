@@ -1,0 +1,205 @@
+"""Figures as SVG text for inlining: colour-blind-safe (Okabe and Ito 2008), told apart by shape and lightness in grey too.
+
+The output depends on the data alone: no date, fixed ids, glyphs drawn as paths with matplotlib's own font.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from audit.record import Histogram
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#1d2733"
+FAINT = "#d5dae0"
+WIDTH = 6.9
+"""Inches: the width of an A4 page between its margins."""
+STYLES: tuple[dict[str, Any], ...] = (
+    {"color": "#0072B2", "marker": "o", "fill": True},
+    {"color": "#D55E00", "marker": "s", "fill": False},
+    {"color": "#6b7785", "marker": "D", "fill": True},
+    {"color": "#009E73", "marker": "^", "fill": False},
+)
+"""One for each series: hue, marker, filled or open."""
+BARS = (("#0072B2", "#0072B2"), ("#e3e7eb", "#6b7785"), ("#f0c9a8", "#D55E00"), ("#b7e0d2", "#009E73"))
+"""Fill and edge of each kind of bar: the first is dark, the others are light (hatching is slow to draw in a PDF)."""
+RC: dict[str, Any] = {
+    "svg.fonttype": "path",
+    "svg.hashsalt": "docaudit",
+    "font.family": "DejaVu Sans",
+    "font.size": 7.5,
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value with its interval, as a fraction."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """One kind of marker: its label, and a point for each row of the panel (None where nothing was measured)."""
+
+    label: str
+    points: tuple[Point | None, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One diagram of a figure, with its own axis."""
+
+    title: str
+    series: tuple[Series, ...]
+
+
+def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
+    """Dots with intervals, one row a category, one panel beside the other; values are fractions, shown as percent.
+
+    Args:
+        name: unique in the report; prefixes every id of the SVG.
+        rows: labels, top to bottom.
+        panels: each series has one point for each row.
+    """
+    import matplotlib as mpl
+
+    with mpl.rc_context(RC):
+        figure = _figure(0.75 + 0.36 * len(rows))
+        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axis, panel in zip(axes, panels, strict=True):
+            _draw_rows(axis, rows, panel)
+        axes[0].set_yticks(range(len(rows)), rows)
+        axes[0].set_ylim(len(rows) - 0.5, -0.5)
+        _legend(figure, axes[0])
+        return _svg(figure, name)
+
+
+def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
+    step = 0.52 / max(1, len(panel.series) - 1)
+    for index, (series, style) in enumerate(zip(panel.series, STYLES, strict=False)):
+        shown = [(row, point) for row, point in enumerate(series.points) if point is not None]
+        values = [100 * point.value for _, point in shown]
+        below = [100 * max(0.0, point.value - point.low) for _, point in shown]
+        over = [100 * max(0.0, point.high - point.value) for _, point in shown]
+        axis.errorbar(
+            values,
+            [row - 0.26 + step * index for row, _ in shown],
+            xerr=[below, over],
+            linestyle="none",
+            marker=style["marker"],
+            markersize=4.2,
+            color=style["color"],
+            markerfacecolor=style["color"] if style["fill"] else "white",
+            elinewidth=1.1,
+            capsize=2,
+            label=series.label,
+        )
+    for row in range(1, len(rows)):
+        axis.axhline(row - 0.5, color=FAINT, linewidth=0.5)
+    axis.set_xlim(-2, 102)
+    axis.set_xlabel("per cent")
+    axis.set_title(panel.title, loc="left", fontsize=7.5, fontweight="bold")
+    axis.grid(axis="x", color=FAINT, linewidth=0.5)
+    axis.set_axisbelow(True)
+    axis.tick_params(length=0)
+
+
+def distribution(name: str, histogram: Histogram, words: dict[str, str]) -> str:
+    """How a quantity is distributed: one panel for the part of a series' name before ", ", one kind of bar for the rest.
+
+    Args:
+        name: unique in the report; prefixes every id of the SVG.
+        histogram: counts of units; each series is drawn as shares of its own total, which the legend states.
+        words: what the parts of the series' names are called.
+    """
+    import matplotlib as mpl
+
+    split = {key: tuple(key.split(", ", 1)) if ", " in key else ("", key) for key in histogram.counts}
+    titles = list(dict.fromkeys(panel for panel, _ in split.values()))
+    kinds = list(dict.fromkeys(kind for _, kind in split.values()))
+    with mpl.rc_context(RC):
+        figure = _figure(2.2)
+        axes = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
+        for axis, title in zip(axes, titles, strict=True):
+            drawn = {split[key][1]: counts for key, counts in histogram.counts.items() if split[key][0] == title}
+            total = max((sum(counts) for counts in drawn.values()), default=0)
+            _draw_bars(axis, histogram.edges, drawn, kinds, words)
+            axis.set_title(f"{words.get(title, title)} (n = {total:,})", loc="left", fontsize=7.5, fontweight="bold")
+            axis.set_xlabel(histogram.quantity)
+        axes[0].set_ylabel("per cent")
+        _legend(figure, axes[0])
+        return _svg(figure, name)
+
+
+def _draw_bars(
+    axis: Axes,
+    edges: Sequence[float],
+    drawn: dict[str, tuple[int, ...]],
+    kinds: Sequence[str],
+    words: dict[str, str],
+) -> None:
+    for kind, counts in drawn.items():
+        index = kinds.index(kind)
+        fill, edge = BARS[index % len(BARS)]
+        total = sum(counts) or 1
+        widths = [(right - left) * 0.86 / len(kinds) for left, right in zip(edges, edges[1:], strict=False)]
+        starts = [left + (right - left) * 0.07 for left, right in zip(edges, edges[1:], strict=False)]
+        axis.bar(
+            [start + width * index for start, width in zip(starts, widths, strict=True)],
+            [100 * count / total for count in counts],
+            widths,
+            align="edge",
+            color=fill,
+            edgecolor=edge,
+            linewidth=0.7,
+            label=words.get(kind, kind),
+        )
+    axis.grid(axis="y", color=FAINT, linewidth=0.5)
+    axis.set_axisbelow(True)
+    axis.tick_params(length=0)
+
+
+def _figure(height: float) -> Figure:
+    """A figure outside pyplot's global state."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    FigureCanvasSVG(figure)
+    return figure
+
+
+def _legend(figure: Figure, axis: Axes) -> None:
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside upper left", ncols=len(labels), frameon=False, handletextpad=0.5, columnspacing=1.6
+    )
+
+
+def _svg(figure: Figure, name: str) -> str:
+    """The SVG element, without prologue or metadata, its ids prefixed so that several figures can share a page."""
+    stream = io.StringIO()
+    figure.savefig(
+        stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+    )
+    text = stream.getvalue()
+    text = text[text.index("<svg") :].strip()
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)

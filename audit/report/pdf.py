@@ -1,0 +1,53 @@
+"""The report as PDF, drawn by weasyprint from the finished HTML; nothing is fetched while it draws."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from audit.errors import RenderError
+
+PANGO = "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew install pango)"
+END_OF_PAGE_ONE = "<!--page one ends-->"
+"""What stands in the HTML where page two begins."""
+SIZES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)
+"""Type sizes tried for page one, until it fits (0.75 of 9.2 pt, the size of a footnote, is the smallest one still reads)."""
+
+
+def pdf(html: str) -> bytes:
+    """The PDF of a report: tagged, with title, author and language from the HTML, page one on one page where it can be.
+
+    Raises:
+        RenderError: weasyprint is not installed, cannot load pango, or cannot draw the page.
+    """
+    try:
+        import weasyprint
+    except (OSError, ImportError) as error:
+        raise RenderError(PANGO if isinstance(error, OSError) else f"PDF: {error}") from None
+    logging.getLogger("weasyprint").setLevel(logging.ERROR)
+    try:
+        return _write(_fitted(weasyprint, html))
+    except (OSError, ValueError) as error:
+        raise RenderError(f"PDF: weasyprint could not draw it ({type(error).__name__})") from None
+
+
+def _fitted(weasyprint: Any, html: str) -> Any:
+    """The laid-out document with the largest type that keeps page one on one page; page one alone is tried first."""
+    page_one, _, _ = html.partition(END_OF_PAGE_ONE)
+    for size in SIZES:
+        sheet = weasyprint.CSS(string=f".page-one {{ font-size: {size:.2f}em }}", url_fetcher=_refuse)
+        tried = weasyprint.HTML(string=page_one, url_fetcher=_refuse).render(stylesheets=[sheet])
+        if len(tried.pages) == 1:
+            break
+    return weasyprint.HTML(string=html, url_fetcher=_refuse).render(stylesheets=[sheet])
+
+
+def _write(document: Any) -> bytes:
+    content = document.write_pdf(pdf_variant="pdf/ua-1")
+    assert isinstance(content, bytes)
+    return content
+
+
+def _refuse(url: str, *_: Any, **__: Any) -> dict[str, Any]:
+    """Stand in for a download: a report holds all it needs."""
+    raise ValueError(f"a report fetches nothing: {url}")

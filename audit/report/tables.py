@@ -1,0 +1,228 @@
+"""Rows for the report's tables: decisions and measurements, already in words. Nothing is computed, only laid out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from audit.policy import Decision
+from audit.record import Estimate, Measurement, Unresolved
+from audit.report import numbers
+from audit.report.words import CATEGORY_WORDS, Words
+
+OUTCOME_WORDS = {
+    "violated": "Violated",
+    "undecided": "Undecided",
+    "waived": "Waived",
+    "passed": "Met",
+    "not run": "Not run",
+    "inapplicable": "Does not apply",
+}
+"""What a decision on one limit is called; the order is the one in which page one shows them."""
+NULL_WORDS = {
+    "chance": "chance",
+    "public model": "public",
+    "held-out": "unseen",
+    "blind": "no model",
+}
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """Where an interval lies against a limit: all positions from 0 to 100 across the drawing."""
+
+    low: float
+    value: float
+    high: float
+    limit: float
+    zero: float
+    upper: bool
+
+
+@dataclass(frozen=True)
+class DecisionRow:
+    """One limit of the policy, in words."""
+
+    decision: Decision
+    word: str
+    attack: str
+    label: str
+    meaning: str
+    limit: str
+    measured: str
+    between: str
+    n: str
+    power: str
+    p_value: str
+    gauge: Gauge | None
+
+
+@dataclass(frozen=True)
+class MeasurementRow:
+    """One measurement; `problem` is set instead of numbers when it could not be resolved."""
+
+    name: str
+    section: str
+    label: str
+    value: str = ""
+    between: str = ""
+    n: str = ""
+    clusters: str = ""
+    null: str = ""
+    method: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class MeasurementGroup:
+    """The measurements that share the first part of their name, by section; `unit` is set where all count the same."""
+
+    label: str
+    meaning: str
+    unit: str
+    rows: tuple[MeasurementRow, ...]
+
+
+@dataclass(frozen=True)
+class MeasurementTable:
+    """Groups of measurements, and a letter for each way in which their intervals were made."""
+
+    groups: tuple[MeasurementGroup, ...]
+    letters: dict[str, str]
+
+
+def decision_row(decision: Decision, words: Words) -> DecisionRow:
+    """A limit, the number it was held against and what came of it."""
+    limit, measured = decision.limit, decision.measured
+    form = words.form(limit.metric)
+    bound = limit.max if limit.max is not None else (limit.min or 0.0)
+    digits = 2
+    if measured is not None:
+        digits = numbers.distinct_digits((measured.value, measured.low, measured.high), bound, form)
+    return DecisionRow(
+        decision=decision,
+        word=OUTCOME_WORDS[decision.outcome],
+        attack=words.title,
+        label=words.label(limit.metric),
+        meaning=words.meaning(limit.metric),
+        limit=f"{'at most' if limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}",
+        measured=numbers.show(measured.value, form, digits) if measured else "",
+        between=numbers.interval(measured, form, digits) if measured else "",
+        n=_units(measured) if measured else "",
+        power=_power(decision, words),
+        p_value=_p_value(decision.p_value),
+        gauge=_gauge(measured, bound, limit.max is not None) if measured else None,
+    )
+
+
+def _power(decision: Decision, words: Words) -> str:
+    """The attacker's strength against what the limit asks for; empty where neither is known."""
+    power, wanted = decision.power, decision.limit.min_power
+    if power is None or wanted is None:
+        return ""
+    form = words.form(power.name)
+    digits = numbers.distinct_digits((power.value,), wanted, form)
+    return (
+        f"{words.family(power.name)} {numbers.show(power.value, form, digits)}, "
+        f"the policy asks for at least {numbers.limit_text(wanted, form)}"
+    )
+
+
+def _p_value(p_value: float | None) -> str:
+    if p_value is None:
+        return ""
+    return "no evidence against the limit" if p_value >= 1 else f"p at most {p_value:.2g}"
+
+
+def _gauge(measured: Estimate, limit: float, upper: bool) -> Gauge:
+    """Scale from the lowest of everything (0 included) to the highest, with a little air on both sides."""
+    lowest = min(0.0, measured.low, limit)
+    highest = max(measured.high, 2 * limit if limit > 0 else limit)
+    air = 0.06 * ((highest - lowest) or 1.0)
+    start, span = lowest - air, (highest - lowest) + 2 * air
+
+    def place(value: float) -> float:
+        return round(100 * (value - start) / span, 2)
+
+    return Gauge(place(measured.low), place(measured.value), place(measured.high), place(limit), place(0.0), upper)
+
+
+def _units(estimate: Estimate) -> str:
+    return f"{estimate.n:,}{numbers.NBSP}{estimate.unit}"
+
+
+def measurement_table(measurements: Sequence[Measurement], words: Words) -> MeasurementTable:
+    """Every measurement, grouped by the first part of its name, otherwise in the record's order."""
+    methods = dict.fromkeys(item.method for item in measurements if isinstance(item, Estimate))
+    letters = {method: _letter(index) for index, method in enumerate(methods)}
+    names = {item.name for item in measurements}
+    groups: dict[str, list[Measurement]] = {}
+    for item in measurements:
+        groups.setdefault(words.family(item.name), []).append(item)
+    return MeasurementTable(tuple(_group(items, words, letters, names) for items in groups.values()), letters)
+
+
+def _group(
+    items: Sequence[Measurement], words: Words, letters: dict[str, str], names: AbstractSet[str]
+) -> MeasurementGroup:
+    units = {item.unit for item in items if isinstance(item, Estimate)}
+    unit = units.pop() if len(units) == 1 else ""
+    rows = [measurement_row(item, words, letters, names) for item in items]
+    if unit:
+        rows = [dataclasses.replace(row, n=row.n.removesuffix(f"{numbers.NBSP}{unit}")) for row in rows]
+    return MeasurementGroup(words.family(items[0].name), words.meaning(items[0].name), unit, _by_section(rows))
+
+
+def _by_section(rows: list[MeasurementRow]) -> tuple[MeasurementRow, ...]:
+    """Rows without a section first, then section by section as they appear."""
+    order = list(dict.fromkeys(["", *(row.section for row in rows)]))
+    return tuple(sorted(rows, key=lambda row: order.index(row.section)))
+
+
+def _letter(index: int) -> str:
+    """a, b ... z, aa, ab ..."""
+    first, last = divmod(index, 26)
+    return (chr(ord("a") + first - 1) if first else "") + chr(ord("a") + last)
+
+
+def measurement_row(item: Measurement, words: Words, letters: dict[str, str], names: AbstractSet[str]) -> MeasurementRow:
+    """One measurement with everything needed to trust it, or the reason why there is none."""
+    section, label = _place(item.name, words, names)
+    if isinstance(item, Unresolved):
+        needed = f", {item.needed:,} needed" if item.needed is not None else ""
+        problem = f"not resolved: {item.reason} (n = {item.n:,}{needed})"
+        return MeasurementRow(item.name, section, label, problem=problem)
+    form = words.form(item.name)
+    hits = numbers.exact_count(item) if form == "share" else None
+    value = numbers.show(item.value, form, 3)
+    level = "" if item.level == 0.95 else f" ({numbers.show(item.level, 'share')})"
+    return MeasurementRow(
+        name=item.name,
+        section=section,
+        label=label,
+        value=value if hits is None else f"{value} ({hits:,})",
+        between=numbers.interval(item, form, 3) + level,
+        n=_units(item),
+        clusters=f"{item.clusters:,}",
+        null=_null(item, words),
+        method=letters[item.method],
+    )
+
+
+def _place(name: str, words: Words, names: AbstractSet[str]) -> tuple[str, str]:
+    """The section of a table a measurement belongs to, and its label there: kinds of value stand under what they divide."""
+    whole, _, last = name.rpartition(".")
+    if last in CATEGORY_WORDS and whole:
+        return words.qualifiers(whole), CATEGORY_WORDS[last]
+    if any(f"{name}.{category}" in names for category in CATEGORY_WORDS):
+        return words.qualifiers(name), "all kinds"
+    return "", words.qualifiers(name) or "overall"
+
+
+def _null(item: Estimate, words: Words) -> str:
+    if item.null is None:
+        return "none"
+    kind = NULL_WORDS.get(item.null_kind or "", "")
+    return numbers.show(item.null, words.form(item.name), 3) + (f" ({kind})" if kind else "")

@@ -1,0 +1,139 @@
+"""What the report says about an attack: read from `templates/attacks/<attack>.html`, generic where that is silent.
+
+Such a template is never rendered itself: it is a list of names. `title`, `question` (text); `metrics` (first part of a metric's
+name -> {"label", "form", "meaning"}); `qualifiers` (any later part -> words); `figures` (see `audit.report.figures`);
+`glossary` (pairs); `sources` (citations); `risk(numbers)` and `method(result)` (macros). All are optional.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from audit.record import Completed, Estimate, Unresolved
+from audit.report.numbers import Form
+
+GENERIC = "attacks/_generic.html"
+CATEGORY_WORDS = {
+    "person": "people",
+    "organization": "organisations",
+    "location": "addresses, places",
+    "datetime": "dates, times",
+    "amount": "amounts of money",
+    "code": "numbers and codes",
+    "contact": "contact details",
+    "url": "web addresses",
+    "demographic": "personal traits",
+    "quantity": "quantities",
+    "misc": "other values",
+}
+"""The manifest's field categories, as a reader who knows no schema would call them."""
+
+
+class Numbers:
+    """The measurements of one attack by name, for the macros of its template."""
+
+    def __init__(self, result: Completed) -> None:
+        self._by_name = {item.name: item for item in result.measurements}
+
+    def get(self, *names: str) -> Estimate | None:
+        """The first of these that was measured."""
+        found = (self._by_name.get(name) for name in names)
+        return next((item for item in found if isinstance(item, Estimate)), None)
+
+    def missing(self, *names: str) -> Unresolved | None:
+        """The first of these that could not be resolved."""
+        found = (self._by_name.get(name) for name in names)
+        return next((item for item in found if isinstance(item, Unresolved)), None)
+
+    def all(self) -> tuple[Estimate | Unresolved, ...]:
+        """Every measurement, in the record's order."""
+        return tuple(self._by_name.values())
+
+
+class Words:
+    """The words for one attack."""
+
+    def __init__(self, environment: Environment, attack: str) -> None:
+        self.attack = attack
+        self._generic = environment.get_template(GENERIC).module
+        chosen = environment.select_template([f"attacks/{attack}.html", GENERIC])
+        self.specific = chosen.name != GENERIC
+        self._own = chosen.module
+
+    def _get(self, name: str) -> Any:
+        return getattr(self._own, name, getattr(self._generic, name))
+
+    @property
+    def title(self) -> str:
+        """What the attack is called in a heading."""
+        return str(self._get("title")) if self.specific else self.attack
+
+    @property
+    def question(self) -> str:
+        """The question the attack answers, one sentence."""
+        return str(self._get("question"))
+
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        """Specifications of figures, in order."""
+        return list(self._get("figures"))
+
+    @property
+    def glossary(self) -> list[tuple[str, str]]:
+        """Terms and their meaning."""
+        return [(str(term), str(meaning)) for term, meaning in self._get("glossary")]
+
+    @property
+    def sources(self) -> list[str]:
+        """The papers the attack comes from."""
+        return [str(source) for source in self._get("sources")]
+
+    def form(self, metric: str) -> Form:
+        """How a metric's values are printed."""
+        form: Form = self._metric(metric).get("form", "number")
+        return form
+
+    def family(self, metric: str) -> str:
+        """The words for the first part of a metric's name."""
+        head = _parts(metric)[0]
+        return str(self._metric(metric).get("label", head))
+
+    def meaning(self, metric: str) -> str:
+        """One sentence on what the metric is; empty when the template gives none."""
+        return str(self._metric(metric).get("meaning", ""))
+
+    def qualifiers(self, metric: str) -> str:
+        """The words for the rest of a metric's name: which documents, which attacker, which kind of value."""
+        known = {**CATEGORY_WORDS, **self._get("qualifiers")}
+        return ", ".join(str(known.get(part, part)) for part in _parts(metric)[1:])
+
+    def label(self, metric: str) -> str:
+        """The whole name in words."""
+        rest = self.qualifiers(metric)
+        return f"{self.family(metric)}: {rest}" if rest else self.family(metric)
+
+    def risk(self, numbers: Numbers) -> Markup:
+        """The sentence on page one."""
+        return Markup(self._get("risk")(numbers))  # noqa: S704 - a macro escapes what it prints
+
+    def method(self, result: Completed) -> Markup:
+        """How the attack works and how its numbers are made."""
+        return Markup(self._get("method")(result))  # noqa: S704 - a macro escapes what it prints
+
+    def _metric(self, metric: str) -> dict[str, Any]:
+        known: dict[str, dict[str, Any]] = self._get("metrics")
+        return known.get(_parts(metric)[0], {})
+
+
+def category_words(category: str) -> str:
+    """A field category in words; one that is not of the manifest's list as it stands."""
+    return CATEGORY_WORDS.get(category, category)
+
+
+def _parts(metric: str) -> list[str]:
+    """The parts of a dotted name; a dot before a digit belongs to a number ("ipf.member.e0.001")."""
+    return re.split(r"\.(?!\d)", metric)

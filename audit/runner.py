@@ -1,0 +1,338 @@
+"""One scan: case, trials, outcomes, measurements, record."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+import audit
+from audit import record as records
+from audit.attacks import BATTERY
+from audit.attacks.budget import SHARES, sample
+from audit.attacks.interface import Attack
+from audit.case import Case
+from audit.corpus.documents import Corpus
+from audit.corpus.manifest import load as load_corpus
+from audit.engine.interface import Attempt, Json, Progress, Trial, Work
+from audit.engine.journal import Journal, exclusive
+from audit.engine.local import WIDTH, LocalEngine
+from audit.errors import DocauditError, EngineError, ManifestError, UsageError
+from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, Skipped
+from audit.targets.encoder_target import EncoderTarget
+from audit.targets.loading import device_named, device_words, load, threads
+from audit.targets.utility import utility
+from audit.training.references import Filled, fill, locate
+
+_PACKAGES = ("numpy", "scipy", "tokenizers", "torch", "transformers")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for; see `docaudit scan --help`.
+
+    `width` (attempts in flight) and `batch_tokens` bound memory and never change a result on a CPU.
+    """
+
+    model_dir: Path
+    data_dir: Path
+    out: Path
+    budget: str = "standard"
+    only: tuple[str, ...] = ()
+    seed: int = 0
+    device: str = "auto"
+    fresh: bool = False
+    references: Mapping[str, Path] = field(default_factory=dict)
+    batch_tokens: int | None = None
+    width: int = WIDTH
+
+    @property
+    def evidence(self) -> Path:
+        """The folder for what only the owner may see."""
+        return self.out / "evidence"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Everything a scan reads, loaded and checked; nothing has been written yet.
+
+    `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
+    """
+
+    options: Options
+    budget: str
+    share: float
+    attacks: tuple[Attack, ...]
+    corpus: Corpus
+    target: EncoderTarget
+
+
+def known_metrics() -> dict[str, tuple[str, ...]]:
+    """The metrics that a policy may ask for, by attack."""
+    return {kind.name: kind.metrics for kind in BATTERY}
+
+
+def open_scan(options: Options) -> Opened:
+    """Load and check all that the scan needs.
+
+    Raises:
+        DocauditError: the scan cannot start; nothing was written.
+    """
+    attacks = _chosen(options)
+    device = device_named(options.device)
+    corpus = load_corpus(options.data_dir)
+    locate(corpus, options.references)
+    recipe = corpus.manifest.recipe or {}
+    target = load(
+        options.model_dir,
+        device=device,
+        labels=corpus.manifest.task.labels,
+        label_all_tokens=bool(recipe.get("label_all_tokens", False)),
+        batch_tokens=options.batch_tokens,
+    )
+    target.encoder.check_vocabulary(corpus.documents)
+    case = Case(target, corpus)
+    if not any(attack.trials(case) for attack in attacks):
+        problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in attacks]
+        raise ManifestError(problems, attacks[0].no_trials(case)[1])
+    return Opened(options, options.budget, SHARES[options.budget], attacks, corpus, target)
+
+
+def _chosen(options: Options) -> tuple[Attack, ...]:
+    if options.budget not in SHARES:
+        raise UsageError(f"no budget is called {options.budget!r}", f"one of {', '.join(SHARES)}")
+    names = [kind.name for kind in BATTERY]
+    unknown = [name for name in options.only if name not in names]
+    if unknown:
+        raise UsageError(f"no attack is called {unknown[0]!r}", f"one of {', '.join(names)}")
+    return tuple(kind.preset(options.budget) for kind in BATTERY if not options.only or kind.name in options.only)
+
+
+def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
+    """How many trials each attack finds in a corpus with a checkpoint's tokens, by stratum; runs no model."""
+    case = Case(load(model_dir, labels=corpus.manifest.task.labels), corpus)
+    counts = []
+    for kind in BATTERY:
+        found = Counter(trial.stratum for trial in kind.preset("standard").trials(case))
+        counts += [(kind.name, stratum, count) for stratum, count in sorted(found.items())]
+    return counts
+
+
+@contextmanager
+def claimed(out: Path) -> Iterator[None]:
+    """Hold `out` for one scan: made when missing, its older record moved aside, its older reports removed.
+
+    Raises:
+        EngineError: the folder cannot be written, or another scan holds it.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        evidence = out / "evidence"
+        evidence.mkdir(mode=0o700, exist_ok=True)
+        evidence.chmod(0o700)
+        with exclusive(out):
+            if (out / "record.json").exists():
+                os.replace(out / "record.json", out / "record.previous.json")
+            for name in ("report.html", "report.pdf"):
+                (out / name).unlink(missing_ok=True)
+            yield
+    except OSError as error:
+        raise EngineError(f"{out}: {error.strerror or error}", "free some space or choose another --out") from None
+
+
+def run(opened: Opened, progress: Progress) -> AuditRecord:
+    """Run every attack that was asked for and write down what came of it.
+
+    `options.out` must be held (`claimed`). Each attack ends as exactly one result; a failure of one stops none of the
+    others. Outcomes are journaled in `evidence/` as they come, so that a killed scan goes on where it was.
+
+    Raises:
+        DocauditError: the audit itself could not go on.
+    """
+    started, clock = _now(), time.monotonic()
+    options, target, corpus = opened.options, opened.target, opened.corpus
+    filled = fill(
+        sorted({need for attack in opened.attacks for need in attack.needs}),
+        target,
+        corpus,
+        options.references,
+        cache=options.evidence / "references",
+        seed=options.seed,
+        batch_tokens=options.batch_tokens,
+    )
+    case = Case(target, corpus, filled.references)
+    with _evidence_file(options.evidence / "recovered.jsonl") as recovered:
+        results = tuple(_examine(opened, attack, case, filled, recovered, progress) for attack in opened.attacks)
+    return AuditRecord(
+        schema_version=1,
+        target=target.card,
+        corpus=_corpus_card(corpus),
+        references=filled.cards,
+        budget=opened.budget,
+        share=opened.share,
+        seed=options.seed,
+        battery=tuple(kind.name for kind in BATTERY),
+        attacks=results,
+        utility=(utility(target, corpus.of("heldout"), options.seed),),
+        environment=_environment(target),
+        timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
+    )
+
+
+def _examine(
+    opened: Opened, attack: Attack, case: Case, filled: Filled, recovered: list[Json], progress: Progress
+) -> AttackResult:
+    """One attack's result, whatever happens."""
+    reason = attack.inapplicable(case)
+    if reason is not None:
+        return Inapplicable(attack.name, attack.metrics, reason)
+    for need in attack.needs:
+        if need in filled.missing:
+            return Skipped(attack.name, attack.metrics, f"it needs a reference ({need})", filled.missing[need])
+    try:
+        return _complete(opened, attack, case, filled, recovered, progress)
+    except DocauditError:
+        raise
+    except Exception as error:
+        # The record says type and place only; the owner finds the whole story in evidence/.
+        (opened.options.evidence / f"failure-{attack.name}.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        return Failed(attack.name, attack.metrics, type(error).__name__, _place(error))
+
+
+def _complete(
+    opened: Opened, attack: Attack, case: Case, filled: Filled, recovered: list[Json], progress: Progress
+) -> AttackResult:
+    options = opened.options
+    everything = attack.trials(case)
+    if not everything:
+        return Skipped(attack.name, attack.metrics, *attack.no_trials(case))
+    trials = sample(everything, opened.share, options.seed)
+    outcomes = _outcomes(opened, attack, case, filled, trials, progress)
+    rng = np.random.default_rng([options.seed, *attack.name.encode()])
+    findings = attack.measure(case, trials, outcomes, rng, progress)
+    recovered.extend(attack.evidence(case, trials, outcomes))
+    return Completed(
+        attack=attack.name,
+        metrics=attack.metrics,
+        parameters=_parameters(attack),
+        measurements=findings.measurements,
+        counts=findings.counts,
+        diagnostics=findings.diagnostics,
+        histograms=findings.histograms,
+        categories=findings.categories,
+        power=attack.power,
+    )
+
+
+def _outcomes(
+    opened: Opened, attack: Attack, case: Case, filled: Filled, trials: Sequence[Trial], progress: Progress
+) -> list[Json]:
+    """The outcome of every trial, in trial order, from the journal where it is known."""
+    options = opened.options
+    key = _journal_key(opened, attack, filled)
+    journal = Journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)
+    todo = [trial for trial in trials if trial.id not in journal.outcomes]
+    progress.stage(attack.name, len(trials))
+    progress.advance(len(trials) - len(todo))
+    for trial_id, outcome in LocalEngine(options.width).run(lambda: _AttackWork(attack, case, options.seed), todo):
+        journal.append(trial_id, outcome)
+        progress.advance()
+    return [journal.outcomes[trial.id] for trial in trials]
+
+
+@dataclass(frozen=True)
+class _AttackWork(Work):
+    """An attack's trials as work for an engine."""
+
+    attack: Attack
+    case: Case
+    seed: int
+
+    def attempt(self, trial: Trial) -> Attempt:
+        """The trial with a source of randomness of its own, from (seed, attack, trial id)."""
+        digest = hashlib.sha256(f"{self.attack.name}\0{trial.id}".encode()).digest()
+        rng = np.random.default_rng([self.seed, int.from_bytes(digest[:16])])
+        return self.attack.attempt(self.case, trial, rng)
+
+
+def _journal_key(opened: Opened, attack: Attack, filled: Filled) -> str:
+    """What an outcome depends on, apart from its trial; a change of any starts another journal."""
+    card = opened.target.card
+    depends_on = {
+        "parameters": _parameters(attack),
+        "seed": opened.options.seed,
+        "target": card.sha256,
+        "device": card.device,
+        "dtype": card.dtype,
+        "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
+        "corpus": opened.corpus.sha256,
+        "version": audit.__version__,
+    }
+    return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _parameters(attack: Attack) -> dict[str, Json]:
+    return dataclasses.asdict(attack)  # type: ignore[call-overload, no-any-return]
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of docaudit's own code that the error went through."""
+    package = Path(audit.__file__).parent
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if package in Path(frame.filename).parents]
+    return f"{Path(frames[-1].filename).relative_to(package.parent)}:{frames[-1].lineno}" if frames else "unknown"
+
+
+@contextmanager
+def _evidence_file(path: Path) -> Iterator[list[Json]]:
+    """Collects objects and writes them, one a line, for the owner alone."""
+    collected: list[Json] = []
+    yield collected
+    text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in collected)
+    records.write_atomically(path, text.encode(), mode=0o600)
+
+
+def _corpus_card(corpus: Corpus) -> records.CorpusCard:
+    fields: dict[str, Counter[str]] = {}
+    for document in corpus.documents:
+        attacked = (entity.category for entity in document.entities if entity.attack)
+        fields.setdefault(document.split, Counter()).update(attacked)
+    return records.CorpusCard(
+        name=corpus.manifest.name,
+        sha256=corpus.sha256,
+        task=corpus.manifest.task.kind,
+        assigned=corpus.manifest.membership.assigned,
+        documents=dict(Counter(document.split for document in corpus.documents)),
+        fields={split: dict(sorted(counts.items())) for split, counts in fields.items()},
+        providers=len({document.provider for document in corpus.documents} - {None}),
+        images=sum(document.image is not None for document in corpus.documents),
+    )
+
+
+def _environment(target: EncoderTarget) -> records.Environment:
+    return records.Environment(
+        docaudit=audit.__version__,
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+        device=device_words(target.card.device),
+        threads=threads(),
+        packages={name: importlib.metadata.version(name) for name in _PACKAGES},
+        # On a CPU no result depends on it; on a GPU it does, in the last bits.
+        batch_tokens=None if target.card.device == "cpu" else target.batch_tokens,
+    )
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

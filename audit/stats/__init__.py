@@ -1,0 +1,1 @@
+"""Pure functions on numpy arrays: distances, intervals, resampling and excess rates."""

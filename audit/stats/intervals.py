@@ -1,0 +1,192 @@
+"""Confidence intervals of proportions whose rows come in clusters (METHODS, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.stats.clusters import Floats, cluster_sums
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number, its interval, and what it rests on.
+
+    Attributes:
+        value: the estimate.
+        low, high: two-sided interval at `level`; the value lies in it.
+        n: how many rows (fields, questions) the value averages.
+        clusters: how many independent units (documents, providers) these come from.
+        method: how the interval was made, in words.
+        level: two-sided confidence level, in (0, 1).
+        bounds: (alpha, lower, upper) for each alpha asked for; each bound holds on its own at confidence 1 - alpha.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    clusters: int
+    method: str
+    level: float
+    bounds: tuple[tuple[float, float, float], ...]
+
+
+def tail_levels(level: float, alphas: Sequence[float]) -> Floats:
+    """The one-sided levels to compute: that of the two-sided interval first, then `alphas`.
+
+    Raises:
+        ValueError: a level is not in (0, 1), or an alpha not in (0, 0.5).
+    """
+    if not 0 < level < 1:
+        raise ValueError("level must lie between 0 and 1")
+    if not all(0 < alpha < 0.5 for alpha in alphas):
+        raise ValueError("each alpha must lie between 0 and 0.5")
+    return np.array([(1 - level) / 2, *alphas])
+
+
+def make_interval(
+    value: float,
+    lower: Floats,
+    upper: Floats,
+    *,
+    n: int,
+    clusters: int,
+    method: str,
+    level: float,
+    alphas: Sequence[float],
+) -> Interval:
+    """Pack bounds at `tail_levels(level, alphas)` into an `Interval`, as plain floats that enclose the value."""
+    # Rounding in a quantile function may put a bound past the value by one unit in the last place.
+    below = [min(float(bound), value) for bound in lower]
+    above = [max(float(bound), value) for bound in upper]
+    bounds = tuple((float(alpha), below[i], above[i]) for i, alpha in enumerate(alphas, start=1))
+    return Interval(value, below[0], above[0], n, clusters, method, level, bounds)
+
+
+def clopper_pearson(hits: int, n: int, level: float = 0.95, *, alphas: Sequence[float] = ()) -> Interval:
+    """Exact interval of a binomial proportion (Clopper & Pearson 1934): `hits` of `n` independent rows.
+
+    Raises:
+        ValueError: n is not positive, hits not in 0..n, or a level out of range.
+    """
+    if n < 1 or not 0 <= hits <= n:
+        raise ValueError("a proportion needs n >= 1 and hits between 0 and n")
+    lower, upper = beta_bounds(hits / n, np.float64(n), tail_levels(level, alphas))
+    return make_interval(hits / n, lower, upper, n=n, clusters=n, method="Clopper-Pearson", level=level, alphas=alphas)
+
+
+def korn_graubard(
+    hits: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    level: float = 0.95,
+    *,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
+    """Clopper-Pearson at the effective sample size of a clustered sample (Korn & Graubard 1998, Survey Methodology 24).
+
+    n_eff = n / design effect, at most n; the design effect is the ultimate-cluster linearised variance of the ratio
+    mean over p (1 - p) / n. It is then multiplied by (t_{n-1} / t_{clusters-1})^2, t at the confidence of each bound,
+    which pays for having estimated the design effect from few clusters.
+
+    Args:
+        hits: 0/1 or boolean, shape (n,), at least one of each.
+        clusters: the cluster of each row, shape (n,), integers; two distinct ones at least.
+        level: two-sided confidence level.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+
+    Raises:
+        ValueError: all rows agree, there is one cluster only, the shapes differ, or a level is out of range.
+    """
+    from scipy.special import stdtrit
+
+    outcomes = _outcomes(hits)
+    totals = cluster_sums([outcomes, np.ones_like(outcomes)], clusters)
+    n, n_clusters = outcomes.size, len(totals)
+    share = float(outcomes.mean())
+    if share in (0.0, 1.0) or n_clusters < 2:
+        raise ValueError("the design effect needs hits, misses and two clusters: see `proportion` for the other cases")
+    residuals = (totals[:, 0] - share * totals[:, 1]) / n
+    variance = n_clusters / (n_clusters - 1) * float(np.sum(residuals**2))
+    # Documents that happen to agree to the digit (variance 0) prove no more than independent rows would.
+    n_effective = min(float(n), share * (1 - share) / variance) if variance > 0 else float(n)
+    tails = tail_levels(level, alphas)
+    correction = (stdtrit(n - 1, tails) / stdtrit(n_clusters - 1, tails)) ** 2
+    lower, upper = beta_bounds(share, n_effective * correction, tails)
+    return make_interval(
+        share,
+        lower,
+        upper,
+        n=n,
+        clusters=n_clusters,
+        method=f"Korn-Graubard, clustered by {unit}",
+        level=level,
+        alphas=alphas,
+    )
+
+
+def proportion(
+    hits: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
+    """The share of hits with the interval that METHODS section 6 asks for.
+
+    One row a cluster: Clopper-Pearson. No hit, all hits, or a single cluster: Clopper-Pearson with n = number of
+    clusters, since nothing is known of how rows of one cluster agree. Otherwise Korn-Graubard.
+
+    Args:
+        hits: 0/1 or boolean, shape (n,).
+        clusters: the cluster of each row, shape (n,), integers.
+        level: two-sided confidence level.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+
+    Raises:
+        ValueError: there are no rows, the shapes differ, values other than 0 and 1, or a level out of range.
+    """
+    outcomes = _outcomes(hits)
+    n_clusters = len(cluster_sums([outcomes], clusters))
+    n, share = outcomes.size, float(outcomes.mean())
+    if n_clusters < n and n_clusters > 1 and 0 < share < 1:
+        return korn_graubard(outcomes, clusters, level, alphas=alphas, unit=unit)
+    method = "Clopper-Pearson" if n_clusters == n else f"Clopper-Pearson with n = number of {unit}s"
+    lower, upper = beta_bounds(share, np.float64(n_clusters), tail_levels(level, alphas))
+    return make_interval(share, lower, upper, n=n, clusters=n_clusters, method=method, level=level, alphas=alphas)
+
+
+def beta_bounds(share: float, n: Floats | np.float64, tails: Floats) -> tuple[Floats, Floats]:
+    """One-sided Clopper-Pearson bounds at confidence 1 - tails, for a real-valued number of trials.
+
+    Args:
+        share: observed share, in [0, 1].
+        n: number of trials, positive: one for all tails, or shape (n_tails,).
+        tails: one-sided levels, shape (n_tails,).
+
+    Returns:
+        Lower and upper bounds, each of shape (n_tails,).
+    """
+    from scipy.special import betainccinv, betaincinv
+
+    hits = share * n
+    misses = (1 - share) * n
+    lower = betaincinv(hits, misses + 1, tails) if share > 0 else np.zeros_like(tails)
+    upper = betainccinv(hits + 1, misses, tails) if share < 1 else np.ones_like(tails)
+    return np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+
+
+def _outcomes(hits: npt.ArrayLike) -> Floats:
+    outcomes = np.asarray(hits, dtype=np.float64)
+    if outcomes.ndim != 1 or outcomes.size == 0:
+        raise ValueError("hits must be a non-empty array of one dimension")
+    if not np.isin(outcomes, (0.0, 1.0)).all():
+        raise ValueError("hits must be 0 or 1")
+    return outcomes

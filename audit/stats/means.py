@@ -1,0 +1,56 @@
+"""Intervals of means over rows that come in clusters (METHODS, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.stats.clusters import Floats, cluster_sums
+from audit.stats.intervals import Interval, beta_bounds, make_interval, tail_levels
+from audit.stats.resampling import NoSpreadError, bootstrap
+
+
+def mean(
+    values: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
+    """The mean of values in [0, 1]: BCa over clusters (see `bootstrap`).
+
+    Where all clusters agree, resampling knows no spread: the bounds are then those of a share of hits among as many
+    clusters (Clopper-Pearson), which spreads most of all variables in [0, 1] (Hoeffding 1963).
+
+    Args:
+        values: shape (n,), in [0, 1].
+        clusters: the document of each value, shape (n,), integers.
+        rng: the source of randomness.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+
+    Raises:
+        ValueError: no values, or values outside [0, 1].
+    """
+    rows = np.asarray(values, np.float64)
+    if not rows.size or not ((rows >= 0) & (rows <= 1)).all():
+        raise ValueError("give at least one value, all in [0, 1]")
+    strata = [cluster_sums([rows, np.ones_like(rows)], clusters)]
+    try:
+        return bootstrap(strata, _ratio, rng, alphas=alphas, n=rows.size, unit=unit, limits=(0.0, 1.0))
+    except NoSpreadError:
+        tails = tail_levels(0.95, alphas)
+        n_clusters = len(strata[0])
+        lower, upper = beta_bounds(float(rows.mean()), np.float64(n_clusters), tails)
+        method = f"Clopper-Pearson with n = number of {unit}s (all agree)"
+        return make_interval(
+            float(rows.mean()), lower, upper, n=rows.size, clusters=n_clusters, method=method, level=0.95, alphas=alphas
+        )
+
+
+def _ratio(totals: Floats) -> Floats:
+    ratio: Floats = totals[:, 0, 0] / totals[:, 0, 1]
+    return ratio

@@ -1,0 +1,216 @@
+"""Excess over a baseline on member documents beyond that on held-out ones (METHODS, section 1, held-out control)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.stats.clusters import Floats, cluster_sums
+from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+from audit.stats.resampling import NoSpreadError, bootstrap
+
+MIN_DIFFERING_CLUSTERS = 20
+"""With fewer documents that differ in a split, resampling sees too few distinct cases: MOVER instead. Ours: with 10,
+coverage falls to 0.92 where fields of a document go together; with 20 it was 0.956 or more (simulated)."""
+_LIMITS = (-2.0, 2.0)
+_Bounds = Callable[[Floats, npt.NDArray[np.int64]], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """Attack minus baseline of each field, in [-1, 1], and the field's document."""
+
+    differences: Floats
+    clusters: npt.NDArray[np.int64]
+
+    @property
+    def differing(self) -> int:
+        return int(np.unique(self.clusters[self.differences != 0]).size)
+
+    @property
+    def n_clusters(self) -> int:
+        return int(np.unique(self.clusters).size)
+
+    @property
+    def parts(self) -> tuple[Floats, Floats]:
+        """What the attack gained and what it lost, each in [0, 1]."""
+        return np.maximum(self.differences, 0.0), np.maximum(-self.differences, 0.0)
+
+
+def excess_rate(
+    attack_m: npt.ArrayLike,
+    base_m: npt.ArrayLike,
+    clusters_m: npt.ArrayLike,
+    attack_h: npt.ArrayLike,
+    base_h: npt.ArrayLike,
+    clusters_h: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    n_resamples: int = 10_000,
+    level: float = 0.95,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
+    """Excess of a 0/1 outcome: (attack - baseline) over member fields minus the same over held-out fields.
+
+    Where fewer than 20 documents of a split have a field on which attack and baseline differ, the interval is MOVER
+    (Zou & Donner 2008; Newcombe's hybrid) on the `proportion` intervals of four rates, gained and lost in either split:
+    two splits of 150 documents without any difference give about +-0.034. Otherwise BCa over documents, stratified by
+    split.
+
+    Args:
+        attack_m: outcomes of the attack on member fields, 0/1, shape (n_m,).
+        base_m: outcomes of the baseline on the same fields, 0/1, shape (n_m,).
+        clusters_m: the document of each member field, shape (n_m,), integers.
+        attack_h: outcomes of the attack on held-out fields, 0/1, shape (n_h,).
+        base_h: outcomes of the baseline on the same fields, 0/1, shape (n_h,).
+        clusters_h: the document of each held-out field, shape (n_h,), integers.
+        rng: the source of randomness.
+        n_resamples: resamples of the bootstrap.
+        level: two-sided confidence level.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+
+    Returns:
+        The excess, in [-2, 2]; n counts the fields and clusters the documents of both splits.
+
+    Raises:
+        ValueError: a split is empty, shapes differ, or values other than 0 and 1.
+    """
+    member = _split(attack_m, base_m, clusters_m)
+    heldout = _split(attack_h, base_h, clusters_h)
+    if not all(np.isin(split.differences, (-1.0, 0.0, 1.0)).all() for split in (member, heldout)):
+        raise ValueError("outcomes must be 0 or 1; `excess_mean` takes values between")
+    tails = tail_levels(level, alphas)
+
+    def rate_bounds(part: Floats, clusters: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+        bounds = proportion(part, clusters, alphas=tails.tolist(), unit=unit).bounds
+        return np.array([lower for _, lower, _ in bounds]), np.array([upper for _, _, upper in bounds])
+
+    method = f"MOVER on Korn-Graubard and Clopper-Pearson rates, clustered by {unit}"
+    return _excess(member, heldout, rng, rate_bounds, method, n_resamples, level, alphas, unit)
+
+
+def excess_mean(
+    attack_m: npt.ArrayLike,
+    base_m: npt.ArrayLike,
+    clusters_m: npt.ArrayLike,
+    attack_h: npt.ArrayLike,
+    base_h: npt.ArrayLike,
+    clusters_h: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    n_resamples: int = 10_000,
+    level: float = 0.95,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
+    """Excess of a value in [0, 1], such as 1 - HD: as `excess_rate`, for means.
+
+    BCa over documents, stratified by split. Where fewer than 20 documents of a split differ, or there is no spread, the
+    interval is MOVER on the mean gain and the mean loss of either split, each taken for a share of hits among its
+    documents (Clopper-Pearson at n = number of documents). That is conservative: of all variables in [0, 1] with a
+    given mean the 0/1 one spreads most (Hoeffding 1963), and the mean of a document's fields spreads no more than one
+    field.
+
+    Args, returns and errors are those of `excess_rate`, with values in [0, 1].
+    """
+    member = _split(attack_m, base_m, clusters_m)
+    heldout = _split(attack_h, base_h, clusters_h)
+    tails = tail_levels(level, alphas)
+
+    def mean_bounds(part: Floats, clusters: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+        return beta_bounds(float(part.mean()), np.float64(np.unique(clusters).size), tails)
+
+    method = f"MOVER on Clopper-Pearson with n = number of {unit}s (differences too rare or too alike to resample)"
+    return _excess(member, heldout, rng, mean_bounds, method, n_resamples, level, alphas, unit)
+
+
+def _split(attack: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLike) -> _Split:
+    with_target, without = np.asarray(attack, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
+    labels = np.asarray(clusters, dtype=np.int64)
+    if labels.ndim != 1 or labels.size == 0 or not with_target.shape == without.shape == labels.shape:
+        raise ValueError("each split needs fields, and attack, baseline and clusters of one length")
+    for values in (with_target, without):
+        if not ((values >= 0) & (values <= 1)).all():
+            raise ValueError("attack and baseline must lie in [0, 1]")
+    return _Split(with_target - without, labels)
+
+
+def _excess(
+    member: _Split,
+    heldout: _Split,
+    rng: np.random.Generator,
+    part_bounds: _Bounds,
+    mover_method: str,
+    n_resamples: int,
+    level: float,
+    alphas: Sequence[float],
+    unit: str,
+) -> Interval:
+    if min(member.differing, heldout.differing) >= MIN_DIFFERING_CLUSTERS:
+        strata = [
+            cluster_sums([split.differences, np.ones_like(split.differences)], split.clusters)
+            for split in (member, heldout)
+        ]
+        try:
+            return bootstrap(
+                strata,
+                _difference_of_means,
+                rng,
+                n_resamples=n_resamples,
+                level=level,
+                alphas=alphas,
+                n=member.differences.size + heldout.differences.size,
+                unit=unit,
+                limits=_LIMITS,
+            )
+        except NoSpreadError:
+            pass  # every document of a split differs alike: the rule for rare differences holds for these too
+    value = float(member.differences.mean() - heldout.differences.mean())
+    gain_m, loss_m = _mover_terms(member, part_bounds)
+    gain_h, loss_h = _mover_terms(heldout, part_bounds)
+    return make_interval(
+        value,
+        value - np.sqrt(loss_m + gain_h),
+        value + np.sqrt(gain_m + loss_h),
+        n=member.differences.size + heldout.differences.size,
+        clusters=member.n_clusters + heldout.n_clusters,
+        method=mover_method,
+        level=level,
+        alphas=alphas,
+    )
+
+
+def _difference_of_means(totals: Floats) -> Floats:
+    means = totals[:, :, 0] / totals[:, :, 1]
+    return np.asarray(means[:, 0] - means[:, 1], dtype=np.float64)
+
+
+def _mover_terms(split: _Split, part_bounds: _Bounds) -> tuple[Floats, Floats]:
+    """Squared reach of a split's mean difference upwards and downwards at each tail (Zou & Donner 2008).
+
+    Gains and losses exclude each other on a field, so their rates are negatively correlated and their difference varies
+    more than that of independent rates. A positive correlation between documents would narrow the interval: not used.
+    """
+    gained, lost = split.parts
+    lower_gained, upper_gained = part_bounds(gained, split.clusters)
+    lower_lost, upper_lost = part_bounds(lost, split.clusters)
+    up, up_lost = upper_gained - gained.mean(), lost.mean() - lower_lost
+    down, down_lost = gained.mean() - lower_gained, upper_lost - lost.mean()
+    correlation = min(0.0, _correlation(gained, lost, split.clusters))
+    return (
+        up**2 + up_lost**2 - 2 * correlation * up * up_lost,
+        down**2 + down_lost**2 - 2 * correlation * down * down_lost,
+    )
+
+
+def _correlation(first: Floats, second: Floats, clusters: npt.NDArray[np.int64]) -> float:
+    """Correlation between two ratio means over clusters, from their linearised residuals; 0 where one is constant."""
+    totals = cluster_sums([first, second, np.ones_like(first)], clusters)
+    residuals = totals[:, :2] - totals[:, 2:] * np.array([first.mean(), second.mean()])
+    spread = float(np.sqrt(np.prod(np.sum(residuals**2, axis=0))))
+    return float(np.sum(residuals[:, 0] * residuals[:, 1]) / spread) if spread > 0 else 0.0

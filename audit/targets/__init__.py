@@ -1,0 +1,1 @@
+"""Checkpoints, seen only through what an attacker may ask of them."""

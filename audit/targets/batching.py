@@ -1,0 +1,49 @@
+"""How rows of many queries share a forward pass without changing each other's results.
+
+A row is padded to a bucket fixed by its own length and only rows of one bucket share a batch. Buckets are multiples of
+`STEP` tokens and gathered rows are padded to multiples of `STEP`, because matrix kernels treat the rows left over after
+their last full block in another order of summation; with full blocks only, a row's result does not depend on how many
+rows stand beside it (checked bit for bit by the contract tests). A bucket is always longer than its row, so that a batch
+never loses its attention mask and with it takes another kernel.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+STEP = 16
+
+
+def bucket_of(n_tokens: int) -> int:
+    """The padded length of a row of `n_tokens`: the next multiple of `STEP` above it."""
+    return (n_tokens // STEP + 1) * STEP
+
+
+def longest_row(max_positions: int) -> int:
+    """The longest row whose bucket still fits into a model with this many positions."""
+    return max_positions // STEP * STEP - 1
+
+
+def padded_rows(n_rows: int) -> int:
+    """The number of gathered rows a head is given: the next multiple of `STEP`."""
+    return -(-n_rows // STEP) * STEP
+
+
+def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[tuple[int, list[int]]]:
+    """Group rows into batches.
+
+    Args:
+        lengths: the number of tokens of each row.
+        batch_tokens: padded tokens a batch may hold; at least one row is always taken.
+
+    Yields:
+        The bucket and the indices of the rows in the batch, each index once, in order within its bucket.
+    """
+    buckets: dict[int, list[int]] = defaultdict(list)
+    for index, length in enumerate(lengths):
+        buckets[bucket_of(length)].append(index)
+    for bucket, rows in sorted(buckets.items()):
+        size = max(1, batch_tokens // bucket)
+        for start in range(0, len(rows), size):
+            yield bucket, rows[start : start + size]

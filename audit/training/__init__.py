@@ -1,0 +1,1 @@
+"""Training of reference models, with transformers' Trainer."""

@@ -1,0 +1,277 @@
+"""Fine-tuning of an encoder checkpoint on pages: masked language model or BIO token classification.
+
+The loop is transformers' Trainer; what is ours is the batch (`pages.Collator`), the score of each epoch, and keeping the two
+checkpoints that the CDMI paper attacks: best validation accuracy ("Precision") and lowest validation loss ("Loss").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import (
+    EvalPrediction,
+    PreTrainedModel,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from audit.errors import TargetError
+from audit.targets.families import FAMILIES, Family
+from audit.targets.interface import NOT_READ, Encoding
+from audit.training.pages import Collator, Example
+
+VALIDATION_MASK_SEED = 20_240_607
+"""Validation pages are masked once, with this seed, so that epochs are compared on the same tokens."""
+
+StateDict = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is fitted.
+
+    Attributes:
+        epochs: passes over the pages.
+        learning_rate: the peak of AdamW's; it rises during `warmup_share` of the steps and falls linearly to 0.
+        batch_size: pages a step.
+        mask_probability: the share of tokens predicted on a page (masked language models only).
+        weight_decay: AdamW's.
+        warmup_share: in [0, 1).
+        seed: of the order of pages, of the masks and of dropout.
+        bf16: matrix products in bfloat16 (weights stay float32); several times faster where the processor has it.
+    """
+
+    epochs: int = 20
+    learning_rate: float = 5e-4
+    batch_size: int = 16
+    mask_probability: float = 0.15
+    weight_decay: float = 0.01
+    warmup_share: float = 0.1
+    seed: int = 0
+    bf16: bool = False
+
+    def as_json(self) -> dict[str, int | float]:
+        """The recipe for a record or a cache key."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class EpochScore:
+    """How an epoch ended. Losses in nats per predicted token, accuracy in [0, 1]; None without validation pages."""
+
+    epoch: int
+    training_loss: float
+    validation_loss: float | None = None
+    validation_accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted model: `model` as it was after the last epoch, on the CPU, in evaluation mode.
+
+    Attributes:
+        history: one score an epoch.
+        precision: weights of the epoch of best validation accuracy (the first one of equals); None without validation.
+        loss: weights of the epoch of lowest validation loss; None without validation.
+    """
+
+    model: Any
+    history: tuple[EpochScore, ...]
+    precision: StateDict | None
+    loss: StateDict | None
+
+
+@dataclass
+class _Watch(TrainerCallback):  # type: ignore[misc]
+    """Keeps each epoch's scores and the weights of the best epochs."""
+
+    history: list[EpochScore] = field(default_factory=list)
+    precision: StateDict | None = None
+    loss: StateDict | None = None
+    _best_accuracy: float = -1.0
+    _lowest_loss: float = float("inf")
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **_: Any
+    ) -> None:
+        if "loss" in logs:
+            self.history.append(EpochScore(round(state.epoch or 0), logs["loss"]))
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        metrics: dict[str, float],
+        model: PreTrainedModel,
+        **_: Any,
+    ) -> None:
+        accuracy, loss = metrics["eval_accuracy"], metrics["eval_loss"]
+        self.history[-1] = replace(self.history[-1], validation_loss=loss, validation_accuracy=accuracy)
+        if accuracy > self._best_accuracy:
+            self._best_accuracy, self.precision = accuracy, _copy(model)
+        if loss < self._lowest_loss:
+            self._lowest_loss, self.loss = loss, _copy(model)
+
+
+class _Trainer(Trainer):  # type: ignore[misc]
+    """Runs a masked language model's head on the predicted tokens only: the same loss for a seventh of the work.
+
+    The encoder runs in bfloat16 when the recipe says so (the Trainer's own switch does nothing on a CPU); a masked
+    language model's head and loss always run in float32.
+    """
+
+    bf16 = False
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, torch.Tensor], return_outputs: bool = False, **rest: Any
+    ) -> torch.Tensor | tuple[torch.Tensor, Any]:
+        read = inputs["labels"] != NOT_READ
+        pages = {name: value for name, value in inputs.items() if name != "labels"}
+        with torch.autocast(read.device.type, torch.bfloat16, enabled=self.bf16):
+            if return_outputs or not hasattr(model, "cls") or not read.any():
+                loss: torch.Tensor | tuple[torch.Tensor, Any] = super().compute_loss(
+                    model, inputs, return_outputs, **rest
+                )
+                return loss
+            hidden = getattr(model, _family_of(model).encoder)(**pages).last_hidden_state
+        logits = model.cls(hidden[read].float())
+        return torch.nn.functional.cross_entropy(logits, inputs["labels"][read])
+
+
+def fit(
+    model: Any,
+    tokenizer: Any,
+    training: Sequence[Encoding],
+    recipe: Recipe,
+    *,
+    validation: Sequence[Encoding] = (),
+    device: str = "cpu",
+) -> Fitted:
+    """Fine-tune `model` on pages, in place.
+
+    Pages with `labels` train a token classifier, pages without a masked language model (`recipe.mask_probability`, a new
+    mask each time a page is drawn).
+
+    Args:
+        model: a transformers model of a known family.
+        tokenizer: the model's.
+        training: at least one page.
+        recipe: how.
+        validation: scored after every epoch, when there are some.
+        device: "cpu" or "cuda" ("mps" trains on the GPU of a Mac).
+
+    Raises:
+        TargetError: no page to train on, or a model of an unknown family.
+    """
+    if not training:
+        raise TargetError("there is no page to train on", "give documents with words in the split that trains it")
+    family = _family_of(model)
+    collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed)
+    fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED)
+    watch = _Watch()
+    with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, _reproducible(device), _quiet():
+        trainer = _Trainer(
+            model=model,
+            args=_arguments(recipe, scratch, device, evaluates=bool(validation)),
+            data_collator=collator,
+            train_dataset=[Example(page, page.ids, page.labels) for page in training],  # type: ignore[arg-type]
+            eval_dataset=[_fixed(page, fixed) for page in validation] or None,  # type: ignore[arg-type]
+            compute_metrics=_accuracy,
+            preprocess_logits_for_metrics=_best_classes,
+            callbacks=[watch],
+        )
+        trainer.bf16 = recipe.bf16
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    model.to("cpu").eval()
+    return Fitted(model, tuple(watch.history), watch.precision, watch.loss)
+
+
+def _arguments(recipe: Recipe, scratch: str, device: str, *, evaluates: bool) -> TrainingArguments:
+    return TrainingArguments(
+        output_dir=scratch,
+        num_train_epochs=recipe.epochs,
+        learning_rate=recipe.learning_rate,
+        per_device_train_batch_size=recipe.batch_size,
+        per_device_eval_batch_size=recipe.batch_size,
+        weight_decay=recipe.weight_decay,
+        warmup_steps=recipe.warmup_share,
+        seed=recipe.seed,
+        use_cpu=device == "cpu",
+        logging_strategy="epoch",
+        eval_strategy="epoch" if evaluates else "no",
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        label_names=["labels"],
+    )
+
+
+def _fixed(page: Encoding, collator: Collator) -> Example:
+    return Example(page, page.ids, page.labels) if page.labels is not None else collator.masked(page)
+
+
+def _family_of(model: Any) -> Family:
+    kind = model.config.model_type
+    if kind not in FAMILIES:
+        raise TargetError(f"cannot train a model of type {kind!r}", f"known: {', '.join(sorted(FAMILIES))}")
+    return FAMILIES[kind]
+
+
+def _best_classes(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """(n_pages, n_tokens) instead of all logits, which would not fit into memory for a whole split."""
+    return logits.argmax(-1)
+
+
+def _accuracy(prediction: EvalPrediction) -> dict[str, float]:
+    """The share of predicted tokens that are right."""
+    labels = np.asarray(prediction.label_ids)
+    read = labels != NOT_READ
+    return {"accuracy": float((np.asarray(prediction.predictions)[read] == labels[read]).mean()) if read.any() else 0.0}
+
+
+def _copy(model: Any) -> StateDict:
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in model.state_dict().items()}
+
+
+@contextlib.contextmanager
+def _reproducible(device: str) -> Iterator[None]:
+    """Deterministic kernels while training; the process's setting and random state are given back.
+
+    On a GPU kernels without a deterministic form only warn: the weights of a reference may then differ in the last bits
+    between two trainings, and the record names a checkpoint by its hash.
+    """
+    before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    with torch.random.fork_rng(enabled=True):
+        torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(before, warn_only=warned)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The Trainer's own log lines stay out of docaudit's output."""
+    loggers = [logging.getLogger(name) for name in ("transformers", "accelerate")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

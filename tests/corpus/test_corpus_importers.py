@@ -1,0 +1,265 @@
+"""Importers on sources made by hand: what is found, what is refused, and that nothing is left half-written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Category, Split
+from audit.corpus.importers import conversion, funsd, sroie
+from audit.corpus.importers.locating import Location, NotLocated, locate
+from audit.errors import EngineError, ManifestError, UsageError
+
+ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
+
+
+# Locating a value
+
+
+@pytest.mark.parametrize(
+    ("value", "category", "page", "words", "rule"),
+    [
+        ("9.00", "amount", "19.00 9.000 9.00 9.00", (2,), "exact"),
+        ("BOOK TA.K", "organization", "x BOOK TA .K y", (1, 2, 3), "exact"),
+        ("RM9.00", "amount", "total RM 9.00", (1, 2), "exact"),
+        ("1 JALAN A, 81100 JB", "location", "shop 1 Jalan A, 81100 JB. tel", (1, 2, 3, 4, 5), "punctuation"),
+        ("28/03/18", "datetime", "x 28-03-18", (1,), "punctuation"),
+        ("7838.80", "amount", "x 7,838.80", (1,), "equal amount"),
+        ("1.38", "amount", "11.38 RM1.38", (1,), "equal amount"),
+        ("43.7", "amount", "43.71 43.70", (1,), "equal amount"),
+        ("06/04/2018", "datetime", "04/06/18 06/04/18", (1,), "equal date"),
+        ("20180304", "datetime", "03/04/2018 04/03/2018", (1,), "equal date"),
+        ("25/12/2018", "datetime", "DATE:25/12/2018 8:13", (0,), "inside"),
+        ("25/12/2018", "datetime", "25/12/2018TIME:", (0,), "inside"),
+        ("RED SHOP LTD", "organization", "RED SHOP LTD(728384-M)", (0, 1, 2), "inside"),
+        ("HAPPY SNACKS LTD", "organization", "a HAPPY SNACKZ LTD b", (1, 2, 3), "approximate"),
+    ],
+)
+def test_located(value: str, category: Category, page: str, words: tuple[int, ...], rule: str) -> None:
+    assert locate(value, category, page.split()) == Location(words, rule)
+
+
+@pytest.mark.parametrize(
+    ("value", "category", "page", "reason"),
+    [
+        ("9.00", "amount", "19.00 9.000 9 900", "part of a longer value"),
+        ("-9.00", "amount", "9.00", "not found"),
+        ("1/12/18", "datetime", "11/2/18", "not found"),
+        ("1/12/18", "datetime", "11/12/18", "part of a longer value"),
+        ("20180428", "datetime", "20180428/191204", "part of a longer value"),
+        ("28-01-18", "datetime", "28-11-18", "not found"),
+        ("99/99/2018", "datetime", "98/99/2018", "not found"),
+        ("AEON", "organization", "WWW.AEON.COM", "part of a longer value"),
+        ("RED SHOP", "organization", "RED SHAP", "not found"),
+        ("No. 1 Jalan A 81100", "location", "No. 2 Lorong B 81200", "not found"),
+    ],
+)
+def test_not_located(value: str, category: Category, page: str, reason: str) -> None:
+    assert locate(value, category, page.split()) == NotLocated(reason)
+
+
+def test_words_of_another_field_are_left_to_it() -> None:
+    assert locate("9.00", "amount", ["9.00", "9.00"], taken={0}) == Location((1,), "exact")
+
+
+# SROIE
+
+
+@pytest.fixture
+def receipts(tmp_path: Path) -> Path:
+    """Three receipts; the second and third are the same picture, and the third is Latin-1 and lacks an address."""
+    src = tmp_path / "sroie"
+    for folder in ("img", "box", "key"):
+        (src / folder).mkdir(parents=True)
+    for name, gray in (("000", 250), ("001", 200), ("002", 200)):
+        Image.new("L", (100, 200), gray).save(src / "img" / f"{name}.jpg")
+    (src / "box" / "000.csv").write_text(
+        "10,10,90,10,90,20,10,20,RED SHOP\n10,30,110,30,110,40,10,40,NO. 1, JALAN A,\n"
+        "10,50,50,50,50,60,10,60,DATE:25/12/2018\n\n10,70,50,70,50,80,10,80,RM 9.00\n"
+    )
+    (src / "key" / "000.json").write_text(
+        json.dumps({"company": "Red Shop", "date": "25/12/2018", "address": "NO. 1, JALAN A", "total": "9.00"})
+    )
+    (src / "box" / "001.csv").write_text("10,10,90,10,90,20,10,20,RED SHOP 26/12/2018\n")
+    (src / "key" / "001.json").write_text(
+        json.dumps({"company": "RED SHOP", "date": "26/12/2018", "address": "LOST", "total": ""})
+    )
+    (src / "box" / "002.csv").write_bytes("10,10,90,10,90,20,10,20,CAFÉ \x93RED SHOP\r\n".encode("latin-1"))
+    (src / "key" / "002.json").write_bytes('{"company": "RED SHOP", "date": "é"}'.encode("latin-1"))
+    return src
+
+
+def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:
+    dst = tmp_path / "out" / "data"
+    report = sroie.convert(receipts, dst, ALL_MEMBERS, seed=1)
+    corpus = manifests.load(dst)
+    first = corpus.document("000")
+    assert [word.text for word in first.words] == [
+        *("RED", "SHOP", "NO.", "1,", "JALAN", "A,"),
+        *("DATE:25/12/2018", "RM", "9.00"),
+    ]
+    assert first.words[0].box == (10, 10, 40, 20)  # three of eight characters of 80 pixels
+    assert first.words[1].box == (50, 10, 90, 20)
+    assert first.words[5].box == (96.7, 30, 100, 40)  # cut at the edge of the page
+    assert {entity.label: first.text_of(entity) for entity in first.entities} == {
+        "COMPANY": "RED SHOP",
+        "DATE": "DATE:25/12/2018",
+        "ADDRESS": "NO. 1, JALAN A,",
+        "TOTAL": "9.00",
+    }
+    assert [entity.category for entity in first.entities] == ["organization", "datetime", "location", "amount"]
+    assert {document.provider for document in corpus.documents} == {"RED SHOP"}  # the most frequent spelling
+    assert corpus.document("002").words[0].text == "CAFÉ"
+    assert corpus.manifest.membership.assigned == "random"
+    assert corpus.manifest.task.labels[:3] == ("O", "B-COMPANY", "I-COMPANY")
+
+    assert report.documents == {"member": 3, "heldout": 0, "public": 0, "left out": 0}
+    assert report.fields == {"COMPANY": 3, "DATE": 3, "ADDRESS": 3, "TOTAL": 3}
+    assert report.located["DATE"] == {"inside": 1, "exact": 1}
+    assert report.not_located["ADDRESS"] == {"not found": 1, "absent": 1}
+    assert report.not_located["TOTAL"] == {"absent": 2}
+    assert report.duplicates == (("001", "002"),)
+    assert ("001", "ADDRESS", "not found") in report.unlocated
+    written = json.loads((dst / "import-report.json").read_text())
+    assert written["unlocated"] == [list(entry) for entry in report.unlocated]
+    assert "LOST" not in (dst / "import-report.json").read_text()
+
+
+def test_equal_receipts_share_a_split_and_the_rest_is_left_out(receipts: Path, tmp_path: Path) -> None:
+    for seed in range(6):
+        shares: dict[Split, float] = {"member": 0.34, "public": 0.66}
+        sroie.convert(receipts, tmp_path / str(seed), shares, seed)
+        corpus = manifests.load(tmp_path / str(seed))
+        assert corpus.document("001").split == corpus.document("002").split == "public"
+    report = sroie.convert(receipts, tmp_path / "part", {"member": 0.34}, seed=0)
+    assert report.documents == {"member": 1, "heldout": 0, "public": 0, "left out": 2}
+    assert [path.name for path in (tmp_path / "part" / "images").iterdir()] == ["000.jpg"]
+
+
+def test_every_fault_of_a_source_is_listed(receipts: Path, tmp_path: Path) -> None:
+    (receipts / "key" / "000.json").write_text("{")
+    (receipts / "box" / "001.csv").write_text("1,2,3,RED\n1,2,3,4,5,6,7,eight,RED\n")
+    (receipts / "img" / "002.jpg").write_bytes(b"no image")
+    (receipts / "img" / "003.jpg").write_bytes(b"")
+    with pytest.raises(ManifestError) as caught:
+        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+    assert caught.value.problems == (
+        "000: 000.json is not JSON",
+        "001: 001.csv:1 is not x1,y1,x2,y2,x3,y3,x4,y4,TEXT",
+        "001: 001.csv:2 is not x1,y1,x2,y2,x3,y3,x4,y4,TEXT",
+        "002: not readable as an image (PNG, JPEG, TIFF, WEBP)",
+        "box/003: missing",
+        "key/003: missing",
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", ["[]", '{"total": 9.0}'])
+def test_key_files_of_another_shape(content: str, receipts: Path, tmp_path: Path) -> None:
+    (receipts / "key" / "000.json").write_text(content)
+    with pytest.raises(ManifestError, match=r"000\.json"):
+        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+
+
+def test_a_source_file_that_leads_elsewhere_is_refused(receipts: Path, tmp_path: Path) -> None:
+    (tmp_path / "private.jpg").write_bytes((receipts / "img" / "000.jpg").read_bytes())
+    (receipts / "img" / "000.jpg").unlink()
+    (receipts / "img" / "000.jpg").symlink_to(tmp_path / "private.jpg")
+    with pytest.raises(ManifestError, match="symbolic link"):
+        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+
+
+@pytest.mark.parametrize("convert", [sroie.convert, funsd.convert])
+def test_places_that_cannot_be_used(convert: Callable[..., Any], receipts: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no folder"):
+        convert(tmp_path, tmp_path / "out", ALL_MEMBERS, 1)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("keep")
+    with pytest.raises(UsageError, match="is not empty"):
+        convert(receipts, tmp_path / "full", ALL_MEMBERS, 1)
+    with pytest.raises(UsageError, match="is not a folder"):
+        convert(receipts, tmp_path / "full" / "mine.txt", ALL_MEMBERS, 1)
+    with pytest.raises(UsageError, match=r"sum to 1\.5"):
+        convert(receipts, tmp_path / "out", {"member": 1.0, "public": 0.5}, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "sroie"]
+
+
+def test_an_empty_destination_is_filled(receipts: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+    assert len(manifests.load(tmp_path / "out").documents) == 3
+
+
+def test_a_full_disk_leaves_nothing(receipts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(conversion.shutil, "copyfile", full)
+    with pytest.raises(EngineError, match="No space left on device"):
+        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_two_imports_are_equal(receipts: Path, tmp_path: Path) -> None:
+    for name in "ab":
+        sroie.convert(receipts, tmp_path / name, ALL_MEMBERS, seed=1)
+    assert manifests.load(tmp_path / "a").sha256 == manifests.load(tmp_path / "b").sha256
+
+
+# FUNSD
+
+
+def item(number: int, label: str, *texts: str, linking: tuple[tuple[int, int], ...] = ()) -> dict[str, Any]:
+    words = [{"text": text, "box": [10 * i, 10, 10 * i + 8, 20]} for i, text in enumerate(texts)]
+    return {"id": number, "label": label, "text": " ".join(texts), "words": words, "linking": linking, "box": [0] * 4}
+
+
+@pytest.fixture
+def forms(tmp_path: Path) -> Path:
+    src = tmp_path / "funsd"
+    (src / "annotations").mkdir(parents=True)
+    (src / "images").mkdir()
+    Image.new("L", (100, 100), 255).save(src / "images" / "f1.png")
+    form = [
+        item(0, "header", "FORM"),
+        item(1, "question", "Date:", "", linking=((1, 2), (1, 4))),
+        item(2, "answer", "1", "May", linking=((1, 2),)),
+        item(3, "other", "page"),
+        item(4, "answer", "", linking=((1, 4),)),
+    ]
+    (src / "annotations" / "f1.json").write_text(json.dumps({"form": form}))
+    return src
+
+
+def test_funsd_words_fields_links_and_report(forms: Path, tmp_path: Path) -> None:
+    report = funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1)
+    corpus = manifests.load(tmp_path / "out")
+    (document,) = corpus.documents
+    assert [word.text for word in document.words] == ["FORM", "Date:", "1", "May", "page"]
+    assert [(e.id, e.label, document.text_of(e), e.attack) for e in document.entities] == [
+        ("0", "HEADER", "FORM", False),
+        ("1", "QUESTION", "Date:", False),
+        ("2", "ANSWER", "1 May", True),
+    ]
+    assert document.links == (("1", "2"),)
+    assert report.fields == {"HEADER": 1, "QUESTION": 1, "ANSWER": 2}
+    assert report.not_located == {"HEADER": {}, "QUESTION": {}, "ANSWER": {"empty": 1}}
+    assert report.unlocated == (("f1", "ANSWER", "empty"),)
+    assert report.notes == {"words without text": 2, "links": 1, "links left out": 1}
+
+
+def test_funsd_faults_are_listed(forms: Path, tmp_path: Path) -> None:
+    (forms / "annotations" / "f1.json").write_text(json.dumps({"form": [item(0, "title", "x")]}))
+    (forms / "annotations" / "f2.json").write_text("{}")
+    Image.new("L", (9, 9)).save(forms / "images" / "f3.png")
+    with pytest.raises(ManifestError) as caught:
+        funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1)
+    assert [problem.split(":")[0] for problem in caught.value.problems] == ["annotations/f3", "f1", "images/f2"]
+    assert "f1.json form.0.label" in caught.value.problems[1]

@@ -1,0 +1,372 @@
+"""`audit.corpus.manifest`: what is read is what was written, and everything wrong is said at once, with its place."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import string
+import tempfile
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import (
+    CATEGORIES,
+    SPLITS,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    Question,
+    ReferencePaths,
+    Task,
+    Word,
+)
+from audit.errors import EngineError, ManifestError
+
+LayOut = Callable[..., Path]
+Table = dict[str, Any]
+
+
+def problems(folder: Path) -> tuple[str, ...]:
+    with pytest.raises(ManifestError) as caught:
+        manifests.load(folder)
+    return caught.value.problems
+
+
+def test_a_sound_data_set_is_read(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+    corpus = manifests.load(lay_out(settings, receipt))
+    document = corpus.document("r1")
+    assert document.text_of(document.entities[0]) == "RM 9.00"
+    assert [entity.attack for entity in document.entities] == [True, False]
+    assert document.links == (("e1", "e2"),)
+    assert document.words[0].box == (5.0, 5.0, 60.0, 20.0)
+    assert corpus.manifest.task.labels == ("O", "B-TOTAL", "I-TOTAL", "B-NAME")
+
+
+def _set(path: str, value: Any) -> Callable[[Table, Table], None]:
+    """Sets settings.X or receipt.X, where X is keys and indices joined by dots; the value ... removes it."""
+
+    def change(settings: Table, receipt: Table) -> None:
+        first, *middle, last = path.split(".")
+        place: Any = {"settings": settings, "receipt": receipt}[first]
+        for key in middle:
+            place = place[int(key)] if isinstance(place, list) else place[key]
+        key = int(last) if isinstance(place, list) else last
+        if value is ...:
+            del place[key]
+        else:
+            place[key] = value
+
+    return change
+
+
+BROKEN: list[tuple[str, Any, str]] = [
+    # the manifest
+    ("settings.colour", "red", "manifest.toml colour: unknown key"),
+    ("settings.task.kinds", "x", "manifest.toml task.kinds: unknown key"),
+    ("settings.task.kind", "ocr", "manifest.toml task.kind: Input should be 'mlm'"),
+    ("settings.membership", ..., "manifest.toml membership: missing"),
+    ("settings.name", " ", "manifest.toml name: empty"),
+    ("settings.schema", ..., "manifest.toml schema: missing"),
+    ("settings.schema", 2, "manifest.toml schema: this version of docaudit reads schema 1 only"),
+    ("settings.schema", True, "manifest.toml schema: this version of docaudit reads schema 1 only"),
+    ("settings.documents", 3, "manifest.toml documents: Input should be a valid string"),
+    ("settings.documents", "other.jsonl", "manifest.toml documents: other.jsonl is missing"),
+    ("settings.documents", "images", "manifest.toml documents: not a regular file"),
+    ("settings.documents", "../documents.jsonl", "manifest.toml documents: the path leaves DATA_DIR through '..'"),
+    ("settings.task.labels", ["O", "O", "B-TOTAL", "I-TOTAL", "B-NAME"], "task.labels: O occurs 2 times"),
+    ("settings.task.labels", ["O", "TOTAL"], "task.labels: TOTAL is none of O, B-..., I-..."),
+    ("settings.references", {"pretrained": "/models/x"}, "references.pretrained: the path is absolute"),
+    ("settings.references", {"pretrained": "C:\\models"}, "references.pretrained: the path is absolute"),
+    ("settings.references", {"baselines": ["ok", "a/../../b"]}, "references.baselines: the path leaves DATA_DIR"),
+    ("settings.canaries", {"file": "../canaries.json"}, "canaries.file: the path leaves DATA_DIR"),
+    # types of a document
+    ("receipt.split", "train", "documents.jsonl:1 split: Input should be 'member', 'heldout' or 'public'"),
+    ("receipt.colour", 1, "documents.jsonl:1 colour: unknown key"),
+    ("receipt.words.2.txt", "x", "documents.jsonl:1 words[2].txt: unknown key"),
+    ("receipt.words.1.text", ..., "documents.jsonl:1 words[1].text: missing"),
+    ("receipt.words.1.box", [1, 2, 3], "documents.jsonl:1 words[1].box[3]: missing"),
+    ("receipt.words.1", "RM", "documents.jsonl:1 words[1]: must be a table or object"),
+    ("receipt.entities.0.words", ["1"], "documents.jsonl:1 entities[0].words[0]: Input should be a valid integer"),
+    ("receipt.entities.0.category", "money", "documents.jsonl:1 entities[0].category: Input should be 'person'"),
+    ("receipt.id", ..., "documents.jsonl:1 id: missing"),
+    # texts
+    ("receipt.id", "", "documents.jsonl:1 id: empty"),
+    ("receipt.id", "r\x1b[2J", "documents.jsonl:1 id: holds a control character"),
+    ("receipt.words.2.text", "  ", "documents.jsonl:1 words[2].text: empty"),
+    ("receipt.words.2.text", "9\x00", "documents.jsonl:1 words[2].text: holds a control character"),
+    ("receipt.words.2.text", "\ud800", "documents.jsonl:1 Invalid JSON"),
+    ("receipt.provider", "A\nB", "documents.jsonl:1 provider: holds a control character"),
+    ("receipt.entities.1.label", "", "documents.jsonl:1 entities[1].label: empty"),
+    ("receipt.questions.0.answers", ["9.00", ""], "documents.jsonl:1 questions[0].answers[1]: empty"),
+    ("receipt.tags", ["O"], "documents.jsonl:1 tags: 1 tags for 3 words"),
+    # entities
+    ("receipt.entities.0.words", [1, 93], "documents.jsonl:1 entities[0].words: index 93 of 3 words"),
+    ("receipt.entities.0.words", [-1], "documents.jsonl:1 entities[0].words: index -1 of 3 words"),
+    ("receipt.entities.0.words", [], "documents.jsonl:1 entities[0].words: empty"),
+    ("receipt.entities.0.words", [1, 1], "documents.jsonl:1 entities[0].words: index 1 is repeated"),
+    ("receipt.entities.1.words", [2], "documents.jsonl:1 entities[1].words: word 2 belongs to entity e1 too"),
+    ("receipt.entities.1.id", "e1", "documents.jsonl:1 entities: id e1 occurs 2 times"),
+    ("receipt.entities.0.label", "SUM", "documents.jsonl:1 entities[0].label: B-SUM and I-SUM not among task.labels"),
+    ("receipt.links", [["e1", "e9"]], "documents.jsonl:1 links[0]: no entity e9"),
+    ("receipt.questions.0.entity", "e9", "documents.jsonl:1 questions[0].entity: no entity e9"),
+    # boxes
+    ("receipt.size", ..., "documents.jsonl:1 size: missing, but the words have boxes"),
+    ("receipt.size", [0, 200], "documents.jsonl:1 size: width and height must be at least 1"),
+    ("receipt.words.0.box", ..., "documents.jsonl:1 words: 1 of 3 words have no box"),
+    ("receipt.words.0.box", [60, 5, 5, 20], "documents.jsonl:1 words[0].box: corners out of order"),
+    ("receipt.words.0.box", [5, 5, 103, 20], "documents.jsonl:1 words[0].box: outside the page"),
+    ("receipt.words.0.box", [-3, 5, 10, 20], "documents.jsonl:1 words[0].box: outside the page"),
+    ("receipt.words.0.box", [5, 5, float("nan"), 20], "documents.jsonl:1 words[0].box: corners out of order"),
+    ("receipt.words.0.box", [5, 5, float("inf"), 20], "documents.jsonl:1 words[0].box: outside the page"),
+    # images
+    ("receipt.size", [100, 201], "documents.jsonl:1 size: 100 x 201, but the image has 100 x 200"),
+    ("receipt.size", [200, 100], "an EXIF rotation is not applied"),
+    ("receipt.image", "images/none.png", "documents.jsonl:1 image: the image is missing"),
+    ("receipt.image", "images", "documents.jsonl:1 image: the image is not a regular file"),
+    ("receipt.image", "documents.jsonl", "documents.jsonl:1 image: not readable as an image"),
+    ("receipt.image", "/etc/hostname", "documents.jsonl:1 image: the path is absolute"),
+    ("receipt.image", "\\\\host\\x.png", "documents.jsonl:1 image: the path is absolute"),
+    ("receipt.image", "images/../../x.png", "documents.jsonl:1 image: the path leaves DATA_DIR through '..'"),
+    ("receipt.image", "", "documents.jsonl:1 image: the path is empty"),
+    ("receipt.image", "images/a\x00.png", "documents.jsonl:1 image: the path holds a character that cannot be printed"),
+    # the whole
+    ("receipt.split", "public", "no document of split member"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "expected"), BROKEN, ids=[f"{p}={v!r}"[:60] for p, v, _ in BROKEN])
+def test_each_problem_is_named_with_its_place(
+    path: str, value: Any, expected: str, lay_out: LayOut, settings: Table, receipt: Table
+) -> None:
+    _set(path, value)(settings, receipt)
+    found = problems(lay_out(settings, receipt))
+    assert any(expected in problem for problem in found), found
+    assert all(problem.isprintable() for problem in found)
+
+
+def test_a_box_may_stand_two_pixels_over_the_edge(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+    receipt["words"][0]["box"] = [-2, -1.5, 102, 201]
+    manifests.load(lay_out(settings, receipt))
+
+
+def test_files_that_cannot_be_parsed(lay_out: LayOut, settings: Table, receipt: Table, tmp_path: Path) -> None:
+    assert problems(tmp_path / "nowhere") == (f"{tmp_path / 'nowhere'}: no such folder",)
+    (tmp_path / "empty").mkdir()
+    assert "manifest.toml is missing" in problems(tmp_path / "empty")[0]
+    assert problems(lay_out(b"schema = ", receipt))[0].startswith("manifest.toml: broken TOML: Invalid value")
+    assert problems(lay_out(b"a = " + b"[" * 5000, receipt))[0].startswith("manifest.toml: broken TOML")
+    assert problems(lay_out("name = 'Käse'".encode("latin-1"), receipt)) == ("manifest.toml: not UTF-8 at byte 9",)
+    assert "documents.jsonl:2 Invalid JSON" in problems(lay_out(settings, receipt, b'{"id": "r2", '))[0]
+    assert "documents.jsonl:2 Invalid JSON" in problems(lay_out(settings, receipt, b'{"id": "\xff"}'))[0]
+    assert "must be a table or object" in problems(lay_out(settings, receipt, b'["r2"]'))[0]
+
+
+def test_blank_lines_are_no_documents(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+    assert len(manifests.load(lay_out(settings, receipt, b"", b"  ")).documents) == 1
+
+
+def test_problems_of_every_part_are_reported_together(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+    settings["colour"] = "red"
+    second = copy.deepcopy(receipt)
+    second["entities"][0]["words"] = [7]
+    second["links"] = [["e1", "e8"]]
+    found = problems(lay_out(settings, receipt, b"{", second))
+    assert [problem.split()[0] for problem in found] == [
+        "manifest.toml",
+        "documents.jsonl:2",
+        "documents.jsonl:3",
+        "documents.jsonl:3",
+        "documents.jsonl:3",
+    ]
+    assert "id: r1 stands in line 1 already" in found[2]
+
+
+def test_of_many_problems_the_first_fifty_are_listed_and_the_rest_counted(
+    lay_out: LayOut, settings: Table, receipt: Table
+) -> None:
+    receipt["entities"][0]["words"] = list(range(3, 123))
+    found = problems(lay_out(settings, receipt))
+    assert len(found) == 51
+    assert found[49].endswith("index 52 of 3 words")
+    assert found[50] == "... and 70 more problems"
+
+
+def test_no_message_holds_the_text_of_a_word(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+    receipt["words"] = [{"text": f"secret{i}\x07", "box": [9, 9, 1, 1], "confidence": "secret"} for i in range(3)]
+    receipt["entities"][0]["words"] = [5]
+    assert not any("secret" in problem for problem in problems(lay_out(settings, receipt)))
+    for word in receipt["words"]:
+        del word["confidence"]
+    assert not any("secret" in problem for problem in problems(lay_out(settings, receipt)))
+
+
+@pytest.mark.parametrize("link", ["images/r1.png", "documents.jsonl", "manifest.toml"])
+def test_a_symbolic_link_out_of_the_folder_is_refused(
+    link: str, lay_out: LayOut, settings: Table, receipt: Table, tmp_path: Path
+) -> None:
+    folder = lay_out(settings, receipt)
+    outside = tmp_path / "outside"
+    (folder / link).rename(outside)
+    (folder / link).symlink_to(outside)
+    assert any("leaves DATA_DIR through a symbolic link" in problem for problem in problems(folder))
+
+
+def test_symbolic_links_inside_the_folder_are_followed(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+    folder = lay_out(settings, receipt)
+    (folder / "images" / "r1.png").rename(folder / "page.png")
+    (folder / "images" / "r1.png").symlink_to(folder / "page.png")
+    manifests.load(folder)
+    (folder / "page.png").unlink()
+    (folder / "page.png").symlink_to(folder / "images" / "r1.png")
+    assert any("documents.jsonl:1 image:" in problem for problem in problems(folder))
+
+
+def test_a_pipe_in_place_of_an_image_does_not_hang(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+    folder = lay_out(settings, receipt)
+    (folder / "images" / "r1.png").unlink()
+    os.mkfifo(folder / "images" / "r1.png")
+    assert any("not a regular file" in problem for problem in problems(folder))
+
+
+def test_the_hash_covers_manifest_documents_and_images_in_order(
+    lay_out: LayOut, settings: Table, receipt: Table
+) -> None:
+    folder = lay_out(settings, receipt)
+    parts = [folder / "manifest.toml", folder / "documents.jsonl", folder / "images" / "r1.png"]
+    seen = {manifests.load(folder).sha256}
+    digests = b"".join(hashlib.sha256(part.read_bytes()).digest() for part in parts)
+    assert seen == {hashlib.sha256(digests).hexdigest()}
+    for part, addition in zip(parts, (b"# note\n", b"\n", b"trailing"), strict=True):
+        part.write_bytes(part.read_bytes() + addition)
+        seen.add(manifests.load(folder).sha256)
+    assert len(seen) == 4
+
+
+def test_bio_labels_are_not_asked_for_by_other_tasks(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+    settings["task"] = {"kind": "mlm"}
+    receipt["entities"][1]["words"] = [2]  # shares a word with e1: no tagger is trained on it
+    manifests.load(lay_out(settings, receipt))
+
+
+# Writing
+
+texts = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=8).filter(str.strip)
+names = st.text(string.ascii_letters + string.digits + "é ", min_size=1, max_size=6).filter(str.strip)
+
+
+@st.composite
+def documents(draw: st.DrawFn, identifier: str) -> Document:
+    boxed = draw(st.booleans())
+    side = st.floats(0, 500).map(lambda x: round(x, 1))
+    box = st.tuples(side, side, side, side).map(lambda b: (*map(min, b[:2], b[2:]), *map(max, b[:2], b[2:])))
+    words = tuple(Word(text, draw(box) if boxed else None) for text in draw(st.lists(texts, min_size=1, max_size=5)))
+    entity = st.builds(
+        Entity,
+        id=names,
+        label=texts,
+        category=st.sampled_from(CATEGORIES),
+        words=st.lists(st.integers(0, len(words) - 1), min_size=1, unique=True).map(tuple),
+        attack=st.booleans(),
+    )
+    entities = tuple(draw(st.lists(entity, max_size=3, unique_by=lambda e: e.id)))
+    ids = [e.id for e in entities]
+    question = st.builds(
+        Question,
+        id=names,
+        question=texts,
+        answers=st.lists(texts, max_size=2).map(tuple),
+        entity=st.sampled_from([None, *ids]),
+    )
+    return Document(
+        id=identifier,
+        split="member" if identifier == "d0" else draw(st.sampled_from(SPLITS)),
+        words=words,
+        size=(500, 500) if boxed else draw(st.sampled_from([None, (3, 4)])),
+        provider=draw(st.none() | texts),
+        entities=entities,
+        links=tuple(draw(st.lists(st.tuples(*[st.sampled_from(ids)] * 2), max_size=2))) if ids else (),
+        questions=tuple(draw(st.lists(question, max_size=2, unique_by=lambda q: q.id))),
+        tags=draw(st.none() | st.just(("O",) * len(words))),
+        intent=draw(st.none() | texts),
+    )
+
+
+@st.composite
+def data_sets(draw: st.DrawFn) -> tuple[Manifest, tuple[Document, ...]]:
+    path = st.sampled_from(["references/a", "b"])
+    manifest = Manifest(
+        schema=1,
+        name=draw(texts),
+        task=Task("mlm", draw(st.sampled_from([(), ("O", "B-X")]))),
+        membership=Membership(draw(st.sampled_from(["random", "official"]))),
+        documents=draw(st.sampled_from(["documents.jsonl", "sub/pages.jsonl"])),
+        references=draw(st.builds(ReferencePaths, st.none() | path, st.none() | path, st.lists(path).map(tuple))),
+        recipe=draw(st.none() | st.just({"epochs": 3, "rate": 0.5})),
+    )
+    return manifest, tuple(draw(documents(f"d{i}")) for i in range(draw(st.integers(1, 3))))
+
+
+@hypothesis_settings(max_examples=60, deadline=None)
+@given(data_sets())
+def test_what_is_written_is_read_again(data_set: tuple[Manifest, tuple[Document, ...]]) -> None:
+    manifest, written = data_set
+    with tempfile.TemporaryDirectory() as folder:
+        manifests.write(Path(folder), manifest, written)
+        corpus = manifests.load(Path(folder))
+        assert corpus.manifest == manifest
+        assert corpus.documents == written
+        assert not list(Path(folder).rglob("*.tmp"))
+
+
+def test_written_files_leave_defaults_out(tmp_path: Path) -> None:
+    manifest = Manifest(1, "x", Task("mlm"), Membership("random"))
+    word = Word("Käse", (1.0, 2.0, 3.5, 4.0))
+    document = Document("a", "member", (word,), size=(9, 9), entities=(Entity("e", "L", "misc", (0,)),))
+    manifests.write(tmp_path / "new", manifest, [document])
+    assert tomllib.loads((tmp_path / "new" / "manifest.toml").read_text()) == {
+        "schema": 1,
+        "name": "x",
+        "task": {"kind": "mlm"},
+        "membership": {"assigned": "random"},
+    }
+    line = (tmp_path / "new" / "documents.jsonl").read_text(encoding="utf-8")
+    assert "Käse" in line
+    assert json.loads(line) == {
+        "id": "a",
+        "split": "member",
+        "words": [{"text": "Käse", "box": [1, 2, 3.5, 4]}],
+        "size": [9, 9],
+        "entities": [{"id": "e", "label": "L", "category": "misc", "words": [0]}],
+    }
+
+
+def test_a_failed_write_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = Manifest(1, "x", Task("mlm"), Membership("random"))
+    manifests.write(tmp_path, manifest, [Document("a", "member")])
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(EngineError, match="No space left on device"):
+        manifests.write(tmp_path, manifest, [Document("b", "member")])
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_documents_are_not_written_outside_the_folder(tmp_path: Path) -> None:
+    manifest = Manifest(1, "x", Task("mlm"), Membership("random"), documents="../documents.jsonl")
+    with pytest.raises(ManifestError, match=r"leaves DATA_DIR"):
+        manifests.write(tmp_path / "data", manifest, [])
+    assert not (tmp_path / "documents.jsonl").exists()

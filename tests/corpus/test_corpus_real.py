@@ -1,0 +1,117 @@
+"""The importers on the real corpora reproduce the papers' counts (METHODS section 1, "Anchors")."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Corpus, Split
+from audit.corpus.folding import fold, occurrences
+from audit.corpus.importers import funsd, sroie
+from audit.corpus.importers.conversion import ImportReport
+from audit.corpus.summary import summarise
+
+pytestmark = pytest.mark.real
+SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
+
+
+@pytest.fixture(scope="module")
+def tokens(real_data: Path) -> Callable[[str], int]:
+    """The number of tokens of a text with the shipped vocabulary, special tokens left out."""
+    transformers = pytest.importorskip("transformers")
+    folder = real_data.parent / "models" / "minilm-l6-h384"
+    if not folder.is_dir():
+        pytest.skip(f"the shipped vocabulary is not at {folder}")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    return lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+@pytest.fixture(scope="module")
+def receipts(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[ImportReport, Corpus]:
+    dst = tmp_path_factory.mktemp("sroie") / "data"
+    return sroie.convert(real_data / "sroie", dst, SHARES, seed=7), manifests.load(dst)
+
+
+@pytest.fixture(scope="module")
+def forms(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[ImportReport, Corpus]:
+    dst = tmp_path_factory.mktemp("funsd") / "data"
+    return funsd.convert(real_data / "funsd", dst, SHARES, seed=7), manifests.load(dst)
+
+
+def test_sroie_fields(receipts: tuple[ImportReport, Corpus], real_data: Path, tokens: Callable[[str], int]) -> None:
+    report, corpus = receipts
+    assert sum(report.fields.values()) == 2504
+    in_range = located = 0
+    for document in corpus.documents:
+        values = json.loads((real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8"))
+        found = {entity.id for entity in document.entities}
+        for key in sroie.FIELDS:
+            if 3 <= tokens(values.get(key, "")) <= 15:
+                in_range += 1
+                located += key in found
+    assert in_range == 1899
+    assert located >= 1890  # a plain matcher finds 1,882
+    assert ("104", "ADDRESS", "absent") in report.unlocated
+    assert ("033", "TOTAL", "absent") in report.unlocated
+
+
+def test_most_located_words_are_the_key_itself(receipts: tuple[ImportReport, Corpus], real_data: Path) -> None:
+    _, corpus = receipts
+    equal = fields = 0
+    for document in corpus.documents:
+        values = json.loads((real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8"))
+        for entity in document.entities:
+            fields += 1
+            equal += fold(values[entity.id]) == fold(document.text_of(entity))
+    assert equal / fields > 0.94
+
+
+def test_sroie_splits_and_duplicates(receipts: tuple[ImportReport, Corpus]) -> None:
+    report, corpus = receipts
+    assert all(abs(report.documents[split] - 626 * share) < 1 for split, share in SHARES.items())
+    splits: dict[str, set[Split]] = defaultdict(set)
+    for document in corpus.documents:
+        assert document.image is not None
+        splits[hashlib.sha256((corpus.root / document.image).read_bytes()).hexdigest()].add(document.split)
+    assert len(splits) == 621
+    assert all(len(found) == 1 for found in splits.values())
+    assert len(report.duplicates) == 5
+    assert summarise(corpus).duplicate_images.across == 0
+
+
+def test_sroie_companies_repeat_as_the_methods_say(receipts: tuple[ImportReport, Corpus]) -> None:
+    _, corpus = receipts
+    found = occurrences(corpus)
+    companies = [
+        found[fold(document.text_of(entity))]
+        for document in corpus.documents
+        for entity in document.entities
+        if entity.label == "COMPANY"
+    ]
+    repeated = sum(sum(company.as_value.values()) > 1 for company in companies) / len(companies)
+    assert repeated == pytest.approx(0.74, abs=0.01)
+    assert sum(not company.unique for company in companies) / len(companies) >= repeated
+
+
+def test_sroie_providers(receipts: tuple[ImportReport, Corpus]) -> None:
+    _, corpus = receipts
+    sizes = Counter(document.provider for document in corpus.documents)
+    assert 230 <= len(sizes) <= 236  # 236 spellings
+    assert sum(size > 1 for size in sizes.values()) == 72
+
+
+def test_funsd_answers(forms: tuple[ImportReport, Corpus], tokens: Callable[[str], int]) -> None:
+    report, corpus = forms
+    answers = [
+        document.text_of(entity) for document in corpus.documents for entity in document.entities if entity.attack
+    ]
+    assert len(answers) == 2732
+    assert abs(sum(3 <= tokens(answer) <= 15 for answer in answers) - 1690) <= 5
+    assert sum(report.fields.values()) == sum(len(d.entities) for d in corpus.documents) + len(report.unlocated)
+    assert summarise(corpus).duplicate_images.across == 0

@@ -1,0 +1,120 @@
+"""`audit.corpus.summary`: counts of a data set whose numbers are known by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from PIL import Image
+
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Document, Entity, Manifest, Membership, ReferencePaths, Task, Word
+from audit.corpus.summary import Quartiles, Summary, summarise
+
+LABELS = ("O", "B-NAME", "I-NAME", "B-TOTAL")
+
+
+def receipt(name: str, split: str, shop: str, total: str, gray: int | None = None) -> Document:
+    words = tuple(Word(text) for text in (*shop.split(), total))
+    n = len(words)
+    entities = (
+        Entity("n", "NAME", "organization", tuple(range(n - 1))),
+        Entity("t", "TOTAL", "amount", (n - 1,), attack=split != "public"),
+    )
+    image = None if gray is None else f"{gray}-{name}.png"
+    return Document(name, split, words, image=image, provider=shop, entities=entities)  # type: ignore[arg-type]
+
+
+def summary_of(folder: Path, documents: list[Document], references: ReferencePaths | None = None) -> Summary:
+    manifest = Manifest(
+        1,
+        "receipts",
+        Task("token-classification", LABELS),
+        Membership("random"),
+        references=references or ReferencePaths(),
+    )
+    manifests.write(folder, manifest, documents)
+    for document in documents:
+        if document.image is not None:
+            Image.new("L", (8, 8), int(document.image.split("-")[0])).save(folder / document.image)
+    return summarise(manifests.load(folder))
+
+
+def test_counts(tmp_path: Path) -> None:
+    summary = summary_of(
+        tmp_path,
+        [
+            receipt("a", "member", "Red Shop", "1.00", gray=1),
+            receipt("b", "member", "Red Shop", "2.00", gray=1),
+            receipt("c", "member", "RED SHOP", "3.00"),
+            receipt("d", "heldout", "Red Shop", "4.00", gray=1),
+            receipt("e", "heldout", "Blue Shop Ltd", "1.00", gray=2),
+            receipt("f", "public", "Green", "9.00", gray=3),
+        ],
+    )
+    assert dict(summary.documents) == {"member": 3, "heldout": 2, "public": 1}
+    assert dict(summary.images) == {"member": 2, "heldout": 2, "public": 1}
+    assert summary.words == Quartiles(6, 2, 3, 3, 3, 4)
+    assert list(summary.categories) == ["organization", "amount"]
+    names, totals = summary.categories["organization"], summary.categories["amount"]
+    assert dict(names.fields) == dict(names.attacked) == {"member": 3, "heldout": 2, "public": 1}
+    assert dict(totals.attacked) == {"member": 3, "heldout": 2, "public": 0}
+    assert (names.values, names.unique) == (3, 2)
+    assert dict(names.repeated_within) == {"member": 3, "heldout": 0, "public": 0}
+    assert dict(names.repeated_across) == {"member": 3, "heldout": 1, "public": 0}
+    assert (totals.values, totals.unique) == (5, 4)
+    assert dict(totals.repeated_across) == {"member": 1, "heldout": 1, "public": 0}
+    assert (totals.characters.least, totals.characters.greatest) == (4, 4)
+    assert summary.providers["member"].providers == 2
+    assert summary.providers["member"].with_two == 1
+    assert dict(summary.duplicate_images.within) == {"member": 1, "heldout": 0, "public": 0}
+    assert summary.duplicate_images.across == 1
+
+
+def has(summary: Summary, words: str) -> bool:
+    return any(words in warning for warning in summary.warnings)
+
+
+def test_warnings_on_a_small_data_set(tmp_path: Path) -> None:
+    documents = [
+        receipt("a", "member", "Red Shop", "1.00", gray=1),
+        receipt("b", "heldout", "RED SHOP", "1.00", gray=1),
+    ]
+    summary = summary_of(tmp_path, documents)
+    for words in (
+        "1 member documents: with fewer than 150",
+        "1 held-out documents: with fewer than 150",
+        "No public split",
+        "names no reference model",
+        "1 images stand in more than one split",
+        "1 provider names differ from another only in case",
+        "4 of 4 fields have a value that stands in another document",
+    ):
+        assert has(summary, words), words
+    hidden = [dataclasses.replace(e, attack=False) for e in documents[0].entities]
+    documents[0] = dataclasses.replace(documents[0], entities=tuple(hidden))
+    assert has(summary_of(tmp_path / "unmarked", documents), "No field of a member document is marked for attack")
+
+
+def test_a_sufficient_data_set_has_no_warning(tmp_path: Path) -> None:
+    names = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(301)]
+    splits = ["member"] * 150 + ["heldout"] * 150 + ["public"]
+    documents = [
+        receipt(name, split, f"Shop {name}", f"{i}.99")
+        for i, (name, split) in enumerate(zip(names, splits, strict=True))
+    ]
+    assert summary_of(tmp_path, documents, ReferencePaths(pretrained="references/pretrained")).warnings == ()
+
+
+def test_no_text_of_the_data_set_stands_in_the_summary(tmp_path: Path) -> None:
+    documents = [receipt(f"id{i}secret", "member", "Secret Shop", "7777.77", gray=5) for i in range(2)]
+    drawn = repr(summary_of(tmp_path, documents))
+    assert "ecret" not in drawn
+    assert "7777" not in drawn
+
+
+def test_a_data_set_without_fields_or_words(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, [Document("a", "member")])
+    assert summary.categories == {}
+    assert summary.words == Quartiles(1, 0, 0, 0, 0, 0)
+    assert summary.providers["member"].documents_without == 1

@@ -1,0 +1,242 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from audit.stats.clusters import cluster_sums
+from audit.stats.distances import Distances, improvement_factor
+from audit.stats.resampling import NoSpreadError, bootstrap, sign_flip
+
+ALPHAS = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
+deterministic = settings(max_examples=25, deadline=None, derandomize=True)
+
+
+def mean(totals):
+    return totals[:, 0, 0] / totals[:, 0, 1]
+
+
+def difference_of_means(totals):
+    means = totals[:, :, 0] / totals[:, :, 1]
+    return means[:, 0] - means[:, 1]
+
+
+def one_row_a_cluster(values):
+    return np.column_stack([values, np.ones_like(values)])
+
+
+def generator(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_a_plain_mean_agrees_with_scipys_bca():
+    values = generator(3).exponential(1, 60)
+    ours = bootstrap([one_row_a_cluster(values)], mean, generator(), n_resamples=20_000)
+    theirs = stats.bootstrap((values,), np.mean, n_resamples=20_000, method="BCa", rng=generator(1)).confidence_interval
+    percentile = stats.bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=generator(1))
+    tolerance = 0.06 * values.std() / np.sqrt(60)
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=tolerance)
+    # The comparison can tell BCa from a percentile interval: they differ by more than the tolerance.
+    assert abs(ours.high - percentile.confidence_interval.high) > 2 * tolerance
+    assert ours.value == pytest.approx(values.mean())
+    assert ours.method == "BCa bootstrap over documents, 20,000 resamples"
+
+
+def test_a_difference_between_strata_agrees_with_scipys_bca():
+    first, second = generator(4).exponential(1, 80), generator(5).exponential(2, 30)
+    strata = [one_row_a_cluster(first), one_row_a_cluster(second)]
+    ours = bootstrap(strata, difference_of_means, generator(), n_resamples=20_000, n=110)
+    theirs = stats.bootstrap(
+        (first, second),
+        lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
+        n_resamples=20_000,
+        method="BCa",
+        rng=generator(1),
+    )
+    limits = theirs.confidence_interval
+    assert (ours.low, ours.high) == pytest.approx((limits.low, limits.high), abs=0.06 * theirs.standard_error)
+    assert (ours.n, ours.clusters) == (110, 110)
+    assert "2 strata" in ours.method
+
+
+def test_rows_of_one_document_are_not_independent():
+    values = generator(6).random(40)
+    once = bootstrap([one_row_a_cluster(values)], mean, generator(), n_resamples=4000)
+    four_times = cluster_sums([np.repeat(values, 4), np.ones(160)], np.repeat(np.arange(40), 4))
+    copied = bootstrap([four_times], mean, generator(), n_resamples=4000)
+    assert (copied.low, copied.high) == pytest.approx((once.low, once.high), abs=1e-9)
+
+
+def test_any_ratio_of_sums_can_be_the_statistic():
+    """IpF of one split: the columns are exact hits and three distances of attack and of baseline, and the fields."""
+    rng = generator(7)
+    baseline = np.column_stack([rng.random(50) < 0.05, rng.uniform(0.6, 1.0, (50, 3))])
+    attack = np.column_stack([rng.random(50) < 0.2, baseline[:, 1:] * rng.uniform(0.5, 1.0, (50, 3))])
+
+    def ipf(totals):
+        means = totals[:, 0, :8] / totals[:, 0, 8:]
+        return improvement_factor(Distances(*means[:, :4].T), Distances(*means[:, 4:].T))
+
+    interval = bootstrap([np.column_stack([attack, baseline, np.ones(50)])], ipf, rng, n_resamples=2000)
+    by_hand = improvement_factor(Distances(*attack.mean(axis=0)), Distances(*baseline.mean(axis=0)))
+    assert interval.value == pytest.approx(by_hand)
+    assert 1.0 < interval.low < interval.value < interval.high
+
+
+def test_few_documents_give_the_students_t_interval():
+    values = generator(8).normal(size=12)
+    interval = bootstrap([one_row_a_cluster(values)], mean, generator(), alphas=(0.05,))
+    exact = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert (interval.low, interval.high) == pytest.approx((exact.low, exact.high))
+    one_sided = stats.ttest_1samp(values, 0, alternative="greater").confidence_interval(0.95)
+    assert interval.bounds[0][1] == pytest.approx(one_sided.low)
+    assert "few documents" in interval.method
+
+
+def test_few_documents_in_one_of_two_splits_give_welchs_interval():
+    first, second = generator(9).normal(size=12), generator(10).normal(1, 3, size=30)
+    interval = bootstrap([one_row_a_cluster(first), one_row_a_cluster(second)], difference_of_means, generator())
+    welch = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    assert (interval.low, interval.high) == pytest.approx((welch.low, welch.high))
+
+
+@pytest.mark.parametrize("n_clusters", [5, 150])
+def test_no_spread_is_an_error_never_a_zero_width_interval(n_clusters):
+    same = one_row_a_cluster(np.zeros(n_clusters))
+    varied = one_row_a_cluster(generator(11).random(n_clusters))
+    with pytest.raises(NoSpreadError, match="stratum 0"):
+        bootstrap([same], mean, generator())
+    with pytest.raises(NoSpreadError, match="stratum 1"):  # one certain split would pass for half a certainty
+        bootstrap([varied, same], difference_of_means, generator())
+
+
+def test_a_spread_of_rounding_only_is_no_spread():
+    tenths = cluster_sums([np.full(90, 0.1), np.ones(90)], np.repeat(np.arange(30), [1, 2, 3, 4, 5] * 6))
+    with pytest.raises(NoSpreadError):
+        bootstrap([tenths], mean, generator())
+
+
+def test_resamples_that_all_agree_are_an_error():
+    values = one_row_a_cluster(generator(12).random(30))
+    observed = values[:, 0].sum()
+
+    def only_the_jackknife_differs(totals):
+        return np.where(totals[:, 0, 1] < 30, totals[:, 0, 0], observed)
+
+    with pytest.raises(NoSpreadError, match="resamples"):
+        bootstrap([values], only_the_jackknife_differs, generator(), n_resamples=200)
+
+
+def test_an_estimate_outside_all_its_resamples_falls_back_on_cluster_t():
+    values = generator(13).normal(size=40)
+    rows = np.column_stack([values, values**2])
+
+    def never_reached_again(totals):  # the sum is shifted on every sample but the data itself and its jackknife
+        near = np.abs(totals[:, 0, 1] - np.sum(values**2)) <= np.max(values**2) + 1e-9
+        whole = np.isclose(totals[:, 0, 1], np.sum(values**2))
+        return totals[:, 0, 0] + np.where(whole | near, 0.0, 1e6) + np.where(whole, 0.0, 1e3)
+
+    interval = bootstrap([rows], never_reached_again, generator(), n_resamples=200)
+    assert "cluster-t" in interval.method
+    assert interval.low < interval.value < interval.high
+
+
+@pytest.mark.parametrize(
+    "strata",
+    [
+        [],
+        [np.ones((1, 2))],
+        [np.ones(5)],
+        [np.ones((5, 2)), np.ones((5, 3))],
+        [np.column_stack([np.arange(5.0), np.zeros(5)])],
+        [np.column_stack([np.full(5, np.nan), np.ones(5)])],
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_cannot_be_resampled_is_refused(strata):
+    with pytest.raises(ValueError, match=r"strata must|two clusters|not finite"):
+        bootstrap(strata, mean, generator())
+
+
+def test_the_seed_decides_and_the_order_of_documents_does_not():
+    rows = one_row_a_cluster(generator(14).random(60))
+    first = bootstrap([rows], mean, generator(1), n_resamples=1000, alphas=ALPHAS)
+    assert first == bootstrap([rows], mean, generator(1), n_resamples=1000, alphas=ALPHAS)
+    assert first != bootstrap([rows], mean, generator(2), n_resamples=1000, alphas=ALPHAS)
+    shuffled = bootstrap([generator(3).permutation(rows)], mean, generator(1), n_resamples=1000, alphas=ALPHAS)
+    assert np.ravel(shuffled.bounds) == pytest.approx(np.ravel(first.bounds))
+
+
+@deterministic
+@given(st.integers(0, 10_000), st.integers(2, 60), st.floats(0.2, 3.0))
+def test_bounds_enclose_the_value_and_widen_with_confidence(seed, n_clusters, skew):
+    values = generator(seed).lognormal(0, skew, n_clusters)
+    interval = bootstrap([one_row_a_cluster(values)], mean, generator(seed), n_resamples=300, alphas=ALPHAS)
+    lowers, uppers = [bound[1] for bound in interval.bounds], [bound[2] for bound in interval.bounds]
+    assert lowers == sorted(lowers, reverse=True)
+    assert uppers == sorted(uppers)
+    assert lowers[0] <= interval.value <= uppers[0]
+    assert interval.low < interval.value < interval.high
+
+
+@pytest.mark.parametrize("n_resamples", [50, 2000, 20_000])
+def test_extreme_bounds_reach_beyond_what_so_few_resamples_could_show(n_resamples):
+    """At 0.0001 the outermost of 2,000 resamples is too near, and BCa trusts its tail: at least cluster-t's bound."""
+    values = generator(15).exponential(1, 50)
+    interval = bootstrap([one_row_a_cluster(values)], mean, generator(), n_resamples=n_resamples, alphas=ALPHAS)
+    for alpha, lower, upper in interval.bounds[-3:]:
+        student = stats.ttest_1samp(values, 0).confidence_interval(1 - 2 * alpha)
+        assert lower <= student.low + 1e-9
+        assert upper >= student.high - 1e-9
+    many = bootstrap([one_row_a_cluster(values)], mean, generator(1), n_resamples=40_000)
+    assert interval.bounds[-1][1] < many.low
+    assert interval.bounds[-1][2] > many.high
+
+
+def test_limits_cut_an_interval_to_what_is_possible():
+    interval = bootstrap(
+        [one_row_a_cluster(np.array([1.0, 1.0, 1.0, 0.9]))], mean, generator(), alphas=(0.0001,), limits=(0.0, 1.0)
+    )
+    assert interval.high == 1.0
+    assert interval.bounds == ((0.0001, interval.bounds[0][1], 1.0),)
+
+
+def test_sign_flip_enumerates_small_samples():
+    test = sign_flip([1.0, 2.0, 3.0], generator())
+    assert (test.greater, test.two_sided) == (1 / 8, 2 / 8)
+    assert sign_flip([-1.0, -2.0, -3.0], generator()).greater == 1.0
+    assert (sign_flip([0.5], generator()).greater, sign_flip([0.5], generator()).two_sided) == (0.5, 1.0)
+
+
+def test_sign_flip_leaves_out_documents_without_a_difference():
+    with_zeros = sign_flip(np.concatenate([np.zeros(500), [1.0, 2.0, 3.0]]), generator())
+    assert (with_zeros.greater, with_zeros.clusters) == (1 / 8, 503)
+    assert sign_flip(np.zeros(40), generator()).two_sided == 1.0
+
+
+def test_sign_flip_agrees_with_the_binomial_sign_test_on_equal_differences():
+    differences = np.repeat([1.0, -1.0], [28, 12])
+    test = sign_flip(differences, generator())
+    exact = stats.binomtest(28, 40, alternative="greater").pvalue
+    assert test.greater == pytest.approx(exact, abs=4 * np.sqrt(exact / 10_000))
+
+
+def test_sign_flip_never_reports_zero_and_is_seeded():
+    differences = np.linspace(1, 2, 60)
+    test = sign_flip(differences, generator(1), n_flips=999)
+    assert test.greater == 1 / 1000
+    mixed = generator(2).normal(0.2, 1, 60)
+    assert sign_flip(mixed, generator(1), 999) == sign_flip(mixed[::-1], generator(1), 999)
+
+
+def test_sign_flip_holds_its_level():
+    p_values = [sign_flip(generator(seed).standard_t(3, 25), generator(seed), 199).greater for seed in range(300)]
+    false_alarms = sum(p <= 0.05 for p in p_values)
+    assert false_alarms <= stats.binom.ppf(0.999, 300, 0.05)
+    assert 0.4 < np.mean(p_values) < 0.6
+
+
+@pytest.mark.parametrize("differences", [[], [np.nan, 1.0], [[1.0]]])
+def test_sign_flip_refuses_what_is_no_sample(differences):
+    with pytest.raises(ValueError, match="finite numbers"):
+        sign_flip(differences, generator())
