@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import signal
 import sys
@@ -29,10 +28,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
-    rich_markup_mode=None,
 )
-importers = typer.Typer(help="Turn a data set you have into a docaudit data set.", no_args_is_help=True)
-app.add_typer(importers, name="import", rich_help_panel=None)
+importers = typer.Typer(help="Turn a data set you have into docaudit's format.", no_args_is_help=True)
+app.add_typer(importers, name="import")
 
 
 class Budget(StrEnum):
@@ -90,7 +88,9 @@ def scan(
 ) -> None:
     """Attack a model, hold the result against a policy, and write the report."""
     with _errors_shown(debug):
-        from audit import console, policy as policies, record as records, report, runner
+        from audit import console, report, runner
+        from audit import policy as policies
+        from audit import record as records
 
         chosen = policies.load(policy)
         policies.check_names(chosen, runner.known_metrics())
@@ -110,7 +110,7 @@ def scan(
         with runner.claimed(out):
             with console.Reporter() as progress:
                 record = runner.run(opened, progress)
-            verdict = policies.evaluate(record, chosen, dt.date.today())
+            verdict = policies.evaluate(record, chosen, policies.today())
             warnings = report.write(record, verdict, chosen, out)
             if reveal:
                 report.write_revealed(record, verdict, chosen, out)
@@ -125,9 +125,11 @@ def scan(
 def gate(record_path: RecordPath, policy: PolicyName = "default", debug: Debug = False) -> None:
     """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU."""
     with _errors_shown(debug):
-        from audit import console, policy as policies, record as records
+        from audit import console
+        from audit import policy as policies
+        from audit import record as records
 
-        verdict = policies.evaluate(records.read(record_path), policies.load(policy), dt.date.today())
+        verdict = policies.evaluate(records.read(record_path), policies.load(policy), policies.today())
         console.show_verdict(verdict)
     raise typer.Exit(verdict.exit_code)
 
@@ -142,11 +144,14 @@ def report(
 ) -> None:
     """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written."""
     with _errors_shown(debug):
-        from audit import console, policy as policies, record as records, report as reports
+        from audit import console
+        from audit import policy as policies
+        from audit import record as records
+        from audit import report as reports
 
         record = records.read(record_path)
         chosen = policies.load(policy)
-        verdict = policies.evaluate(record, chosen, dt.date.today())
+        verdict = policies.evaluate(record, chosen, policies.today())
         folder = out or (record_path if record_path.is_dir() else record_path.parent)
         folder.mkdir(parents=True, exist_ok=True)
         for warning in reports.write(record, verdict, chosen, folder):
@@ -235,7 +240,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """docaudit tells the owner of a document-understanding model what it gives away about its training documents."""
+    """Tells the owner of a document-understanding model what it gives away about its training documents."""
 
 
 def _named_paths(pairs: list[str]) -> dict[str, Path]:

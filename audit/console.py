@@ -154,13 +154,14 @@ def _measured(measured: Estimate | None) -> tuple[str, str]:
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table of counts; the first column is left-aligned, the others right-aligned."""
+    """A table; columns of whole numbers are aligned to the right."""
     console = Console(highlight=False)
     table = Table(
         box=None, pad_edge=False, title=escape(title), title_justify="left", title_style="bold", padding=(0, 2)
     )
     for place, column in enumerate(columns):
-        table.add_column(escape(column), justify="right" if place else "left")
+        counts = all(isinstance(row[place], int) for row in rows)
+        table.add_column(escape(column), justify="right" if counts else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     console.print(table)
@@ -185,21 +186,34 @@ def show_summary(summary: Summary) -> None:
             ("questions", *(summary.questions[split] for split in SPLITS)),
         ],
     )
-    columns = ("category", *SPLITS, "values", "unique", "repeated in split", "across splits", "words", "characters")
-    rows = [
-        (
-            category,
-            *(f"{counts.attacked[split]} of {counts.fields[split]}" for split in SPLITS),
-            counts.values,
-            counts.unique,
-            sum(counts.repeated_within.values()),
-            sum(counts.repeated_across.values()),
-            _range(counts.words),
-            _range(counts.characters),
-        )
-        for category, counts in summary.categories.items()
-    ]
-    show_table("Fields (to attack, of all)", columns, rows)
+    categories = summary.categories.items()
+    show_table(
+        "Fields marked for attack, of all",
+        ("category", *SPLITS),
+        [
+            (name, *(f"{counts.attacked[split]} of {counts.fields[split]}" for split in SPLITS))
+            for name, counts in categories
+        ],
+    )
+    show_table(
+        "Values of all fields",
+        ("category", "distinct", "unique", "repeated in split", "in another split"),
+        [
+            (
+                name,
+                counts.values,
+                counts.unique,
+                sum(counts.repeated_within.values()),
+                sum(counts.repeated_across.values()),
+            )
+            for name, counts in categories
+        ],
+    )
+    show_table(
+        "Lengths of all fields (least to greatest, median)",
+        ("category", "words", "characters"),
+        [(name, _range(counts.words), _range(counts.characters)) for name, counts in categories],
+    )
     if summary.words is not None:
         say(f"words a document: {_range(summary.words)} (least to greatest, median)")
     say(f"images found in several splits: {summary.duplicate_images.across}")

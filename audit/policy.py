@@ -156,6 +156,11 @@ def _contradictions(policy: Policy) -> list[str]:
     return problems
 
 
+def today() -> dt.date:
+    """The day that waivers are held against (UTC)."""
+    return dt.datetime.now(dt.UTC).date()
+
+
 def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     """Hold a record against a policy.
 

@@ -206,7 +206,7 @@ def _examine(
         return _complete(opened, attack, case, filled, recovered, progress)
     except DocauditError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (the only broad one: a failing attack must become a result)
         # The record says type and place only; the owner finds the whole story in evidence/.
         (opened.options.evidence / f"failure-{attack.name}.txt").write_text(traceback.format_exc(), encoding="utf-8")
         return Failed(attack.name, attack.metrics, type(error).__name__, _place(error))

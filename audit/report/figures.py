@@ -189,7 +189,13 @@ def _figure(height: float) -> Figure:
 def _legend(figure: Figure, axis: Axes) -> None:
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(
-        handles, labels, loc="outside upper left", ncols=len(labels), frameon=False, handletextpad=0.5, columnspacing=1.6
+        handles,
+        labels,
+        loc="outside upper left",
+        ncols=len(labels),
+        frameon=False,
+        handletextpad=0.5,
+        columnspacing=1.6,
     )
 
 

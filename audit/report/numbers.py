@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable
 from typing import Literal
 
 from audit.record import Estimate
@@ -21,42 +20,74 @@ UNIT_WORDS: dict[Form, str] = {"share": "%", "points": "points", "ratio": "", "n
 
 def plain(value: float, digits: int = 2) -> str:
     """`value` with `digits` significant digits, without an exponent; what is under `SMALLEST` says so."""
+    return _written(value, _decimals(value, digits))
+
+
+def _decimals(value: float, digits: int) -> int:
+    """How many decimals `digits` significant digits of `value` need; 0 for zero itself."""
+    if abs(value) < SMALLEST:
+        return 0
+    rounded = float(f"{abs(value):.{digits - 1}e}")
+    return max(0, digits - 1 - math.floor(math.log10(rounded)))
+
+
+def _written(value: float, decimals: int) -> str:
+    """`value` with so many decimals, or as many more as keep it from being printed as zero."""
     if value == 0:
         return "0"
-    sign = MINUS if value < 0 else ""
-    size = abs(value)
-    if size < SMALLEST:
+    if abs(value) < SMALLEST:
         return f"under{NBSP}{SMALLEST:.4f}" if value > 0 else f"between 0 and {MINUS}{SMALLEST:.4f}"
-    rounded = float(f"{size:.{digits - 1}e}")
-    decimals = max(0, digits - 1 - math.floor(math.log10(rounded)))
-    text = f"{size:.{decimals}f}"
-    return sign + (f"{size:,.0f}" if decimals == 0 else text)
+    sign = MINUS if value < 0 else ""
+    text = f"{abs(value):,.{decimals}f}"
+    return sign + text if float(text.replace(",", "")) else _written(value, decimals + 1)
 
 
-def _percent(value: float, digits: int) -> str:
-    """100 * `value`, never rounded up to 100 (or down to it) when it is not."""
-    text = plain(100 * value, digits)
-    if text.removeprefix(MINUS) == "100" and abs(value) != 1:
-        return text if digits >= 6 else _percent(value, digits + 1)
-    return text
+def _scale(form: Form) -> float:
+    return 100 if form in ("share", "points") else 1
+
+
+def _places(value: float, form: Form, digits: int) -> int:
+    """The decimals to print `value` with: a share under 1 is never rounded up to 100 %."""
+    for count in range(digits, digits + 5):
+        decimals = _decimals(_scale(form) * value, count)
+        if form != "share" or value == 1 or _written(100 * value, decimals) != "100":
+            break
+    return decimals
 
 
 def bare(value: float, form: Form, digits: int = 2) -> str:
     """The number of `show` without its unit."""
-    if form in ("share", "points"):
-        return _percent(value, digits)
-    return plain(value, digits)
+    return _written(_scale(form) * value, _places(value, form, digits))
 
 
 def show(value: float, form: Form, digits: int = 2) -> str:
     """A value with its unit: "62 %", "5.0 points", "1.54"."""
-    unit = UNIT_WORDS[form]
-    return f"{bare(value, form, digits)}{NBSP}{unit}" if unit else bare(value, form, digits)
+    return _with_unit(bare(value, form, digits), form)
+
+
+def _with_unit(text: str, form: Form) -> str:
+    return f"{text}{NBSP}{UNIT_WORDS[form]}" if UNIT_WORDS[form] else text
+
+
+def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
+    """Both ends of the interval, each no finer than the finer one of the value and the other end."""
+    low, value, high = (_places(item, form, digits) for item in (estimate.low, estimate.value, estimate.high))
+    scale = _scale(form)
+    return (
+        _written(scale * estimate.low, min(low, max(value, high))),
+        _written(scale * estimate.high, min(high, max(value, low))),
+    )
 
 
 def interval(estimate: Estimate, form: Form, digits: int = 2) -> str:
     """Both ends of the interval, with the unit once: "55 to 69 %"."""
-    return f"{bare(estimate.low, form, digits)} to {show(estimate.high, form, digits)}"
+    low, high = ends(estimate, form, digits)
+    return f"{low} to {_with_unit(high, form)}"
+
+
+def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
+    """Both ends of the interval without their unit: "55 to 69"."""
+    return " to ".join(ends(estimate, form, digits))
 
 
 def exact_count(estimate: Estimate) -> int | None:
@@ -73,21 +104,25 @@ def reached(estimate: Estimate) -> str:
     return show(estimate.value, "share") if hits is None else f"{hits:,} of {estimate.n:,}"
 
 
-def distinct_digits(values: Iterable[float], limit: float, form: Form, digits: int = 2) -> int:
-    """The fewest significant digits with which no value that differs from `limit` is printed like it."""
-    apart = [value for value in values if value != limit]
+def distinct_digits(estimate: Estimate, limit: float, form: Form, digits: int = 2) -> int:
+    """The fewest significant digits with which no part of an estimate is printed like a limit from which it differs."""
+    parts = (estimate.value, estimate.low, estimate.high)
     for count in range(digits, 7):
-        if all(bare(value, form, count) != bare(limit, form, count) for value in apart):
+        printed = (bare(estimate.value, form, count), *ends(estimate, form, count))
+        bounds = {limit_number(limit, form), bare(limit, form, count)}
+        if all(part == limit or text not in bounds for part, text in zip(parts, printed, strict=True)):
             return count
     return 7
 
 
+def limit_number(value: float, form: Form) -> str:
+    """A limit as its author wrote it, without zeros that nobody typed."""
+    return f"{round(value * _scale(form), 6):g}".replace("-", MINUS)
+
+
 def limit_text(value: float, form: Form) -> str:
-    """A limit as its author wrote it: "5 points", without zeros that nobody typed."""
-    factor = 100 if form in ("share", "points") else 1
-    unit = UNIT_WORDS[form]
-    text = f"{round(value * factor, 6):g}".replace("-", MINUS)
-    return f"{text}{NBSP}{unit}" if unit else text
+    """A limit with its unit: "5 points"."""
+    return _with_unit(limit_number(value, form), form)
 
 
 def moment(text: str) -> str:

@@ -44,14 +44,14 @@ class CompletedView:
     figures: tuple[DrawnFigure, ...]
 
 
-def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: Sequence[object] = ()) -> str:
+def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: Sequence[object] | None = None) -> str:
     """The whole report.
 
     Args:
         record: what was measured.
         verdict: what `policy.evaluate` said about it.
         policy: the policy it was held against.
-        revealed: rows of recovered values, for the report that stays in `evidence/`; empty everywhere else.
+        revealed: rows of recovered values, for the report that stays in `evidence/`; None everywhere else.
 
     Raises:
         RenderError: a template or `defenses.toml` is missing or broken.
@@ -79,6 +79,7 @@ def _environment() -> jinja2.Environment:
         show=numbers.show,
         bare=numbers.bare,
         interval=numbers.interval,
+        between=numbers.between,
         reached=numbers.reached,
         plain=numbers.plain,
         limit_text=numbers.limit_text,
@@ -153,7 +154,9 @@ def _figures(result: Completed, words: Words, drawn: int) -> tuple[DrawnFigure, 
     """The figures that the attack's template asks for and the record can fill, and any histogram it forgot."""
     asked = words.figures
     named = {spec.get("histogram") for spec in asked}
-    asked += [{"histogram": item.name, "caption": item.quantity} for item in result.histograms if item.name not in named]
+    asked += [
+        {"histogram": item.name, "caption": item.quantity} for item in result.histograms if item.name not in named
+    ]
     pictures: list[DrawnFigure] = []
     for spec in asked:
         number = drawn + len(pictures) + 1
@@ -170,7 +173,11 @@ def _figure(spec: dict[str, Any], result: Completed, name: str) -> str:
         if found is None or not any(sum(counts) for counts in found.counts.values()):
             return ""
         return figures.distribution(name, found, spec.get("words", {}))
-    numbers_ = Numbers(result)
+    measured = Numbers(result)
+    metrics = [series["metric"] for panel in spec["panels"] for series in panel["series"]]
+    kinds = [kind for kind in result.categories if any(measured.get(f"{metric}.{kind}") for metric in metrics)]
+    if not kinds:
+        return ""
     panels = [
         figures.Panel(
             panel["title"],
@@ -178,8 +185,8 @@ def _figure(spec: dict[str, Any], result: Completed, name: str) -> str:
                 figures.Series(
                     series["label"],
                     tuple(
-                        _point(numbers_.get(f"{series['metric']}.{category}"), panel.get("complement", False))
-                        for category in result.categories
+                        _point(measured.get(f"{series['metric']}.{kind}"), panel.get("complement", False))
+                        for kind in kinds
                     ),
                 )
                 for series in panel["series"]
@@ -187,9 +194,7 @@ def _figure(spec: dict[str, Any], result: Completed, name: str) -> str:
         )
         for panel in spec["panels"]
     ]
-    if not any(point for panel in panels for series in panel.series for point in series.points):
-        return ""
-    return figures.by_category(name, [category_words(item) for item in result.categories], panels)
+    return figures.by_category(name, [category_words(kind) for kind in kinds], panels)
 
 
 def _point(estimate: Estimate | None, complement: bool) -> figures.Point | None:
@@ -209,6 +214,8 @@ def _reason_words(words: dict[str, Words]) -> Any:
         "wide": "undecided, the interval reaches over the limit",
         "unresolved": "undecided, too few units",
         "unmeasured": "not measured",
+        "clean": "every limit that applies is met",
+        "unchecked": "no limit applies to this model",
         "waived": "waived",
         "above": "measured, whole interval",
     }
@@ -217,7 +224,7 @@ def _reason_words(words: dict[str, Words]) -> Any:
         return [
             f"{words[finding.attack].label(finding.metric)} ({states[finding.state]})"
             if finding.attack in words
-            else "no limit was violated"
+            else states[finding.state]
             for finding in item.findings
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -15,7 +16,7 @@ from audit.policy import Decision, Verdict
 from audit.record import STRICT, AuditRecord, Completed, Estimate
 from audit.resources import folder
 
-State = Literal["violated", "weak", "wide", "unresolved", "unmeasured", "clean", "waived", "above"]
+State = Literal["violated", "weak", "wide", "unresolved", "unmeasured", "clean", "unchecked", "waived", "above"]
 """What became of a limit, more finely than its outcome.
 
     violated    the leak is confirmed over the limit
@@ -23,11 +24,22 @@ State = Literal["violated", "weak", "wide", "unresolved", "unmeasured", "clean",
     wide        no decision: the interval reaches over the limit
     unresolved  no decision: too few units for this number
     unmeasured  no decision: the attack was skipped, broke down or was not run
-    clean       the audit as a whole passed
+    clean       the audit as a whole passed, and nobody had to waive anything
+    unchecked   no limit of the policy applies to this model
     waived      somebody took responsibility
     above       a measurement, gated or not, lies wholly above a value that the defence names
 """
-ORDER: tuple[State, ...] = ("violated", "unmeasured", "weak", "unresolved", "wide", "clean", "waived", "above")
+ORDER: tuple[State, ...] = (
+    "violated",
+    "unmeasured",
+    "weak",
+    "unresolved",
+    "wide",
+    "clean",
+    "unchecked",
+    "waived",
+    "above",
+)
 
 
 @strict_dataclass(frozen=True, config=STRICT)
@@ -103,16 +115,18 @@ def defenses() -> tuple[Defense, ...]:
 
 
 def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
-    """What the verdict says of each limit, and that the whole audit passed when it did."""
+    """What the verdict says of each limit that is not met; of the audit as a whole where there is no such limit."""
     completed = {result.attack for result in record.attacks if isinstance(result, Completed)}
     states = [(decision, state_of(decision, completed)) for decision in verdict.decisions]
     found = [Finding(item.limit.attack, item.limit.metric, state) for item, state in states if state is not None]
-    if verdict.overall == "passed":
+    if verdict.overall == "passed" and not found:
         found.append(Finding("", "", "clean"))
+    if verdict.overall == "undecided" and not found:
+        found.append(Finding("", "", "unchecked"))
     return tuple(found)
 
 
-def state_of(decision: Decision, completed: set[str]) -> State | None:
+def state_of(decision: Decision, completed: AbstractSet[str]) -> State | None:
     """The state of one limit; None when it was met or does not apply."""
     match decision.outcome:
         case "violated":
@@ -127,7 +141,7 @@ def state_of(decision: Decision, completed: set[str]) -> State | None:
             return _why_undecided(decision, completed)
 
 
-def _why_undecided(decision: Decision, completed: set[str]) -> State:
+def _why_undecided(decision: Decision, completed: AbstractSet[str]) -> State:
     if decision.measured is None:
         return "unresolved" if decision.limit.attack in completed else "unmeasured"
     wanted = decision.limit.min_power

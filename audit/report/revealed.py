@@ -74,7 +74,9 @@ def read_recovered(path: Path) -> tuple[Recovered, ...]:
         try:
             rows.append(_ROW.validate_json(line))
         except ValidationError as error:
-            problems += [f"{path.name}:{number} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+            problems += [
+                f"{path.name}:{number} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
+            ]
     if problems:
         raise RenderError(problems, hint)
     return tuple(sorted(rows, key=lambda row: (not row.exact, row.split != "member")))

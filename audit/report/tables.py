@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from audit.policy import Decision
 from audit.record import Estimate, Measurement, Unresolved
 from audit.report import numbers
+from audit.report.recommend import state_of
 from audit.report.words import CATEGORY_WORDS, Words
 
 OUTCOME_WORDS = {
@@ -55,6 +56,7 @@ class DecisionRow:
     between: str
     n: str
     power: str
+    weak: bool
     p_value: str
     gauge: Gauge | None
 
@@ -100,7 +102,7 @@ def decision_row(decision: Decision, words: Words) -> DecisionRow:
     bound = limit.max if limit.max is not None else (limit.min or 0.0)
     digits = 2
     if measured is not None:
-        digits = numbers.distinct_digits((measured.value, measured.low, measured.high), bound, form)
+        digits = numbers.distinct_digits(measured, bound, form)
     return DecisionRow(
         decision=decision,
         word=OUTCOME_WORDS[decision.outcome],
@@ -112,6 +114,7 @@ def decision_row(decision: Decision, words: Words) -> DecisionRow:
         between=numbers.interval(measured, form, digits) if measured else "",
         n=_units(measured) if measured else "",
         power=_power(decision, words),
+        weak=state_of(decision, frozenset()) == "weak",
         p_value=_p_value(decision.p_value),
         gauge=_gauge(measured, bound, limit.max is not None) if measured else None,
     )
@@ -123,7 +126,7 @@ def _power(decision: Decision, words: Words) -> str:
     if power is None or wanted is None:
         return ""
     form = words.form(power.name)
-    digits = numbers.distinct_digits((power.value,), wanted, form)
+    digits = numbers.distinct_digits(power, wanted, form)
     return (
         f"{words.family(power.name)} {numbers.show(power.value, form, digits)}, "
         f"the policy asks for at least {numbers.limit_text(wanted, form)}"
@@ -187,7 +190,9 @@ def _letter(index: int) -> str:
     return (chr(ord("a") + first - 1) if first else "") + chr(ord("a") + last)
 
 
-def measurement_row(item: Measurement, words: Words, letters: dict[str, str], names: AbstractSet[str]) -> MeasurementRow:
+def measurement_row(
+    item: Measurement, words: Words, letters: dict[str, str], names: AbstractSet[str]
+) -> MeasurementRow:
     """One measurement with everything needed to trust it, or the reason why there is none."""
     section, label = _place(item.name, words, names)
     if isinstance(item, Unresolved):

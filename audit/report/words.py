@@ -20,8 +20,8 @@ GENERIC = "attacks/_generic.html"
 CATEGORY_WORDS = {
     "person": "people",
     "organization": "organisations",
-    "location": "addresses, places",
-    "datetime": "dates, times",
+    "location": "addresses and places",
+    "datetime": "dates and times",
     "amount": "amounts of money",
     "code": "numbers and codes",
     "contact": "contact details",

@@ -151,7 +151,7 @@ def _excess(
     alphas: Sequence[float],
     unit: str,
 ) -> Interval:
-    if min(member.differing, heldout.differing) >= MIN_DIFFERING_CLUSTERS:
+    if all(split.differing >= min(MIN_DIFFERING_CLUSTERS, split.n_clusters) for split in (member, heldout)):
         strata = [
             cluster_sums([split.differences, np.ones_like(split.differences)], split.clusters)
             for split in (member, heldout)

@@ -207,6 +207,20 @@ def test_a_full_disk_leaves_nothing(receipts: Path, tmp_path: Path, monkeypatch:
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_the_current_folder_is_a_destination(receipts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    sroie.convert(receipts, Path("."), ALL_MEMBERS, seed=1)
+    assert len(manifests.load(tmp_path / "out").documents) == 3
+
+
+def test_what_a_killed_import_left_is_named(receipts: Path, tmp_path: Path) -> None:
+    (tmp_path / ".out.import.tmp").mkdir()
+    with pytest.raises(EngineError, match=r"\.out\.import\.tmp cannot be made"):
+        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+    assert not (tmp_path / "out").exists()
+
+
 def test_two_imports_are_equal(receipts: Path, tmp_path: Path) -> None:
     for name in "ab":
         sroie.convert(receipts, tmp_path / name, ALL_MEMBERS, seed=1)

@@ -58,7 +58,9 @@ def share(name: str, hits: int, n: int, null: float | None = None, null_kind: st
     return Estimate(name, hits / n, low, high, n, "fields", n, method, null, kind, bounds=bounds)  # type: ignore[arg-type]
 
 
-def mean(name: str, value: float, error: float, n: int, null: float | None = None, null_kind: str | None = None) -> Estimate:
+def mean(
+    name: str, value: float, error: float, n: int, null: float | None = None, null_kind: str | None = None
+) -> Estimate:
     """A mean with normal intervals of standard error `error`."""
     quantile = NormalDist().inv_cdf
     bounds = tuple(Bound(a, value - quantile(1 - a) * error, value + quantile(1 - a) * error) for a in ALPHAS)
@@ -104,13 +106,21 @@ def reconstruction(leak: float, *, n: int = 150, recall: float = 0.81, unresolve
     return Completed(
         attack="reconstruction",
         metrics=METRICS,
-        parameters={"n_candidates": 128, "temperature": 0.3, "temperature_start": 10.0, "target_weight": 0.4, "top_p": 0.1},
+        parameters={
+            "n_candidates": 128,
+            "temperature": 0.3,
+            "temperature_start": 10.0,
+            "target_weight": 0.4,
+            "top_p": 0.1,
+        },
         measurements=tuple(items),
         counts=(
             Count("member fields", n, "fields that were attacked"),
             Count("left out, length", 37, "fields left out because they have fewer than 3 or more than 15 word pieces"),
         ),
-        diagnostics=(Diagnostic("unusable losses", 0.0004, "share of steps at which the target's losses could not be used"),),
+        diagnostics=(
+            Diagnostic("unusable losses", 0.0004, "share of steps at which the target's losses could not be used"),
+        ),
         histograms=(_histogram(leak, n),),
         categories=CATEGORIES,
         power="candidate_recall.unique",
@@ -146,8 +156,13 @@ def _histogram(leak: float, n: int) -> Histogram:
     return Histogram("hamming", "normalised Hamming distance", edges, counts)
 
 
-def record(*attacks: AttackResult, battery: tuple[str, ...] = ("reconstruction",), name: str = "receipts-model") -> AuditRecord:
-    """A record around these results."""
+def record(
+    *attacks: AttackResult,
+    battery: tuple[str, ...] = ("reconstruction",),
+    name: str = "receipts-model",
+    documents: int = 150,
+) -> AuditRecord:
+    """A record around these results, from so many member and as many held-out documents."""
     card = TargetCard(
         name=name,
         family="layoutlm",
@@ -161,7 +176,7 @@ def record(*attacks: AttackResult, battery: tuple[str, ...] = ("reconstruction",
         dtype="float32",
     )
     public = dataclasses.replace(card, name="public-mlm", sha256="77ab01cd" * 8)
-    fields = {"member": dict.fromkeys(CATEGORIES, 25), "heldout": dict.fromkeys(CATEGORIES, 25)}
+    fields = {"member": dict.fromkeys(CATEGORIES, documents // 6), "heldout": dict.fromkeys(CATEGORIES, documents // 6)}
     return AuditRecord(
         schema_version=1,
         target=card,
@@ -170,7 +185,7 @@ def record(*attacks: AttackResult, battery: tuple[str, ...] = ("reconstruction",
             sha256="0c51e7aa" * 8,
             task="mlm",
             assigned="random",
-            documents={"member": 150, "heldout": 150, "public": 300},
+            documents={"member": documents, "heldout": documents, "public": 300},
             fields=fields,
             providers=24,
             images=600,
@@ -202,7 +217,9 @@ def policy(*waivers: Waiver, undecided: str = "fail") -> Policy:
                 max=0.05,
                 min_power=0.5,
             ),
-            Limit("reconstruction", "excess_hamming.unique", "Partial recovery counts as well.", max=0.10, min_power=0.5),
+            Limit(
+                "reconstruction", "excess_hamming.unique", "Partial recovery counts as well.", max=0.10, min_power=0.5
+            ),
         ),
         description="Limits that a few hundred documents can decide.",
         undecided=undecided,  # type: ignore[arg-type]
@@ -223,27 +240,29 @@ def violated() -> Case:
 
 def passed() -> Case:
     """A model that gives back nothing, audited with enough documents."""
-    return judged(record(reconstruction(0.0, n=600), name="receipts-clean"))
+    return judged(record(reconstruction(0.0, n=600), name="receipts-clean", documents=600))
 
 
 def weak() -> Case:
     """A leak that is not confirmed over the limit, looked for by an attacker whose guesses are too poor."""
-    return judged(record(reconstruction(0.0, n=600, recall=0.21)))
+    return judged(record(reconstruction(0.0, n=600, recall=0.21), documents=600))
 
 
 def wide() -> Case:
     """Too few documents for a narrow interval."""
-    return judged(record(reconstruction(0.02, n=60)))
+    return judged(record(reconstruction(0.02, n=60), documents=60))
 
 
 def unresolved() -> Case:
     """The gated number could not be computed at all."""
-    return judged(record(reconstruction(0.0, n=600, unresolved=True)))
+    return judged(record(reconstruction(0.0, n=600, unresolved=True), documents=600))
 
 
 def skipped() -> Case:
     """The attack lacked a reference."""
-    result = Skipped("reconstruction", METRICS, "no public language model", "--reference auxiliary=PATH, or public documents")
+    result = Skipped(
+        "reconstruction", METRICS, "no public language model", "--reference auxiliary=PATH, or public documents"
+    )
     return judged(record(result))
 
 

@@ -118,14 +118,14 @@ def test_common_differences_are_resampled_and_rare_ones_are_not():
     assert only_members.method.startswith("MOVER")
 
 
-def test_ten_differing_documents_are_enough_nine_are_not():
+def test_twenty_differing_documents_are_enough_nineteen_are_not():
     def methods(n):
         attack = np.where(n > FIELDS, 1.0, 0.0)
         none = np.zeros(FIELDS.size)
         return excess_rate(attack, none, FIELDS, attack, none, FIELDS, generator(), n_resamples=200).method
 
-    assert methods(9).startswith("MOVER")
-    assert methods(10).startswith("BCa")
+    assert methods(19).startswith("MOVER")
+    assert methods(20).startswith("BCa")
 
 
 def test_splits_that_differ_everywhere_alike_fall_back_on_mover():

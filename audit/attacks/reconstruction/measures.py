@@ -13,6 +13,7 @@ from audit.attacks.interface import Findings
 from audit.attacks.reconstruction.fields import Field
 from audit.attacks.reconstruction.table import PLAYERS, SCORES, Floats, Table, build_table
 from audit.case import Case
+from audit.corpus.documents import CATEGORIES
 from audit.engine.interface import Json, Progress
 from audit.record import ALPHAS, Count, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
@@ -20,7 +21,7 @@ from audit.stats.distances import Distances, improvement_factor
 from audit.stats.intervals import Interval, proportion
 from audit.stats.means import mean
 from audit.stats.rates import excess_mean, excess_rate
-from audit.stats.resampling import NoSpreadError, bootstrap
+from audit.stats.resampling import MIN_CLUSTERS, NoSpreadError, bootstrap
 from audit.targets.utility import estimate, masked_token_accuracy
 
 Job = Callable[[], Measurement]
@@ -37,9 +38,15 @@ METRICS = (
     *(f"{score}.{split}.{player}" for score, split, player in product(SCORES, SPLIT_NAMES, PLAYERS)),
     *(f"pr.{split}.{player}.unique" for split, player in product(SPLIT_NAMES, PLAYERS)),
     *(f"ipf.{split}{suffix}" for split, suffix in product(SPLIT_NAMES, EPSILONS)),
+    *(
+        f"{score}.{split}.{player}.{name}"
+        for score, split, player, name in product(SCORES, SPLIT_NAMES, PLAYERS, CATEGORIES)
+    ),
+    *(f"ipf.{split}.{name}" for split, name in product(SPLIT_NAMES, CATEGORIES)),
 )
 NEEDED_DOCUMENTS = 72
 """From so many documents on, no hit at all shows a rate under 0.05 (METHODS.md, section 6)."""
+FEW = "fewer than two documents with such fields"
 HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))
 
 
@@ -118,8 +125,9 @@ def _recall(name: str, table: Table) -> Measurement:
 
 def _score(name: str, table: Table, score: str, player: str, rng: Generator) -> Measurement:
     """One of PR, HD, LD, JWD; the attack's null is the public model, the public model's is chance."""
-    if not len(table):
-        return Unresolved(name, "no such field was attacked", 0)
+    documents = len(np.unique(table.cluster))
+    if documents < 2:
+        return Unresolved(name, FEW, documents, MIN_CLUSTERS)
     values = table.scores[score, player]
     if score == "pr":
         interval = proportion(values > 0, table.cluster, alphas=ALPHAS)
@@ -134,7 +142,7 @@ def _ipf(name: str, table: Table, epsilon: float, rng: Generator) -> Measurement
     """The improvement factor over the baseline (equation 6); 1 = no better than the public model."""
     documents = len(np.unique(table.cluster))
     if documents < 2:
-        return Unresolved(name, "fewer than two documents with such fields", documents, 20)
+        return Unresolved(name, FEW, documents, MIN_CLUSTERS)
     columns = [table.scores[score, player] for player in PLAYERS for score in SCORES]
     strata = [cluster_sums([*columns, np.ones(len(table))], table.cluster)]
 
@@ -145,7 +153,7 @@ def _ipf(name: str, table: Table, epsilon: float, rng: Generator) -> Measurement
     try:
         interval = bootstrap(strata, statistic, rng, alphas=ALPHAS, n=len(table), limits=(0.0, np.inf))
     except NoSpreadError:
-        return Unresolved(name, "all documents give the same factor", documents, 20)
+        return Unresolved(name, "all documents give the same factor", documents)
     return estimate(name, interval, "fields", 1.0, "public model")
 
 

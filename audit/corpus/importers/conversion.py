@@ -131,6 +131,7 @@ def publish(
         ManifestError: what was read makes no valid data set.
         EngineError: the files cannot be written.
     """
+    dst = dst.resolve()  # "." has no name to put a neighbour beside
     draft = dst.with_name(f".{dst.name}.import.tmp")
     try:
         draft.mkdir(parents=True)

@@ -1,0 +1,219 @@
+"""The attack on targets whose memory is known."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import numpy as np
+import planted
+import pytest
+
+from audit import policy as policies
+from audit.attacks.reconstruction import Reconstruction
+from audit.engine.driver import drive
+from audit.engine.interface import Silent
+from audit.record import (
+    AuditRecord,
+    Completed,
+    CorpusCard,
+    Environment,
+    Estimate,
+    Timing,
+    Unresolved,
+)
+
+TODAY = dt.date(2026, 1, 1)
+
+
+class Work:
+    def __init__(self, attack, case):
+        self.attack, self.case = attack, case
+
+    def attempt(self, trial):
+        return self.attack.attempt(self.case, trial, np.random.default_rng([7, *trial.id.encode()]))
+
+
+def run(attack, case, width=16):
+    trials = attack.trials(case)
+    found = dict(drive(Work(attack, case), trials, width))
+    outcomes = [found[trial.id] for trial in trials]
+    findings = attack.measure(case, trials, outcomes, np.random.default_rng(1), Silent())
+    return outcomes, findings
+
+
+def measured(findings, name):
+    return next(item for item in findings.measurements if item.name == name)
+
+
+def verdict(attack, findings, policy="default"):
+    result = Completed(
+        attack.name,
+        attack.metrics,
+        {},
+        findings.measurements,
+        findings.counts,
+        findings.diagnostics,
+        power=attack.power,
+    )
+    card = planted.card("mlm")
+    record = AuditRecord(
+        1,
+        card,
+        CorpusCard("planted", "0" * 64, "mlm", "random", {}, {}, 0, 0),
+        (),
+        "standard",
+        1.0,
+        0,
+        (attack.name,),
+        (result,),
+        (),
+        Environment("0", "3", "Linux", "CPU", 1, {}),
+        Timing("", "", 0.0),
+    )
+    return policies.evaluate(record, policies.load(policy), TODAY)
+
+
+@pytest.mark.parametrize("k", [0, 1, 37, 150])
+def test_a_memoriser_of_k_of_n_fields_is_scored_k_of_n(k):
+    corpus = planted.corpus(150, 150)
+    public = planted.Planted(corpus.documents, seed=5)
+    target = planted.Planted(corpus.documents, remembered={f"d{index}" for index in range(k)})
+    _, findings = run(Reconstruction(), planted.case(target, public, corpus))
+    found = measured(findings, "pr.member.attack")
+    assert found.value == pytest.approx(k / 150)
+    assert found.n == found.clusters == 150
+    assert measured(findings, "pr.heldout.attack").value == 0
+    assert measured(findings, "excess_pr.unique").value == pytest.approx(k / 150)
+
+
+def test_a_classifier_that_remembers_k_documents_is_scored_k_of_n_through_its_loss():
+    corpus = planted.corpus(60, 60)
+    public = planted.Planted(corpus.documents, seed=5)
+    target = planted.Planted(corpus.documents, {f"d{index}" for index in range(20)}, task="token-classification")
+    attack = Reconstruction(target_weight=1.0)
+    _, findings = run(attack, planted.case(target, public, corpus))
+    assert measured(findings, "pr.member.attack").value == pytest.approx(20 / 60)
+    assert measured(findings, "pr.heldout.attack").value == 0
+    assert measured(findings, "candidate_recall").value == 1.0
+
+
+def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out_pages_too():
+    corpus = planted.corpus(100, 100)
+    everyone = {document.id for document in corpus.documents}
+    target = planted.Planted(corpus.documents, remembered=everyone)
+    _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    assert measured(findings, "pr.member.attack").value == 1.0
+    assert measured(findings, "excess_pr.unique").value == 0.0
+
+
+def test_a_leaky_model_violates_and_an_ignorant_one_passes():
+    corpus = planted.corpus(150, 150, fields=2)
+    public = planted.Planted(corpus.documents, seed=5)
+    leaky = planted.Planted(corpus.documents, {f"d{index}" for index in range(40)})
+    attack = Reconstruction()
+    assert verdict(attack, run(attack, planted.case(leaky, public, corpus))[1]).exit_code == 10
+    ignorant = planted.Planted(corpus.documents, seed=9)
+    _, findings = run(attack, planted.case(ignorant, public, corpus))
+    assert verdict(attack, findings).exit_code == 0
+    for name in ("excess_pr.unique", "excess_hamming.unique"):
+        excess = measured(findings, name)
+        assert excess.low <= 0 <= excess.high
+    attack_pr = measured(findings, "pr.member.attack")
+    assert attack_pr.low <= attack_pr.null <= attack_pr.high
+    assert attack_pr.null == measured(findings, "pr.member.baseline").value
+
+
+@pytest.mark.parametrize("target_weight", [0.4, 1.0])
+def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided(target_weight):
+    corpus = planted.corpus(150, 150)
+    useless = planted.Planted(corpus.documents, reach=0.0, seed=5)
+    leaky = planted.Planted(corpus.documents, {document.id for document in corpus.of("member")}, "token-classification")
+    attack = Reconstruction(target_weight=target_weight)
+    _, findings = run(attack, planted.case(leaky, useless, corpus))
+    assert measured(findings, "candidate_recall.unique").value == 0.0
+    decided = verdict(attack, findings)
+    assert decided.exit_code == 11
+    assert all("attacker too weak" in decision.reason for decision in decided.decisions)
+
+
+def test_more_memory_never_lowers_the_leak():
+    corpus = planted.corpus(60, 40)
+    public = planted.Planted(corpus.documents, seed=5)
+    values = []
+    for k in (0, 10, 25, 60):
+        target = planted.Planted(corpus.documents, {f"d{index}" for index in range(k)}, task="token-classification")
+        _, findings = run(Reconstruction(), planted.case(target, public, corpus))
+        values.append((measured(findings, "pr.member.attack").value, measured(findings, "excess_hamming.all").value))
+    assert values == sorted(values)
+
+
+def test_outcomes_do_not_depend_on_how_many_attempts_are_in_flight():
+    corpus = planted.corpus(12, 12, fields=2)
+    public = planted.Planted(corpus.documents, seed=5)
+    target = planted.Planted(corpus.documents, {"d1", "d2"}, task="token-classification")
+    case = planted.case(target, public, corpus)
+    reference = run(Reconstruction(), case, width=1)
+    for width in (2, 7, 100):
+        outcomes, findings = run(Reconstruction(), case, width=width)
+        assert outcomes == reference[0]
+        assert findings.measurements == reference[1].measurements
+
+
+def test_repeated_values_are_a_row_of_their_own():
+    corpus = planted.corpus(40, 40, repeated=True)
+    target = planted.Planted(corpus.documents, {document.id for document in corpus.of("member")})
+    _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    assert isinstance(measured(findings, "excess_pr.unique"), Unresolved)
+    assert measured(findings, "excess_pr.repeated").value == 1.0
+    counts = {count.name: count.value for count in findings.counts}
+    assert counts["member fields, repeated"] == 40
+    assert counts["member fields, unique"] == 0
+
+
+def test_without_held_out_documents_nothing_is_decided():
+    corpus = planted.corpus(80, 0)
+    target = planted.Planted(corpus.documents)
+    attack = Reconstruction()
+    _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    assert isinstance(measured(findings, "excess_pr.unique"), Unresolved)
+    assert verdict(attack, findings).exit_code == 11
+
+
+def test_fields_out_of_range_are_left_out_and_counted():
+    corpus = planted.corpus(10, 10)
+    short, long, unknown = (corpus.documents[index] for index in (0, 1, 2))
+    entity = short.entities[0]
+    changed = [
+        replace(short, entities=(replace(entity, words=entity.words[:2]),)),
+        replace(
+            long,
+            words=long.words * 4,
+            entities=(replace(entity, words=tuple(range(16))),),
+        ),
+        replace(unknown, words=(*unknown.words[:-1], replace(unknown.words[-1], text="1"))),
+        *corpus.documents[3:],
+    ]
+    corpus = replace(corpus, documents=tuple(changed))
+    target = planted.Planted(corpus.documents)
+    case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    attack = Reconstruction()
+    assert len(attack.trials(case)) == 17
+    counts = {count.name: count.value for count in run(attack, case)[1].counts}
+    assert counts["left out: too short"] == counts["left out: too long"] == counts["left out: unknown tokens"] == 1
+
+
+def test_every_number_has_its_interval_n_and_null():
+    corpus = planted.corpus(30, 30, fields=2)
+    target = planted.Planted(corpus.documents, {"d0", "d1"})
+    _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    names = {item.name for item in findings.measurements}
+    assert len(names) == len(findings.measurements)
+    assert names <= set(Reconstruction.metrics)
+    for item in findings.measurements:
+        if isinstance(item, Estimate):
+            assert item.low <= item.value <= item.high, item.name
+            assert item.n >= item.clusters > 1
+            assert item.null is not None
+            assert item.null_kind
+            assert item.bounds

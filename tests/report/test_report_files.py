@@ -1,0 +1,235 @@
+"""The files of a report: PDF and HTML together, a missing pango, a stale file, the revealed report."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import example_records as examples
+import pytest
+from pypdf import PdfReader
+
+from audit import report
+from audit.errors import EngineError, RenderError
+from audit.policy import Limit, Policy
+from audit.record import Failed, Inapplicable, Skipped
+from audit.report.recommend import recommend
+
+
+def texts(path: Path) -> list[str]:
+    return [" ".join(page.extract_text().replace("\u00a0", " ").split()) for page in PdfReader(path).pages]
+
+
+@pytest.fixture(scope="module")
+def pages(written: Path) -> list[str]:
+    return texts(written / "report.pdf")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("report")
+    assert report.write(*examples.violated(), out) == ()
+    return out
+
+
+def test_page_one_holds_the_verdict_the_risk_the_limits_what_is_missing_and_the_defence(pages: list[str]) -> None:
+    first, second, *_ = pages
+    record, verdict, policy = examples.violated()
+    for words in (
+        "VIOLATED",
+        record.target.name,
+        record.corpus.name,
+        "150 trained on, 150 never seen",
+        "2 March 2026",
+        f"policy “{policy.name}”",
+        "at least 93 of 150 values (62 %; 95 % interval 54 to 69 %)",
+        "without the model recovered 3 of 150",
+        "60 points",
+        "at most 5 points",
+        verdict.decisions[0].reason.capitalize(),
+        "What was not tested",
+        "Extractable memorisation",
+        "Canaries",
+        "The defence to consider first",
+        recommend(record, verdict)[0].defense.name,
+        "Cost:",
+        "Signature",
+    ):
+        assert words in first
+    assert "Findings in pictures" in second
+
+
+def test_the_pdf_says_the_numbers_of_the_record(pages: list[str]) -> None:
+    record, _, _ = examples.violated()
+    whole = " ".join(pages)
+    for name in ("excess_pr.unique", "pr.member.attack", "hd.member.attack", "ipf.member", "candidate_recall"):
+        (item,) = [item for item in record.attacks[0].measurements if item.name == name]  # type: ignore[union-attr]
+        factor = 1 if name.startswith(("hd", "ipf")) else 100
+        digits = 2 if name.startswith("ipf") else 3 if factor == 1 else 1
+        for value in (item.value, item.low, item.high):  # type: ignore[union-attr]
+            assert f"{factor * value:.{digits}f}" in whole
+    assert record.target.sha256 in whole
+    assert record.corpus.sha256 in whole
+
+
+def test_the_pdf_has_title_language_page_numbers_and_the_target_on_every_page(written: Path, pages: list[str]) -> None:
+    pdf = PdfReader(written / "report.pdf")
+    assert pdf.metadata is not None
+    assert pdf.metadata.title == "Privacy audit of receipts-leaky: violated"
+    assert pdf.metadata.author == "docaudit 0.1.0"
+    assert pdf.trailer["/Root"]["/Lang"] == "en"
+    for number, text in enumerate(pages, start=1):
+        assert f"Page {number} of {len(pages)}" in text
+        assert "target 3fa94c1b3fa94c1b" in text
+
+
+def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> None:
+    battery = ("reconstruction", "provider_membership", "canaries", "redaction_context")
+    leak = examples.reconstruction(0.6)
+    few = tuple(
+        item for item in leak.measurements if item.name.startswith(("excess", "candidate")) or "unique" in item.name
+    )
+    record = examples.record(
+        dataclasses.replace(leak, measurements=few, histograms=()),
+        Skipped("provider_membership", ("auc",), "the data set names no providers", "a provider for each document"),
+        Failed("canaries", ("epsilon",), "RuntimeError", "attacks/canaries.py:12"),
+        Inapplicable("redaction_context", ("lift",), "the data set holds no redacted spans"),
+        battery=battery,
+        name="layoutlm-base-uncased-finetuned-invoices-2026-checkpoint-" * 3,
+    )
+    metrics = [metric for metric in examples.METRICS if metric.startswith("excess")]
+    limits = tuple(Limit("reconstruction", metric, "why", max=0.05, min_power=0.5) for metric in metrics)
+    report.write(*examples.judged(record, Policy(1, "a policy with a rather long name", limits)), tmp_path)
+    first, second, *_ = texts(tmp_path / "report.pdf")
+    assert "Signature" in first
+    assert "1 more limit" in first
+    assert "Findings in pictures" in second
+
+
+def test_the_same_record_gives_the_same_files_whatever_its_names_and_times_look_like(tmp_path: Path) -> None:
+    record, verdict, policy = examples.inapplicable()
+    odd = dataclasses.replace(
+        record,
+        target=dataclasses.replace(record.target, name="<script>"),
+        timing=dataclasses.replace(record.timing, finished="some day"),
+    )
+    kept = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        assert report.write(odd, verdict, policy, tmp_path / name) == ()
+        kept.append([(tmp_path / name / file).read_bytes() for file in ("report.html", "report.pdf")])
+    assert kept[0] == kept[1]
+    assert "<script>" in texts(tmp_path / "one" / "report.pdf")[0]
+
+
+@pytest.fixture()
+def without_pango(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def fail(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "weasyprint":
+            raise OSError("cannot load library 'libpango-1.0-0'")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.delitem(sys.modules, "weasyprint", raising=False)
+    monkeypatch.setattr(builtins, "__import__", fail)
+
+
+@pytest.mark.usefixtures("without_pango")
+def test_without_pango_the_html_is_written_a_warning_names_the_packages_and_an_old_pdf_goes(tmp_path: Path) -> None:
+    (tmp_path / "report.pdf").write_bytes(b"another verdict")
+    (warning,) = report.write(*examples.skipped(), tmp_path)
+    assert "libpango-1.0-0 libpangoft2-1.0-0" in warning
+    assert "brew install pango" in warning
+    assert "\n" not in warning
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_pdf_that_cannot_be_drawn_is_a_warning_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import weasyprint
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("no glyph")
+
+    monkeypatch.setattr(weasyprint.HTML, "render", fail)
+    (tmp_path / "report.pdf").write_bytes(b"another verdict")
+    (warning,) = report.write(*examples.skipped(), tmp_path)
+    assert "weasyprint could not draw it (ValueError)" in warning
+    assert not (tmp_path / "report.pdf").exists()
+
+
+def test_when_the_html_cannot_be_written_no_older_report_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise EngineError(f"{path}: No space left on device")
+
+    monkeypatch.setattr("audit.report.output.write_atomically", full)
+    for name in ("report.html", "report.pdf"):
+        (tmp_path / name).write_bytes(b"another verdict")
+    with pytest.raises(EngineError, match="No space left"):
+        report.write(*examples.skipped(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+ROW = {
+    "attack": "reconstruction",
+    "document": "r017",
+    "field": "e1",
+    "category": "amount",
+    "split": "member",
+    "value": "<b>9.00</b>",
+    "recovered": "9.10",
+    "baseline": "1.00",
+    "exact": False,
+}
+
+
+def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    evidence = tmp_path / "evidence"
+    evidence.mkdir()
+    exact = ROW | {"document": "r018", "exact": True, "recovered": "<b>9.00</b>"}
+    (evidence / "recovered.jsonl").write_text(json.dumps(ROW) + "\n" + json.dumps(exact) + "\n")
+    case = examples.skipped()
+    path = report.write_revealed(*case, tmp_path)
+    text = path.read_text()
+    assert path == evidence / "report-revealed.html"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert evidence.stat().st_mode & 0o777 == 0o700
+    assert text.index("r018") < text.index("r017")
+    assert "&lt;b&gt;9.00&lt;/b&gt;" in text
+    assert "<b>9.00" not in text
+    assert "Confidential" in text
+    assert [item.name for item in tmp_path.iterdir()] == ["evidence"]
+
+
+def test_evidence_that_is_missing_or_damaged_is_said_without_quoting_it(tmp_path: Path) -> None:
+    case = examples.skipped()
+    with pytest.raises(RenderError, match="nothing to reveal") as missing:
+        report.write_revealed(*case, tmp_path)
+    assert "scan again" in missing.value.hint
+    (tmp_path / "evidence").mkdir()
+    secret = json.dumps(ROW | {"exact": "perhaps", "value": "secret-4711"})
+    (tmp_path / "evidence" / "recovered.jsonl").write_text(f"{json.dumps(ROW)}\n{secret}\nnot json secret-4712\n")
+    with pytest.raises(RenderError) as damaged:
+        report.write_revealed(*case, tmp_path)
+    assert [problem.split(" ")[0] for problem in damaged.value.problems] == ["recovered.jsonl:2", "recovered.jsonl:3"]
+    assert "secret" not in str(damaged.value)
+
+
+def test_an_empty_scan_reveals_nothing_but_still_says_so(tmp_path: Path) -> None:
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence" / "recovered.jsonl").write_text("")
+    text = report.write_revealed(*examples.skipped(), tmp_path).read_text()
+    assert "0 attempts" in text
+    assert "Confidential" in text
+
+
+def test_the_report_needs_neither_torch_nor_a_figure_library_to_be_imported() -> None:
+    import subprocess
+
+    code = "import audit.report, sys; print([name for name in ('torch', 'matplotlib', 'weasyprint', 'scipy') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,221 @@
+"""The HTML report: what it says, and what it must never hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+
+import example_records as examples
+import pytest
+from example_records import Case
+
+from audit.policy import Limit, Policy
+from audit.record import Completed, Estimate, Failed, Histogram, Inapplicable, Skipped, Unresolved
+from audit.report import figures, numbers
+from audit.report.page import html
+from audit.report.words import CATEGORY_WORDS
+
+HOSTILE = "<script>alert('x')</script>\"&"
+
+
+class Seen(HTMLParser):
+    """Every attribute, every id, every tag, and the text, of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.words: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        if self.tags[-1:] != ["style"]:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).replace(numbers.NBSP, " ").split())
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, tuple[Case, str]]:
+    drawn = {}
+    for name, make in examples.CASES.items():
+        case = make()
+        drawn[name] = (case, html(*case))
+    return drawn
+
+
+def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages: dict[str, tuple[Case, str]]) -> None:
+    for (_, verdict, policy), page in pages.values():
+        seen = Seen(page)
+        assert verdict.overall.upper() in seen.text
+        assert f"policy “{policy.name}”" in seen.text
+        for decision in verdict.decisions:
+            assert decision.reason.lower() in seen.text.lower()
+            assert decision.limit.rationale in seen.text
+        for outcome in {decision.outcome for decision in verdict.decisions}:
+            assert f'class="pill {outcome}"' in page
+
+
+def test_every_measurement_stands_in_the_report_with_name_value_and_n(pages: dict[str, tuple[Case, str]]) -> None:
+    (record, _, _), page = pages["violated"]
+    (result,) = record.attacks
+    assert isinstance(result, Completed)
+    rows = {}
+    for row in re.findall(r"<tr>.*?</tr>", page, flags=re.DOTALL):
+        found = re.search(r"<code>([\w.]+)</code>", row)
+        if found:
+            rows[found[1]] = Seen(row).text
+    for item in result.measurements:
+        if isinstance(item, Unresolved):
+            assert f"not resolved: {item.reason} (n = {item.n}, {item.needed} needed)" in rows[item.name]
+        else:
+            factor = 100 if item.name.startswith(("pr.", "excess", "candidate", "public")) else 1
+            assert f"{factor * item.value:.3g}" in rows[item.name].replace("−", "-").replace(".00 ", " ").replace(
+                ".0 ", " "
+            )
+            assert f"{item.n:,}" in rows[item.name]
+    assert "62.0 % (93)" in rows["pr.member.attack.unique"]
+    assert "54.0 to 69.4 %" in rows["pr.member.attack.unique"]
+    assert "(public)" in rows["pr.member.attack.unique"]
+
+
+def test_the_risk_sentence_gives_count_interval_and_both_comparisons(pages: dict[str, tuple[Case, str]]) -> None:
+    text = Seen(pages["violated"][1]).text
+    assert "recovered at least 93 of 150 values (62 %; 95 % interval 54 to 69 %) word for word" in text
+    assert "An attacker without the model recovered 3 of 150 values (2.0 %; 0.7 to 5.7 %)" in text
+    assert "From pages the model never saw , the attacker who holds it recovered 4 of 150 values" in text
+    assert "made the difference for 60 of every 100 values (54 to 66)" in text
+    assert "could not be shown" in Seen(pages["passed"][1]).text
+    assert (
+        "adds could not be measured: fewer than 20 documents hold a value of their own"
+        in Seen(pages["unresolved"][1]).text
+    )
+
+
+def test_no_report_claims_that_a_model_is_private_or_safe(pages: dict[str, tuple[Case, str]]) -> None:
+    for _, page in pages.values():
+        text = Seen(page).text.lower()
+        assert "it never says that a model is private" in text
+        assert text.count("is private") == 1
+        assert "is safe" not in text
+
+
+def test_what_was_not_tested_names_results_without_numbers_and_families_not_built() -> None:
+    results = (
+        Skipped("provider_membership", ("auc",), "no providers named", "a provider for each document"),
+        Failed("canaries", ("epsilon",), "RuntimeError", "attacks/canaries.py:12"),
+        Inapplicable("redaction_context", ("lift",), "no redacted spans"),
+    )
+    battery = ("reconstruction", "provider_membership", "canaries", "redaction_context")
+    record = dataclasses.replace(examples.record(*results, battery=battery), budget="quick", share=0.25)
+    page = html(*examples.judged(record))
+    first = Seen(page.partition("<!--page one ends-->")[0]).text
+    for words in (
+        "provider_membership , skipped: no providers named. To run it: a provider for each document.",
+        "canaries , broke down (RuntimeError at attacks/canaries.py:12): nothing is known from it.",
+        "redaction_context , does not apply: no redacted spans.",
+        "Reconstruction of blacked-out values , not asked for in this scan.",
+        "the budget “quick” took 25 % of what could be tried",
+        "Extractable memorisation , not in this version",
+        "The page image , not in this version",
+    ):
+        assert words in first
+    assert "Canaries , not in this version" not in first
+
+
+def test_hostile_names_are_escaped_everywhere() -> None:
+    result = dataclasses.replace(
+        examples.reconstruction(0.6),
+        parameters={HOSTILE: [HOSTILE]},
+        histograms=(Histogram("h", HOSTILE, (0, 1), {HOSTILE: (3,)}),),
+    )
+    record = examples.record(result, name=HOSTILE)
+    record = dataclasses.replace(
+        record,
+        corpus=dataclasses.replace(record.corpus, name=HOSTILE, fields={HOSTILE: {HOSTILE: 1}}),
+        timing=dataclasses.replace(record.timing, finished=HOSTILE),
+        derived_by=(HOSTILE,),
+    )
+    policy = Policy(1, HOSTILE, (Limit("reconstruction", "excess_pr.unique", HOSTILE, max=0.05),), description=HOSTILE)
+    page = html(*examples.judged(record, policy))
+    seen = Seen(page)
+    assert "script" not in seen.tags
+    assert "<script" not in page
+    assert HOSTILE in seen.text
+    assert not [value for name, value in seen.attributes if name.startswith("on")]
+
+
+def test_nothing_is_loaded_from_anywhere(pages: dict[str, tuple[Case, str]]) -> None:
+    loading = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"}
+    for _, page in pages.values():
+        seen = Seen(page)
+        assert not {"script", "link", "iframe", "img", "object", "base"} & set(seen.tags)
+        assert all(value.startswith("#") for name, value in seen.attributes if name in loading)
+        assert "@import" not in page
+        assert not re.search(r"url\((?!#)", page)
+
+
+def test_the_same_record_gives_the_same_bytes_and_ids_are_unique(pages: dict[str, tuple[Case, str]]) -> None:
+    case, page = pages["violated"]
+    assert html(*case) == page
+    ids = [value for name, value in Seen(page).attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+
+
+def test_an_attack_without_a_template_is_rendered_from_its_measurements() -> None:
+    gain = Estimate("gain.person", 0.31, 0.2, 0.42, 80, "questions", 40, "by hand", 0.1, "chance")
+    result = Completed(
+        "../side_channel",
+        ("gain.person", "other"),
+        {"depth": 3},
+        (gain, Unresolved("other", "too few", 3)),
+        histograms=(Histogram("h", "its own quantity", (0, 1, 2), {"a": (1, 2)}),),
+    )
+    policy = Policy(1, "p", (Limit("../side_channel", "gain.person", "why", max=0.5),))
+    page = html(*examples.judged(examples.record(result, battery=("../side_channel",)), policy))
+    text = Seen(page).text
+    assert (
+        "gain.person of at least 0.31 (95 % interval 0.20 to 0.42, n = 80 questions; 0.10 without a leak (chance))"
+        in text
+    )
+    assert "not resolved: too few (n = 3)" in text
+    assert "Figure 1. its own quantity" in text
+
+
+def test_the_attack_that_leaks_most_is_told_first_and_what_does_not_fit_is_counted() -> None:
+    gain = examples.mean("gain", 0.9, 0.01, 80)
+    side = [Completed(f"side_{index}", ("gain",), {}, (gain,)) for index in range(3)]
+    limits = tuple(Limit(f"side_{index}", "gain", "why", max=0.95) for index in range(3))
+    policy = Policy(1, "p", (*limits, *examples.policy().limits, Limit("side_0", "gain", "again", max=0.99)))
+    record = examples.record(
+        *side, examples.reconstruction(0.6), battery=("reconstruction", "side_0", "side_1", "side_2")
+    )
+    first = html(*examples.judged(record, policy)).partition("<!--page one ends-->")[0]
+    text = Seen(first).text
+    assert text.index("at least 93 of 150") < text.index("gain of at least 0.90")
+    assert text.index("Violated") < text.index("Met")
+    assert "1 more attack is described" in text
+    assert "1 more limit in the table" in text
+
+
+def test_a_category_nobody_measured_is_not_drawn_and_distances_are_turned_round() -> None:
+    panel = figures.Panel("t", (figures.Series("s", (figures.Point(0.5, 0.25, 0.75), None)),))
+    drawn = figures.by_category("figure1", ["people", "codes"], [panel])
+    assert drawn.startswith("<svg")
+    assert 'id="figure1-' in drawn
+    assert drawn == figures.by_category("figure1", ["people", "codes"], [panel])
+    result = dataclasses.replace(examples.reconstruction(0.6), categories=("url",), histograms=())
+    assert "Figure 1." not in Seen(html(*examples.judged(examples.record(result)))).text
+
+
+def test_every_category_of_the_manifest_has_words() -> None:
+    from audit.corpus.documents import CATEGORIES
+
+    assert set(CATEGORY_WORDS) == set(CATEGORIES)

@@ -1,0 +1,88 @@
+"""How numbers are printed."""
+
+from __future__ import annotations
+
+import pytest
+from example_records import mean, share
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.record import Estimate
+from audit.report import numbers
+
+NBSP = numbers.NBSP
+
+
+def estimate(value: float, low: float, high: float, n: int = 150) -> Estimate:
+    return Estimate("x", value, low, high, n, "fields", n, "by hand")
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (0.62, "62 %"),
+        (0.0285, "2.9 %"),
+        (0.0042, "0.42 %"),
+        (0.00001, "0.0010 %"),
+        (1e-9, "under 0.0001 %"),
+        (0.0, "0 %"),
+        (1.0, "100 %"),
+        (0.9996, "99.96 %"),
+        (0.0996, "10 %"),
+        (-0.012, "−1.2 %"),
+    ],
+)
+def test_a_share_is_printed_as_percent_with_sensible_digits(value: float, printed: str) -> None:
+    assert numbers.show(value, "share").replace(NBSP, " ") == printed
+
+
+@given(st.floats(min_value=1e-12, max_value=1, exclude_max=True))
+def test_a_share_that_is_neither_none_nor_all_is_never_printed_as_one_of_them(value: float) -> None:
+    number = numbers.bare(value, "share")
+    assert number.strip("0.") != ""
+    if value < 0.99999:
+        assert number != "100"
+
+
+@given(st.floats(min_value=-1e6, max_value=1e6).filter(lambda value: abs(value) >= 1e-3), st.integers(2, 4))
+def test_a_printed_number_is_the_number_to_its_digits(value: float, digits: int) -> None:
+    printed = numbers.plain(value, digits).replace(numbers.MINUS, "-").replace(",", "")
+    assert float(printed) == pytest.approx(value, rel=10 ** (1 - digits))
+
+
+def test_the_ends_of_an_interval_share_a_unit_and_are_no_finer_than_needed() -> None:
+    assert numbers.interval(estimate(0.62, 0.5494, 0.6911), "share").replace(NBSP, " ") == "55 to 69 %"
+    assert numbers.interval(estimate(0.02, 0.0068, 0.057), "share").replace(NBSP, " ") == "0.7 to 5.7 %"
+    assert numbers.interval(estimate(0.0, -0.0079, 0.0079), "points").replace(NBSP, " ") == "−0.79 to 0.79 points"
+    assert numbers.interval(estimate(0.01, 0.00003, 0.02), "share").replace(NBSP, " ") == "0.003 to 2.0 %"
+
+
+def test_a_share_of_whole_units_is_said_as_a_count() -> None:
+    assert numbers.reached(share("pr", 93, 150)) == "93 of 150"
+    assert numbers.reached(share("pr", 2500, 5000)) == "2,500 of 5,000"
+    assert numbers.reached(estimate(0.6234, 0.5, 0.7)).replace(NBSP, " ") == "62 %"
+    assert numbers.exact_count(mean("excess", -0.02, 0.01, 150)) is None
+
+
+def test_what_differs_from_a_limit_is_not_printed_like_it() -> None:
+    over = estimate(0.03, 0.01, 0.05004)
+    digits = numbers.distinct_digits(over, 0.05, "points")
+    assert numbers.interval(over, "points", digits).replace(NBSP, " ").endswith(" to 5.004 points")
+    assert numbers.distinct_digits(estimate(0.05, 0.02, 0.09), 0.05, "points") == 2
+
+
+def test_limits_are_printed_as_they_were_typed() -> None:
+    assert numbers.limit_text(0.05, "points").replace(NBSP, " ") == "5 points"
+    assert numbers.limit_text(0.125, "share").replace(NBSP, " ") == "12.5 %"
+    assert numbers.limit_text(1.5, "ratio") == "1.5"
+
+
+def test_times_are_written_for_people_and_unknown_formats_left_alone() -> None:
+    assert numbers.moment("2026-03-02T09:17:31+00:00") == "2 March 2026, 09:17 UTC"
+    assert numbers.day("2026-03-02T09:17:31") == "2 March 2026"
+    assert numbers.moment("last Tuesday") == numbers.day("last Tuesday") == "last Tuesday"
+    assert [numbers.duration(value).replace(NBSP, " ") for value in (4.21, 151.4, 7500)] == [
+        "4.2 s",
+        "2 min 31 s",
+        "2 h 5 min",
+    ]

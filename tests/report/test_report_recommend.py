@@ -1,0 +1,66 @@
+"""Which defence is recommended for which finding."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import example_records as examples
+import pytest
+
+from audit.policy import Limit, Policy
+from audit.record import Inapplicable
+from audit.report.recommend import ORDER, State, defenses, findings, recommend
+
+
+@pytest.mark.parametrize(
+    ("case", "first"),
+    [
+        ("violated", "keep-weights"),
+        ("passed", "scan-again"),
+        ("weak", "stronger-attacker"),
+        ("wide", "more-documents"),
+        ("unresolved", "more-documents"),
+        ("skipped", "provide-what-lacks"),
+        ("failed", "provide-what-lacks"),
+        ("inapplicable", "policy-that-applies"),
+        ("waived", "keep-weights"),
+    ],
+)
+def test_the_first_recommendation_answers_the_finding(case: str, first: str) -> None:
+    record, verdict, _ = examples.CASES[case]()
+    assert recommend(record, verdict)[0].defense.id == first
+
+
+def test_nothing_that_changes_the_model_is_recommended_when_nothing_was_violated() -> None:
+    record, verdict, _ = examples.passed()
+    assert [item.defense.id for item in recommend(record, verdict)] == ["scan-again"]
+
+
+def test_a_leak_of_repeated_values_calls_for_deduplication_though_no_limit_names_it() -> None:
+    record, verdict, _ = examples.violated()
+    found = {item.defense.id: item.findings for item in recommend(record, verdict)}
+    assert {finding.metric for finding in found["deduplicate"]} == {"excess_pr.repeated", "excess_hamming.repeated"}
+    assert {finding.state for finding in found["deduplicate"]} == {"above"}
+
+
+def test_a_violation_comes_before_everything_else() -> None:
+    wide = Limit("reconstruction", "excess_pr.repeated", "r", max=0.7, min_power=0.99)
+    policy = Policy(schema=1, name="p", limits=(wide, *examples.policy().limits))
+    record, verdict, _ = examples.judged(examples.record(examples.reconstruction(0.6)), policy)
+    assert {finding.state for finding in findings(record, verdict)} == {"violated", "weak"}
+    assert recommend(record, verdict)[0].defense.id == "keep-weights"
+
+
+def test_the_shipped_defences_are_complete_and_every_state_has_an_answer() -> None:
+    shipped = defenses()
+    assert len({item.id for item in shipped}) == len(shipped)
+    assert all(all((item.name, item.does, item.cost, item.check, item.source)) for item in shipped)
+    assert {state for item in shipped for answer in item.answers for state in answer.finding} == set(get_args(State))
+    assert set(ORDER) == set(get_args(State))
+
+
+def test_any_attack_that_could_not_be_examined_has_an_answer() -> None:
+    result = Inapplicable("reconstruction", examples.METRICS, "no loss")
+    policy = Policy(schema=1, name="p", limits=(*examples.policy().limits, Limit("canaries", "epsilon", "r", max=1.0)))
+    record, verdict, _ = examples.judged(examples.record(result, battery=("reconstruction", "canaries")), policy)
+    assert [item.defense.id for item in recommend(record, verdict)] == ["provide-what-lacks"]
