@@ -1,7 +1,7 @@
 """Synthetic receipts: providers with their own look, and pages with names, dates, codes, phones and totals.
 
-Nobody in them exists: names, streets and towns come from Faker, numbers from a seeded generator. A `Market` is one set of
-providers; its receipts are independent draws, so any split of them by number is a random assignment.
+Nobody in them exists: names, streets and towns come from Faker, numbers from a seeded generator. A `Market` is one
+set of providers; its receipts are independent draws, so any split of them by number is a random assignment.
 """
 
 from __future__ import annotations

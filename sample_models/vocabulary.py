@@ -15,13 +15,13 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 def train_tokenizer(texts: Iterable[str], n_pieces: int, max_tokens: int) -> BertTokenizerFast:
     """BERT's tokenizer with pieces of words learned from `texts`, and numbers written as pairs of digits.
 
-    Every printable ASCII character is an entry, so nothing is unknown. Numbers are not learned: their pieces are the single
-    digits and all pairs, so that each pair of digits is one of 100 (the attack looks at 128 candidates for a token) and no
-    number of the texts becomes an entry.
+    Every printable ASCII character is an entry, so nothing is unknown. Numbers are not learned: their pieces are the
+    single digits and all pairs, so that each pair of digits is one of 100 (the attack looks at 128 candidates for a
+    token) and no number of the texts becomes an entry.
 
     Args:
         texts: what to learn from; never the audited documents.
-        n_pieces: how many learned entries, beside those every vocabulary holds.
+        n_pieces: how many learned entries there may be, beside those that every vocabulary holds.
         max_tokens: the longest page the model reads.
     """
     fixed = [*SPECIAL, *_characters(), *_digits()]

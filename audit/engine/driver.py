@@ -22,7 +22,12 @@ def drive(work: Work, trials: Iterable[Trial], width: int) -> Iterator[tuple[str
 
     Yields:
         (trial id, outcome) as soon as an attempt returns.
+
+    Raises:
+        ValueError: `width` is under 1, so that nothing would ever be attempted.
     """
+    if width < 1:
+        raise ValueError("at least one attempt must be in flight")
     waiting = iter(trials)
     live: list[tuple[Trial, Attempt, Request]] = []
     while True:

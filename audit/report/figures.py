@@ -1,4 +1,4 @@
-"""Figures as SVG text for inlining: colour-blind-safe (Okabe and Ito 2008), told apart by shape and lightness in grey too.
+"""Figures as SVG to put into the page: colour-blind-safe (Okabe and Ito 2008), readable in grey by shape and lightness.
 
 The output depends on the data alone: no date, fixed ids, glyphs drawn as paths with matplotlib's own font.
 """
@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from audit.record import Histogram
@@ -122,7 +123,7 @@ def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
 
 
 def distribution(name: str, histogram: Histogram, words: dict[str, str]) -> str:
-    """How a quantity is distributed: one panel for the part of a series' name before ", ", one kind of bar for the rest.
+    """How a quantity is distributed: a panel for the part of a series' name before ", ", a kind of bar for the rest.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
@@ -159,8 +160,8 @@ def _draw_bars(
         index = kinds.index(kind)
         fill, edge = BARS[index % len(BARS)]
         total = sum(counts) or 1
-        widths = [(right - left) * 0.86 / len(kinds) for left, right in zip(edges, edges[1:], strict=False)]
-        starts = [left + (right - left) * 0.07 for left, right in zip(edges, edges[1:], strict=False)]
+        widths = [(right - left) * 0.86 / len(kinds) for left, right in pairwise(edges)]
+        starts = [left + (right - left) * 0.07 for left, right in pairwise(edges)]
         axis.bar(
             [start + width * index for start, width in zip(starts, widths, strict=True)],
             [100 * count / total for count in counts],

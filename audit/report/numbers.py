@@ -1,4 +1,4 @@
-"""How numbers are printed: sensible digits, never "0.00" for something small, the count beside a share where it is exact."""
+"""How numbers are printed: sensible digits, never "0.00" for what is small, a count beside a share that is exact."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal
 from audit.record import Estimate
 
 Form = Literal["share", "points", "ratio", "number"]
-"""share: a proportion, as percent; points: a difference of proportions; ratio: 1 means no difference; number: as it is."""
+"""share: a proportion, in percent; points: a difference of such; ratio: 1 means no difference; number: as it is."""
 
 NBSP = "\u00a0"
 MINUS = "\u2212"
 SMALLEST = 1e-4
-"""Nothing smaller than this is written out (chosen here: it is below the resolution of any corpus docaudit can read)."""
+"""Nothing smaller than this is written out (chosen here: below the resolution of any corpus that is audited)."""
 UNIT_WORDS: dict[Form, str] = {"share": "%", "points": "points", "ratio": "", "number": ""}
 
 

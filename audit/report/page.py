@@ -18,7 +18,7 @@ from audit.report.words import Numbers, Words, category_words
 from audit.resources import folder
 
 FIRST_PAGE_LIMITS = 5
-"""Limits shown on page one; the rest follow in the table of limits (chosen here: what fits on A4 with everything else)."""
+"""Limits shown on page one, the worst first; all of them follow in their own chapter (chosen here: what fits on A4)."""
 FIRST_PAGE_RISKS = 3
 """Attacks described on page one, those with a violated limit first; every attack has its own section after it."""
 
@@ -162,7 +162,7 @@ def _figures(result: Completed, words: Words, drawn: int) -> tuple[DrawnFigure, 
         number = drawn + len(pictures) + 1
         svg = _figure(spec, result, f"figure{number}")
         if svg:
-            pictures.append(DrawnFigure(number, Markup(svg), str(spec["caption"])))  # noqa: S704 - from matplotlib
+            pictures.append(DrawnFigure(number, Markup(svg), str(spec["caption"])))
     return tuple(pictures)
 
 

@@ -11,7 +11,7 @@ PANGO = "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1
 END_OF_PAGE_ONE = "<!--page one ends-->"
 """What stands in the HTML where page two begins."""
 SIZES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)
-"""Type sizes tried for page one, until it fits (0.75 of 9.2 pt, the size of a footnote, is the smallest one still reads)."""
+"""Type sizes tried for page one, until it fits (chosen here: 0.75 of 9.2 pt is the smallest that one still reads)."""
 
 
 def pdf(html: str) -> bytes:

@@ -44,7 +44,7 @@ ORDER: tuple[State, ...] = (
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Answer:
-    """A finding that a defence answers: `attack` and `metric` are shell patterns; `above` goes with the state "above"."""
+    """A finding that a defence answers: `attack` and `metric` are shell patterns; `above` is for the state "above"."""
 
     attack: str
     metric: str

@@ -1,4 +1,4 @@
-"""The one report with recovered values. It lies in `evidence/`, readable by its owner alone, and changes nothing else."""
+"""The one report with recovered values: it lies in `evidence/`, only its owner can read it; nothing else changes."""
 
 from __future__ import annotations
 

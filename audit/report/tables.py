@@ -217,7 +217,7 @@ def measurement_row(
 
 
 def _place(name: str, words: Words, names: AbstractSet[str]) -> tuple[str, str]:
-    """The section of a table a measurement belongs to, and its label there: kinds of value stand under what they divide."""
+    """The section of a table that a measurement belongs to (what a kind of value divides), and its label there."""
     whole, _, last = name.rpartition(".")
     if last in CATEGORY_WORDS and whole:
         return words.qualifiers(whole), CATEGORY_WORDS[last]

@@ -1,8 +1,15 @@
 """What the report says about an attack: read from `templates/attacks/<attack>.html`, generic where that is silent.
 
-Such a template is never rendered itself: it is a list of names. `title`, `question` (text); `metrics` (first part of a metric's
-name -> {"label", "form", "meaning"}); `qualifiers` (any later part -> words); `figures` (see `audit.report.figures`);
-`glossary` (pairs); `sources` (citations); `risk(numbers)` and `method(result)` (macros). All are optional.
+Such a template is never rendered itself: it is a list of names, all of them optional.
+
+    title, question    text
+    metrics            first part of a metric's name -> {"label", "form" (audit.report.numbers.Form), "meaning"}
+    qualifiers         any later part of a name -> words
+    figures            [{"histogram": name, "words": {...}, "caption"}
+                        or {"panels": [{"title", "complement", "series": [{"label", "metric"}]}], "caption"}]
+    glossary, sources  pairs of term and meaning; citations
+    risk(numbers)      macro: the sentences on page one, from `Numbers`
+    method(result)     macro: how it works, from the `Completed` result
 """
 
 from __future__ import annotations
@@ -118,11 +125,11 @@ class Words:
 
     def risk(self, numbers: Numbers) -> Markup:
         """The sentence on page one."""
-        return Markup(self._get("risk")(numbers))  # noqa: S704 - a macro escapes what it prints
+        return Markup(self._get("risk")(numbers))
 
     def method(self, result: Completed) -> Markup:
         """How the attack works and how its numbers are made."""
-        return Markup(self._get("method")(result))  # noqa: S704 - a macro escapes what it prints
+        return Markup(self._get("method")(result))
 
     def _metric(self, metric: str) -> dict[str, Any]:
         known: dict[str, dict[str, Any]] = self._get("metrics")

@@ -13,7 +13,7 @@ from transformers.models.bros.modeling_bros import BrosPreTrainedModel
 
 
 class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
-    """BROS with BERT's masked-language-model head, its decoder tied to the word embeddings (Hong et al. 2022, section 3)."""
+    """BROS with BERT's masked-language-model head, decoder tied to the word embeddings (Hong et al. 2022, section 3)."""
 
     _tied_weights_keys: ClassVar[dict[str, str]] = {
         "cls.predictions.decoder.weight": "bros.embeddings.word_embeddings.weight",

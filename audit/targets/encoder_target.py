@@ -56,7 +56,9 @@ class EncoderTarget:
             frozenset({FillMask, BestTokens}) if card.task == "mlm" else frozenset({TrainingLoss, TagProbabilities})
         )
         tokenizer = encoder.tokenizer
-        self._never_candidates = sorted({*tokenizer.all_special_ids, tokenizer.unk_token_id})
+        # Vocabularies are often padded: the model's last outputs may stand for no token at all.
+        padding = range(len(tokenizer), model.config.vocab_size)
+        self._never_candidates = sorted({*tokenizer.all_special_ids, tokenizer.unk_token_id, *padding})
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `Target.encode`."""
@@ -130,16 +132,16 @@ class EncoderTarget:
         return answers
 
     def _tag_log_probabilities(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], Floats]]:
-        """Per batch: its rows, and log-probabilities (n_rows, n_padded_tokens, n_labels), head and softmax in float32."""
+        """Per batch: its rows, and log-probabilities (n_rows, n_padded_tokens, n_labels); head, softmax in float32."""
         for rows, hidden in self._hidden(pages):
             logits = self.model.classifier(hidden.float())
-            yield rows, torch.log_softmax(logits, dim=-1).double().cpu().numpy()
+            yield rows, torch.log_softmax(logits, dim=-1).cpu().double().numpy()
 
     def _vocabulary_logits(self, hidden: torch.Tensor) -> Floats:
         """Logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""
         n_rows = len(hidden)
         filled = torch.nn.functional.pad(hidden.float(), (0, 0, 0, padded_rows(n_rows) - n_rows))
-        return cast("Floats", self.model.cls(filled)[:n_rows].double().cpu().numpy())
+        return cast("Floats", self.model.cls(filled)[:n_rows].cpu().double().numpy())
 
     def _hidden(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], torch.Tensor]]:
         """Per batch: its rows, and the encoder's last hidden states (n_rows, n_padded_tokens, n_hidden)."""

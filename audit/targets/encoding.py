@@ -104,16 +104,20 @@ class Encoder:
             if is_first:
                 labels[place + 1] = self._label_ids[tags[index]]
             elif self.label_all_tokens:
-                # The tokens that continue a word lie inside its entity, whatever the first one is.
-                labels[place + 1] = self._label_ids[tags[index].replace("B-", "I-", 1)]
+                labels[place + 1] = self._label_ids[self._continued(tags[index])]
         return labels
 
+    def _continued(self, tag: str) -> str:
+        """The tag of the tokens that continue a word: inside its entity, where there is such a tag (as run_ner.py)."""
+        inside = f"I-{tag.removeprefix('B-')}" if tag.startswith("B-") else tag
+        return inside if inside in self._label_ids else tag
+
     def check_vocabulary(self, documents: Sequence[Document]) -> None:
-        """Refuse a tokenizer that does not know the corpus.
+        """Refuse a tokenizer, or tags, that do not know the corpus.
 
         Raises:
-            TargetError: more than `UNKNOWN_SHARE` of the words hold an unknown token, or the model reads layout
-                and the documents have none.
+            TargetError: more than `UNKNOWN_SHARE` of the words hold an unknown token, the model reads layout and the
+                documents have none, or it has no tag for a label of the documents.
         """
         words = unknown = 0
         for document in documents:
@@ -127,3 +131,11 @@ class Encoder:
             )
         if self.needs_boxes and any(document.words and document.size is None for document in documents):
             raise TargetError("this model reads layout, and some documents have no boxes", "add boxes and sizes")
+        labels = {entity.label for document in documents for entity in document.entities}
+        unknown_labels = sorted(label for label in labels if f"B-{label}" not in self._label_ids)
+        if self.labels and unknown_labels:
+            # Its training loss would be read as if these fields were outside every entity.
+            raise TargetError(
+                f"the model has no tag for entities labelled {', '.join(unknown_labels)}",
+                f"its tags are {', '.join(self.labels)}; use these names in the documents",
+            )

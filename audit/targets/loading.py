@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
 from audit.errors import TargetError, UsageError
@@ -21,10 +21,28 @@ from audit.targets.batching import longest_row
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.encoding import Encoder
 from audit.targets.families import FAMILIES, HEAD_NAMES, Family, Head
+from audit.targets.refusals import refuse_unsafe
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 _CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model")
 """Files that decide what a checkpoint does; their content makes up its sha256."""
+_VOCABULARIES = ("tokenizer.json", "vocab.txt")
+_MIN_TOKENS = 16
+"""A model that reads no longer pages than this has a mistake in its settings (ours)."""
+# What transformers and its libraries raise on damaged files; none of them documents a closed list.
+_DAMAGE = (
+    OSError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    AssertionError,
+    ImportError,
+    StrictDataclassError,
+    SafetensorError,
+)
 
 
 def device_named(name: str) -> str:
@@ -88,12 +106,18 @@ def load(
             f"{folder}: the weights of {len(missing)} parameters are missing, the first is {missing[0]}",
             "an audit of randomly initialised weights would mean nothing; save the fine-tuned model whole",
         )
+    broken = [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+    if broken:
+        raise TargetError(
+            f"{folder}: {len(broken)} parameters hold numbers that are not finite, the first is {broken[0]}",
+            "such a model answers nothing, which is not the same as leaking nothing; save it anew",
+        )
     tokenizer = load_tokenizer(folder)
     if len(tokenizer) > config.vocab_size:
         raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {config.vocab_size}")
     encoder = Encoder(
         tokenizer,
-        max_tokens=_max_tokens(config, tokenizer),
+        max_tokens=max_tokens_of(config, tokenizer),
         labels=_labels(config, labels, folder) if head == "token-classification" else (),
         label_all_tokens=label_all_tokens,
         needs_boxes=family.boxes is not None,
@@ -117,9 +141,9 @@ def load_model(folder: Path, model_class: type[Any]) -> tuple[Any, list[str]]:
     """The model in float32 and the names of the parameters that its files lack (initialised at random).
 
     Raises:
-        TargetError: no safetensors, or they cannot be read.
+        TargetError: no safetensors, or they cannot be read or do not fit the configuration.
     """
-    _refuse_unsafe(folder)
+    refuse_unsafe(folder)
     with _quiet():
         try:
             model, report = model_class.from_pretrained(
@@ -127,11 +151,18 @@ def load_model(folder: Path, model_class: type[Any]) -> tuple[Any, list[str]]:
                 local_files_only=True,
                 use_safetensors=True,
                 trust_remote_code=False,
+                # The configuration may name a kernel of the Hub here, which transformers would download and run.
+                attn_implementation=None,
                 dtype=torch.float32,
                 output_loading_info=True,
             )
-        except (OSError, ValueError, RuntimeError, SafetensorError, KeyError, TypeError) as error:
-            raise TargetError(f"{folder}: the weights cannot be loaded: {_first_line(error)}") from None
+        except _DAMAGE as error:
+            shapes = "ignore_mismatched_sizes" in str(error)
+            reason = "their shapes are not those of config.json" if shapes else _one_line(error)
+            raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
+    left_over = sorted(name for name in report["unexpected_keys"] if ".layer." in name)
+    if left_over:
+        raise TargetError(f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}")
     return model, sorted(report["missing_keys"])
 
 
@@ -141,14 +172,20 @@ def load_tokenizer(folder: Path) -> Any:
     Raises:
         TargetError: there is none, or it lacks [CLS], [SEP], [MASK], [PAD] or [UNK].
     """
-    _refuse_unsafe(folder)
+    refuse_unsafe(folder)
+    if not any((folder / name).is_file() for name in _VOCABULARIES):
+        # transformers would make up a tokenizer without a vocabulary.
+        raise TargetError(f"{folder}: no {' or '.join(_VOCABULARIES)}", "save the tokenizer beside the model")
     with _quiet():
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 folder, local_files_only=True, trust_remote_code=False, use_fast=True
             )
-        except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError) as error:
-            raise TargetError(f"{folder}: the tokenizer cannot be loaded: {_first_line(error)}") from None
+        except Exception as error:
+            # The tokenizers library raises bare `Exception`s; anything of another class goes on as a bug.
+            if not (isinstance(error, _DAMAGE) or type(error) is Exception):
+                raise
+            raise TargetError(f"{folder}: the tokenizer cannot be loaded: {_one_line(error)}") from None
     lacking = [name for name in ("cls", "sep", "mask", "pad", "unk") if getattr(tokenizer, f"{name}_token_id") is None]
     if lacking or not tokenizer.is_fast:
         what = f"lacks the {', '.join(lacking)} token" if lacking else "is not a fast tokenizer"
@@ -158,94 +195,66 @@ def load_tokenizer(folder: Path) -> Any:
 
 def _recognised(folder: Path) -> tuple[Any, Family, Head]:
     """The configuration, family and head of a checkpoint."""
-    raw = _refuse_unsafe(folder)
+    raw = refuse_unsafe(folder)
     known = ", ".join(family.name for family in FAMILIES.values())
     family = FAMILIES.get(str(raw.get("model_type")))
     if family is None:
         raise TargetError(f"{folder}: unknown architecture {raw.get('model_type')!r}", f"docaudit knows {known}")
-    architectures = raw.get("architectures") or []
+    named = raw.get("architectures")
+    architectures = [str(name) for name in named] if isinstance(named, list) else []
     for head, model_class in family.heads.items():
         if model_class.__name__ in architectures:
-            return model_class.config_class.from_pretrained(folder, local_files_only=True), family, head
+            return _configuration(folder, model_class), family, head
     classes = ", ".join(model_class.__name__ for model_class in family.heads.values())
     raise TargetError(
         f"{folder}: unknown architecture {', '.join(architectures) or 'none'}", f"docaudit knows {classes}"
     )
 
 
-def _refuse_unsafe(folder: Path) -> dict[str, Any]:
-    """The raw configuration, once it is clear that loading runs no code and reads no pickle.
-
-    Raises:
-        TargetError: with what is unsafe or missing.
-    """
-    if not folder.is_dir():
-        raise TargetError(f"{folder}: no such folder", "give a local Hugging Face checkpoint")
-    configs = {}
-    for name in ("config.json", "tokenizer_config.json"):
-        path = folder / name
+def _configuration(folder: Path, model_class: type[Any]) -> Any:
+    with _quiet():
         try:
-            configs[name] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        except (OSError, ValueError):
-            raise TargetError(f"{path}: not readable as JSON") from None
-        if not isinstance(configs[name], dict):
-            raise TargetError(f"{path}: not a JSON object")
-        if "auto_map" in configs[name]:
-            raise TargetError(
-                f"{path}: the checkpoint wants to run its own code (auto_map)",
-                "docaudit never runs code from a checkpoint; convert it to a transformers architecture",
-            )
-    if not configs["config.json"]:
-        raise TargetError(f"{folder}: no config.json", "give a local Hugging Face checkpoint")
-    if (folder / "adapter_config.json").exists():
-        raise TargetError(f"{folder}: an adapter without its model", "merge the adapter into the model and save that")
-    _refuse_weights(folder)
-    return cast("dict[str, Any]", configs["config.json"])
-
-
-def _refuse_weights(folder: Path) -> None:
-    weights = list(folder.glob("*.safetensors"))
-    outside = [path.name for path in folder.iterdir() if not path.resolve().is_relative_to(folder.resolve())]
-    if outside:
-        raise TargetError(f"{folder}: {outside[0]} links out of the checkpoint's folder", "copy the files themselves")
-    if not weights:
-        pickles = [path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern)]
-        raise TargetError(
-            f"{folder}: no model.safetensors" + (f", only {pickles[0]}" if pickles else ""),
-            "pickled weights can run code when loaded: save the model with save_pretrained(safe_serialization=True)",
-        )
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        try:
-            shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        except (OSError, ValueError, KeyError, AttributeError):
-            raise TargetError(f"{index}: not an index of shards") from None
-        missing = sorted(shard for shard in shards if shard not in {path.name for path in weights})
-        if missing:
-            raise TargetError(f"{folder}: the shard {missing[0]} is missing or lies elsewhere")
+            return model_class.config_class.from_pretrained(folder, local_files_only=True)
+        except _DAMAGE as error:
+            raise TargetError(f"{folder}: the configuration cannot be used: {_one_line(error)}") from None
 
 
 def _labels(config: Any, corpus_labels: Sequence[str], folder: Path) -> tuple[str, ...]:
-    own = tuple(config.id2label[index] for index in range(config.num_labels))
+    own = tuple(str(config.id2label.get(index, f"LABEL_{index}")) for index in range(config.num_labels))
     if not any(label.startswith("LABEL_") for label in own):
-        if corpus_labels and set(corpus_labels) != set(own):
+        if corpus_labels and sorted(corpus_labels) != sorted(own):
             raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
+        if "O" not in own:
+            raise TargetError(f"{folder}: no label is O, so these are no BIO tags", f"the model has {', '.join(own)}")
         return own
     if len(corpus_labels) != len(own):
         raise TargetError(
             f"{folder}: the model has {len(own)} unnamed labels, the manifest names {len(corpus_labels)}",
             "list the labels in the order of the model's outputs in manifest.toml [task] labels",
         )
+    if "O" not in corpus_labels:
+        raise TargetError("manifest.toml [task] labels: no label is O, so these are no BIO tags")
     return tuple(corpus_labels)
 
 
-def _max_tokens(config: Any, tokenizer: Any) -> int:
-    """The longest page the model and its tokenizer take, special tokens included."""
-    return min(longest_row(config.max_position_embeddings), int(tokenizer.model_max_length))
+def max_tokens_of(config: Any, tokenizer: Any) -> int:
+    """The longest page the model and its tokenizer take, special tokens included.
+
+    Raises:
+        TargetError: one of them takes no page worth the name.
+    """
+    limit = tokenizer.model_max_length
+    max_tokens = min(longest_row(config.max_position_embeddings), limit if isinstance(limit, int) else 0)
+    if max_tokens < _MIN_TOKENS:
+        raise TargetError(
+            f"the checkpoint takes pages of at most {max(0, max_tokens)} tokens",
+            "correct max_position_embeddings in config.json or model_max_length in tokenizer_config.json",
+        )
+    return max_tokens
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+def _one_line(error: BaseException) -> str:
+    return (" ".join(str(error).split()) or type(error).__name__)[:200]
 
 
 @contextmanager

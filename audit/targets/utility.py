@@ -47,7 +47,7 @@ def utility(target: Target, documents: Sequence[Document], seed: int) -> Measure
 
 
 def masked_token_accuracy(name: str, target: Target, documents: Sequence[Document], seed: int) -> Measurement:
-    """Share of hidden tokens that the model names first, 15 % of each page hidden; null: always naming the commonest."""
+    """Share of hidden tokens that the model names first, 15 % of each page hidden; null: naming the commonest."""
     rng = np.random.default_rng(seed)
     pages = [page for page in map(target.encode, _chosen(documents, rng)) if page is not None]
     hidden = [_hidden_positions(page, rng) for page in pages]
@@ -65,8 +65,8 @@ def tagging_f1(target: Target, documents: Sequence[Document], seed: int) -> Meas
     """Micro F1 of whole entities (same label, same words) on held-out pages; null: a tagger that finds nothing."""
     rng = np.random.default_rng(seed)
     pages = [page for page in map(target.encode, _chosen(documents, rng)) if page is not None]
-    if not pages:
-        return Unresolved("entity_f1", "no held-out document to measure on", 0)
+    if len(pages) < 2:
+        return Unresolved("entity_f1", "fewer than two held-out documents to measure on", len(pages))
     found = target.ask([TagProbabilities(page) for page in pages])
     counts = np.array([_counts(page, tags, target.labels) for page, tags in zip(pages, found, strict=True)], float)
     if not counts[:, 1].sum():
@@ -81,7 +81,7 @@ def tagging_f1(target: Target, documents: Sequence[Document], seed: int) -> Meas
             limits=(0.0, 1.0),
         )
     except NoSpreadError:
-        return Unresolved("entity_f1", "all pages agree: too few to give an interval", len(pages), 20)
+        return Unresolved("entity_f1", "every page gives the same F1: no interval can be drawn from that", len(pages))
     return estimate("entity_f1", interval, "entities", 0.0, "chance")
 
 

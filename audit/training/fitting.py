@@ -1,20 +1,24 @@
 """Fine-tuning of an encoder checkpoint on pages: masked language model or BIO token classification.
 
-The loop is transformers' Trainer; what is ours is the batch (`pages.Collator`), the score of each epoch, and keeping the two
-checkpoints that the CDMI paper attacks: best validation accuracy ("Precision") and lowest validation loss ("Loss").
+The loop is transformers' Trainer; what is ours is the batch (`pages.Collator`), the score of each epoch, and keeping
+the two checkpoints that the CDMI paper attacks: best validation accuracy ("Precision") and lowest validation loss
+("Loss").
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from transformers import (
     EvalPrediction,
     PreTrainedModel,
@@ -39,7 +43,7 @@ StateDict = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is fitted.
+    """How a model is fitted. The defaults are ours: they suit a pretrained checkpoint of the usual sizes.
 
     Attributes:
         epochs: passes over the pages.
@@ -53,7 +57,7 @@ class Recipe:
     """
 
     epochs: int = 20
-    learning_rate: float = 5e-4
+    learning_rate: float = 1e-4
     batch_size: int = 16
     mask_probability: float = 0.15
     weight_decay: float = 0.01
@@ -161,8 +165,8 @@ def fit(
 ) -> Fitted:
     """Fine-tune `model` on pages, in place.
 
-    Pages with `labels` train a token classifier, pages without a masked language model (`recipe.mask_probability`, a new
-    mask each time a page is drawn).
+    Pages with `labels` train a token classifier, pages without a masked language model (`recipe.mask_probability`, a
+    new mask each time a page is drawn).
 
     Args:
         model: a transformers model of a known family.
@@ -186,8 +190,8 @@ def fit(
             model=model,
             args=_arguments(recipe, scratch, device, evaluates=bool(validation)),
             data_collator=collator,
-            train_dataset=[Example(page, page.ids, page.labels) for page in training],  # type: ignore[arg-type]
-            eval_dataset=[_fixed(page, fixed) for page in validation] or None,  # type: ignore[arg-type]
+            train_dataset=[Example(page, page.ids, page.labels) for page in training],
+            eval_dataset=[_fixed(page, fixed) for page in validation] or None,
             compute_metrics=_accuracy,
             preprocess_logits_for_metrics=_best_classes,
             callbacks=[watch],
@@ -197,6 +201,21 @@ def fit(
         trainer.train()
     model.to("cpu").eval()
     return Fitted(model, tuple(watch.history), watch.precision, watch.loss)
+
+
+def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False) -> None:
+    """Write a checkpoint that `audit.targets.loading.load` reads: configuration, safetensors, tokenizer.
+
+    Args:
+        model: any transformers model; left as it is.
+        tokenizer: the model's.
+        folder: made when it is missing.
+        half: weights in float16, half the size (docaudit computes in float32 all the same).
+    """
+    transformers.utils.logging.disable_progress_bar()
+    stored = copy.deepcopy(model).half() if half else model
+    stored.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def _arguments(recipe: Recipe, scratch: str, device: str, *, evaluates: bool) -> TrainingArguments:

@@ -63,6 +63,7 @@ class Collator:
         labels = np.full(shape, NOT_READ, np.int64)
         for row, example in enumerate(drawn):
             n_tokens = len(example.ids)
+            assert example.labels is not None
             ids[row, :n_tokens] = example.ids
             labels[row, :n_tokens] = example.labels
             boxes[row, :n_tokens] = example.page.boxes

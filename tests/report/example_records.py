@@ -1,4 +1,4 @@
-"""Records and verdicts of every kind, made from plain numbers: what the report, the gate and the console are tried on."""
+"""Records and verdicts of every kind, made from plain numbers: what report, gate and console are tried on."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def mean(
 
 
 def reconstruction(leak: float, *, n: int = 150, recall: float = 0.81, unresolved: bool = False) -> Completed:
-    """The measurements of the reconstruction attack on a model that gives back a share `leak` of its training values."""
+    """The reconstruction attack's result on a model that gives back a share `leak` of its training values."""
     clean = round(0.02 * n)
     found = clean + round(leak * n)
     items: list[Measurement] = []

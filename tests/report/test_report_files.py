@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ def test_the_same_record_gives_the_same_files_whatever_its_names_and_times_look_
     assert "<script>" in texts(tmp_path / "one" / "report.pdf")[0]
 
 
-@pytest.fixture()
+@pytest.fixture
 def without_pango(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
@@ -228,8 +229,7 @@ def test_an_empty_scan_reveals_nothing_but_still_says_so(tmp_path: Path) -> None
 
 
 def test_the_report_needs_neither_torch_nor_a_figure_library_to_be_imported() -> None:
-    import subprocess
-
-    code = "import audit.report, sys; print([name for name in ('torch', 'matplotlib', 'weasyprint', 'scipy') if name in sys.modules])"
+    heavy = ("torch", "matplotlib", "weasyprint", "scipy")
+    code = f"import audit.report, sys; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

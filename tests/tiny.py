@@ -1,0 +1,188 @@
+"""Tiny checkpoints and data sets, made from a seed: valid, small, and random in their weights.
+
+    tiny.checkpoint(tmp_path / "model", "layoutlm", "mlm")
+    tiny.corpus(tmp_path / "data")
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from audit.corpus.documents import (
+    Category,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    ReferencePaths,
+    Split,
+    Task,
+    TaskKind,
+    Word,
+)
+from audit.corpus.manifest import write
+
+FamilyName = Literal["layoutlm", "bros", "bert"]
+HeadName = Literal["mlm", "token-classification"]
+FAMILIES: tuple[FamilyName, ...] = ("layoutlm", "bros", "bert")
+HEADS: tuple[HeadName, ...] = ("mlm", "token-classification")
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+CHARACTERS = string.ascii_lowercase + string.digits
+VOCABULARY = (*SPECIAL, *CHARACTERS, *(f"##{character}" for character in CHARACTERS), *".,:;/-'#+&()%$@")
+LABELS = ("O", *(f"{begin}-{name}" for name in ("VENDOR", "DATE", "TOTAL", "CLERK") for begin in "BI"))
+POSITIONS = 128
+SIZE = (200, 260)
+VENDORS = ("gardenia bakery", "marlow tools", "abc stores")
+CLERKS = ("anna berg", "tom okoro", "li wei", "sara lund")
+
+
+def tokenizer(model_max_length: int = POSITIONS):
+    """A character-level WordPiece: n letters or digits are n tokens; upper case is folded, all else is [UNK]."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from transformers import BertTokenizerFast
+
+    inner = Tokenizer(models.WordPiece({token: i for i, token in enumerate(VOCABULARY)}, unk_token="[UNK]"))
+    inner.normalizer = normalizers.BertNormalizer(lowercase=True)
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.decoder = decoders.WordPiece()
+    return BertTokenizerFast(
+        tokenizer_object=inner,
+        unk_token="[UNK]",
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=model_max_length,
+    )
+
+
+def model(family: FamilyName = "layoutlm", head: HeadName = "mlm", seed: int = 0, labels: Sequence[str] = LABELS):
+    """A transformers model with random weights: two layers of 64 units, 128 positions."""
+    import torch
+    import transformers
+
+    from audit.targets.families import FAMILIES as KNOWN
+
+    config_class = {
+        "layoutlm": transformers.LayoutLMConfig,
+        "bros": transformers.BrosConfig,
+        "bert": transformers.BertConfig,
+    }[family]
+    names = {} if head == "mlm" else {"id2label": dict(enumerate(labels)), "label2id": {n: i for i, n in enumerate(labels)}}
+    config = config_class(
+        vocab_size=len(VOCABULARY),
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=96,
+        max_position_embeddings=POSITIONS,
+        initializer_range=0.2,  # ten times the usual: answers of a model that learned nothing differ by more than rounding
+        **names,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return KNOWN[family].heads[head](config)
+
+
+def checkpoint(
+    folder: Path,
+    family: FamilyName = "layoutlm",
+    head: HeadName = "mlm",
+    seed: int = 0,
+    labels: Sequence[str] = LABELS,
+) -> Path:
+    """Save `model` with `tokenizer` in `folder` (made when missing); gives the folder back."""
+    model(family, head, seed, labels).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def documents(members: int = 6, heldout: int = 6, public: int = 4, seed: int = 0) -> tuple[Document, ...]:
+    """Receipts: ids m0, m1 ... h0 ... p0 ...; about fifteen words and eighty tokens each, four entities each.
+
+    Vendors (organization) and clerks (person) repeat within and across splits; dates and totals (amount) mostly do not.
+    Every entity has 3 to 15 tokens of `tokenizer`, but for the longest vendors' names none is over 14.
+    """
+    rng = np.random.default_rng(seed)
+    splits: list[tuple[Split, int]] = [("member", members), ("heldout", heldout), ("public", public)]
+    return tuple(_receipt(f"{split[0]}{number}", split, rng) for split, count in splits for number in range(count))
+
+
+def corpus(
+    folder: Path,
+    *,
+    members: int = 6,
+    heldout: int = 6,
+    public: int = 4,
+    seed: int = 0,
+    kind: TaskKind = "token-classification",
+    images: bool = False,
+    references: ReferencePaths | None = None,
+) -> Path:
+    """Write `documents` as a valid data set, with white pages of grey words when `images`; gives the folder back."""
+    pages = documents(members, heldout, public, seed)
+    if images:
+        (folder / "images").mkdir(parents=True, exist_ok=True)
+        pages = tuple(_with_image(folder, page) for page in pages)
+    labels = LABELS if kind == "token-classification" else ()
+    manifest = Manifest(
+        schema=1,
+        name="tiny-receipts",
+        task=Task(kind, labels),
+        membership=Membership("random"),
+        references=references or ReferencePaths(),
+    )
+    write(folder, manifest, pages)
+    return folder
+
+
+def laid_out(texts: Sequence[str]) -> tuple[Word, ...]:
+    """Words in lines of four, top to bottom, on a page of `SIZE`; the last lines may share the bottom of the page."""
+    words = []
+    for index, text in enumerate(texts):
+        x, y = 4 + 48 * (index % 4), 4 + 12 * min(index // 4, 20)
+        words.append(Word(text, (float(x), float(y), float(x + 44), float(y + 10))))
+    return tuple(words)
+
+
+def _receipt(name: str, split: Split, rng: np.random.Generator) -> Document:
+    vendor, clerk = str(rng.choice(VENDORS)), str(rng.choice(CLERKS))
+    date = f"{rng.integers(1, 29):02}/{rng.integers(1, 13):02}/20{rng.integers(10, 27)}"
+    total = f"{rng.integers(10, 1000)}.{rng.integers(100):02}"
+    parts: list[tuple[str, str, Category | None]] = [
+        (vendor, "VENDOR", "organization"),
+        ("date:", "", None),
+        (date, "DATE", "datetime"),
+        ("clerk", "", None),
+        (clerk, "CLERK", "person"),
+    ]
+    for _ in range(int(rng.integers(1, 4))):
+        parts.append((f"item {rng.integers(1, 10)} x {rng.integers(1, 10)}.00", "", None))
+    parts += [("total", "", None), (total, "TOTAL", "amount")]
+    texts: list[str] = []
+    entities = []
+    for text, label, category in parts:
+        start = len(texts)
+        texts += text.split()
+        if category is not None:
+            entities.append(Entity(f"e{len(entities)}", label, category, tuple(range(start, len(texts)))))
+    return Document(name, split, laid_out(texts), size=SIZE, provider=vendor, entities=tuple(entities))
+
+
+def _with_image(folder: Path, document: Document) -> Document:
+    from dataclasses import replace
+
+    page = Image.new("L", SIZE, 255)
+    drawing = ImageDraw.Draw(page)
+    for word in document.words:
+        assert word.box is not None
+        drawing.rectangle(word.box, fill=160)
+    name = f"images/{document.id}.png"
+    page.save(folder / name)
+    return replace(document, image=name)
