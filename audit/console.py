@@ -30,7 +30,7 @@ _STYLES: dict[Outcome | Overall, str] = {
     "not run": "dim",
 }
 _QUIET_SECONDS = 15.0
-"""In a log without a terminal, at most one line of progress in so many seconds, apart from each stage's first and last."""
+"""In a log without a terminal, one line of progress in so many seconds, apart from each stage's first and last."""
 
 
 class Reporter:

@@ -46,10 +46,10 @@ class Limit:
     attack: str
     metric: str
     rationale: str
-    max: float | None = None
-    min: float | None = None
-    required: bool = True
-    min_power: float | None = Field(default=None, ge=0, le=1)
+    max: float | None = Field(default=None, strict=True)
+    min: float | None = Field(default=None, strict=True)
+    required: bool = Field(default=True, strict=True)
+    min_power: float | None = Field(default=None, ge=0, le=1, strict=True)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -118,18 +118,17 @@ def load(name_or_path: str) -> Policy:
     Raises:
         PolicyError: every problem of the file.
     """
-    shipped = folder("policies") / f"{name_or_path}.toml"
-    path = shipped if shipped.is_file() and "/" not in name_or_path else Path(name_or_path)
+    shipped = {item.stem: item for item in folder("policies").glob("*.toml") if item.stem != "defenses"}
+    path = shipped.get(name_or_path, Path(name_or_path))
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not UTF-8 text"
-        known = ", ".join(sorted(item.stem for item in folder("policies").glob("*.toml") if item.stem != "defenses"))
-        raise PolicyError(f"policy {path}: {reason}", f"shipped policies: {known}") from None
+        raise PolicyError(f"policy {path}: {reason}", f"shipped policies: {', '.join(sorted(shipped))}") from None
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"policy {path}: not TOML: {error}") from None
     try:
-        policy = _POLICY.validate_python(content, strict=False)
+        policy = _POLICY.validate_python(content)
     except ValidationError as error:
         raise PolicyError(
             [f"policy {path} {'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
@@ -256,8 +255,8 @@ def _decide(limit: Limit, result: AttackResult | None, p_value: float | None) ->
     within = measured.high <= limit.max if limit.max is not None else measured.low >= (limit.min or 0.0)
     if within:
         return Decision(limit, "passed", "the whole interval is within the limit", "", measured, power, p_value)
-    remedy = "audit more documents: the interval reaches over the limit"
-    return Decision(limit, "undecided", "the interval reaches over the limit", remedy, measured, power, p_value)
+    reason = "the interval reaches over the limit"
+    return Decision(limit, "undecided", reason, "audit more documents", measured, power, p_value)
 
 
 def _without_result(limit: Limit, result: AttackResult | None) -> Decision | None:
@@ -300,13 +299,15 @@ def _too_weak(limit: Limit, power: Estimate | None) -> str | None:
 def _waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
     if decision.outcome not in ("violated", "undecided"):
         return decision
-    for waiver in policy.waivers:
-        if (waiver.attack, waiver.metric) == (decision.limit.attack, decision.limit.metric):
-            if waiver.expires < today:
-                reason = f"{decision.reason}; a waiver by {waiver.owner} expired on {waiver.expires}"
-                return _with(decision, decision.outcome, reason, None)
-            return _with(decision, "waived", decision.reason, waiver)
-    return decision
+    limit = decision.limit
+    waivers = [waiver for waiver in policy.waivers if (waiver.attack, waiver.metric) == (limit.attack, limit.metric)]
+    if not waivers:
+        return decision
+    latest = max(waivers, key=lambda waiver: waiver.expires)
+    if latest.expires < today:
+        reason = f"{decision.reason}; a waiver by {latest.owner} expired on {latest.expires}"
+        return _with(decision, decision.outcome, reason, None)
+    return _with(decision, "waived", decision.reason, latest)
 
 
 def _with(decision: Decision, outcome: Outcome, reason: str, waiver: Waiver | None) -> Decision:

@@ -1,7 +1,7 @@
 """The audit record: what every report, gate and exit code is drawn from.
 
-It has no field for text of documents or of models: values appear as their category and whether they were recovered, errors
-as type and place. Every number is an `Estimate` with interval, n and null, or `Unresolved` with the reason.
+It has no field for text of documents or of models: values appear as their category and whether they were recovered,
+errors as type and place. Every number is an `Estimate` with interval, n and null, or `Unresolved` with the reason.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
+from pydantic_core import ErrorDetails
 
 from audit.errors import EngineError, RecordError
 
@@ -24,7 +25,7 @@ ALPHAS = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
 
 @dataclass(frozen=True, config=STRICT)
 class Bound:
-    """One-sided confidence bounds at level 1 - alpha: the truth is above `lower`, and, apart from that, below `upper`."""
+    """One-sided confidence bounds at level 1 - alpha: the truth is above `lower` and, on its own, below `upper`."""
 
     alpha: float
     lower: float
@@ -96,7 +97,7 @@ class Count:
 
 @dataclass(frozen=True, config=STRICT)
 class Diagnostic:
-    """A property of this run's own computation (not an estimate of anything in the world), with its meaning in words."""
+    """A property of this run's own computation, not an estimate of anything in the world; its meaning in words."""
 
     name: str
     value: float
@@ -272,7 +273,7 @@ def schema() -> dict[str, Any]:
 
 def dumps(record: AuditRecord) -> str:
     """The record as JSON text: keys in a fixed order, floats in full precision, a newline at the end."""
-    return json.dumps(_RECORD.dump_python(record, mode="json"), indent=1, allow_nan=False) + "\n"
+    return json.dumps(_RECORD.dump_python(record), indent=1, allow_nan=False) + "\n"
 
 
 def loads(text: str | bytes, source: str = "record.json") -> AuditRecord:
@@ -282,10 +283,18 @@ def loads(text: str | bytes, source: str = "record.json") -> AuditRecord:
         RecordError: every place where the text is not what the schema asks for.
     """
     try:
-        return _RECORD.validate_json(text)
+        return _RECORD.validate_json(text, strict=True)
     except ValidationError as error:
-        problems = [f"{source} {'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
+        problems = [f"{source} {_place_and_message(item)}" for item in error.errors()]
         raise RecordError(problems, "give a record.json that this version of docaudit wrote") from None
+
+
+def _place_and_message(problem: ErrorDetails) -> str:
+    """Where something is wrong and what, without the value that is."""
+    message = problem["msg"]
+    if problem["type"] == "union_tag_invalid":
+        message = f"{problem['ctx']['discriminator']} is none of {problem['ctx']['expected_tags']}"
+    return f"{'.'.join(str(part) for part in problem['loc'])}: {message}"
 
 
 def read(path: Path) -> AuditRecord:

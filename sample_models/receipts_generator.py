@@ -28,10 +28,10 @@ FAREWELLS = ("Thank you", "See you soon", "Have a nice day", "Please keep this r
 STREETS = ("Street", "Road", "Lane", "Avenue", "Square")
 DATE_FORMATS = ("%d/%m/%Y %H:%M", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M")
 CODE_FORMATS = (
-    "{letter}-{a:04d}{b:02d}",
-    "{letter}{b:02d}-{a:04d}",
-    "{letter}/{a:04d}/{b:02d}",
-    "{letter}-{b:02d}-{a:04d}",
+    "{letter}-{a:02d}{b:02d}",
+    "{letter}{a:02d}-{b:02d}",
+    "{letter}/{a:02d}/{b:02d}",
+    "{letter}{a:02d}/{b:02d}",
 )
 CURRENCIES = ("RM {}", "${}", "{} EUR", "USD {}")
 TEMPLATE_NAMES = ("counter", "invoice", "slip", "till")
@@ -152,14 +152,14 @@ class Market:
             for name in rng.sample(provider.goods, rng.choice((2, 2, 3)))
         )
         minutes = rng.randrange(7 * 60, 22 * 60)
-        code = provider.code_format.format(letter=provider.code_letter, a=rng.randrange(10_000), b=rng.randrange(100))
+        code = provider.code_format.format(letter=provider.code_letter, a=rng.randrange(100), b=rng.randrange(100))
         return Receipt(
             provider=provider,
             code=code,
             date=FIRST_DAY + dt.timedelta(days=rng.randrange(DAYS), minutes=minutes),
             cashier=rng.choice(provider.cashiers),
             customer=_person(rng, "{first} {initial}. {last}"),
-            phone=f"{rng.randrange(2000, 10_000)}-{rng.randrange(10_000):04d}",
+            phone=f"{rng.randrange(20, 100)}-{rng.randrange(10_000):04d}",
             items=items,
         )
 

@@ -7,6 +7,9 @@ import os
 # Before anything imports huggingface_hub: a test that would reach for the network fails instead.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+# The models are so small that a second thread only waits, for seconds where the machine is busy.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from collections.abc import Callable
 from pathlib import Path

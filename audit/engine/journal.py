@@ -17,8 +17,8 @@ from audit.errors import EngineError
 class Journal:
     """The outcomes of one attack with one set of parameters on one target and corpus.
 
-    The file's name says what it belongs to (see `audit.runner`); resuming is "the file is there". A torn last line is cut
-    off, an id that is already known is ignored.
+    The file's name says what it belongs to (see `audit.runner`); resuming is "the file is there". A torn last line is
+    cut off, an id that is already known is ignored.
 
     Args:
         path: the file; its folder must exist.

@@ -13,7 +13,7 @@ from transformers.models.bros.modeling_bros import BrosPreTrainedModel
 
 
 class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
-    """BROS with BERT's masked-language-model head, decoder tied to the word embeddings (Hong et al. 2022, section 3)."""
+    """BROS with BERT's masked-language-model head, its decoder tied to the word embeddings (Hong et al. 2022)."""
 
     _tied_weights_keys: ClassVar[dict[str, str]] = {
         "cls.predictions.decoder.weight": "bros.embeddings.word_embeddings.weight",
@@ -21,6 +21,9 @@ class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
     }
 
     def __init__(self, config: BrosConfig) -> None:
+        # Unlike BERT's, BROS's configuration does not say so, and without it transformers ties nothing.
+        if not hasattr(config, "tie_word_embeddings"):
+            config.tie_word_embeddings = True
         super().__init__(config)
         self.bros = BrosModel(config, add_pooling_layer=False)
         self.cls = BertOnlyMLMHead(config)

@@ -141,17 +141,35 @@ class _Trainer(Trainer):  # type: ignore[misc]
     def compute_loss(
         self, model: Any, inputs: dict[str, torch.Tensor], return_outputs: bool = False, **rest: Any
     ) -> torch.Tensor | tuple[torch.Tensor, Any]:
-        read = inputs["labels"] != NOT_READ
+        labels = inputs["labels"]
+        if hasattr(model, "cls") and not return_outputs and (labels != NOT_READ).any():
+            return torch.nn.functional.cross_entropy(self._read_logits(model, inputs), labels[labels != NOT_READ])
+        with torch.autocast(labels.device.type, torch.bfloat16, enabled=self.bf16):
+            loss: torch.Tensor | tuple[torch.Tensor, Any] = super().compute_loss(model, inputs, return_outputs, **rest)
+        return loss
+
+    def prediction_step(
+        self, model: Any, inputs: dict[str, torch.Tensor], prediction_loss_only: bool, ignore_keys: Any = None
+    ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+        """Loss, best class of each token, labels; the classes are (n_pages, n_tokens)."""
+        if not hasattr(model, "cls") or not (inputs["labels"] != NOT_READ).any():
+            loss, logits, labels = super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
+            return loss, None if logits is None else logits.argmax(-1), labels
+        inputs = self._prepare_inputs(inputs)
+        labels = inputs["labels"]
+        with torch.no_grad():
+            read_logits = self._read_logits(model, inputs)
+            loss = torch.nn.functional.cross_entropy(read_logits, labels[labels != NOT_READ])
+            best = torch.full_like(labels, NOT_READ).masked_scatter(labels != NOT_READ, read_logits.argmax(-1))
+        return loss, best, labels
+
+    def _read_logits(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """The head's logits where the loss reads: shape (n_read, n_vocabulary)."""
         pages = {name: value for name, value in inputs.items() if name != "labels"}
-        with torch.autocast(read.device.type, torch.bfloat16, enabled=self.bf16):
-            if return_outputs or not hasattr(model, "cls") or not read.any():
-                loss: torch.Tensor | tuple[torch.Tensor, Any] = super().compute_loss(
-                    model, inputs, return_outputs, **rest
-                )
-                return loss
+        with torch.autocast(inputs["labels"].device.type, torch.bfloat16, enabled=self.bf16):
             hidden = getattr(model, _family_of(model).encoder)(**pages).last_hidden_state
-        logits = model.cls(hidden[read].float())
-        return torch.nn.functional.cross_entropy(logits, inputs["labels"][read])
+        logits: torch.Tensor = model.cls(hidden[inputs["labels"] != NOT_READ].float())
+        return logits
 
 
 def fit(
@@ -193,7 +211,6 @@ def fit(
             train_dataset=[Example(page, page.ids, page.labels) for page in training],
             eval_dataset=[_fixed(page, fixed) for page in validation] or None,
             compute_metrics=_accuracy,
-            preprocess_logits_for_metrics=_best_classes,
             callbacks=[watch],
         )
         trainer.bf16 = recipe.bf16
@@ -250,11 +267,6 @@ def _family_of(model: Any) -> Family:
     return FAMILIES[kind]
 
 
-def _best_classes(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """(n_pages, n_tokens) instead of all logits, which would not fit into memory for a whole split."""
-    return logits.argmax(-1)
-
-
 def _accuracy(prediction: EvalPrediction) -> dict[str, float]:
     """The share of predicted tokens that are right."""
     labels = np.asarray(prediction.label_ids)
@@ -274,11 +286,15 @@ def _reproducible(device: str) -> Iterator[None]:
     between two trainings, and the record names a checkpoint by its hash.
     """
     before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    filled = torch.utils.deterministic.fill_uninitialized_memory
     with torch.random.fork_rng(enabled=True):
         torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
+        # Nothing here reads memory it did not write; filling every new tensor costs a sixth of the time.
+        torch.utils.deterministic.fill_uninitialized_memory = False
         try:
             yield
         finally:
+            torch.utils.deterministic.fill_uninitialized_memory = filled
             torch.use_deterministic_algorithms(before, warn_only=warned)
 
 

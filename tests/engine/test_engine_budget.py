@@ -1,0 +1,90 @@
+"""Which trials a budget takes: a smaller one is the beginning of a larger one, and units take turns."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.attacks.budget import SHARES, sample
+from audit.engine.interface import Trial
+
+shares = st.floats(0.01, 1.0)
+seeds = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def many_trials(draw: st.DrawFn) -> list[Trial]:
+    units = draw(st.lists(st.tuples(st.sampled_from(["member", "heldout", ""]), st.integers(1, 7)), max_size=12))
+    return [
+        Trial(f"u{unit}/e{number}", f"u{unit}", stratum)
+        for unit, (stratum, count) in enumerate(units)
+        for number in range(count)
+    ]
+
+
+def by_stratum(trials: list[Trial]) -> dict[str, list[Trial]]:
+    strata: dict[str, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        strata[trial.stratum].append(trial)
+    return strata
+
+
+@given(many_trials(), shares, shares, seeds)
+def test_a_smaller_share_is_the_beginning_of_a_larger_one(trials: list[Trial], a: float, b: float, seed: int) -> None:
+    small, large = (by_stratum(sample(trials, share, seed)) for share in sorted((a, b)))
+    for stratum, members in small.items():
+        assert large[stratum][: len(members)] == members
+
+
+@given(many_trials(), shares, seeds)
+def test_each_stratum_gives_its_share_rounded_up(trials: list[Trial], share: float, seed: int) -> None:
+    taken = sample(trials, share, seed)
+    assert len(set(taken)) == len(taken)
+    assert set(taken) <= set(trials)
+    assert {stratum: len(members) for stratum, members in by_stratum(taken).items()} == {
+        stratum: math.ceil(share * len(members)) for stratum, members in by_stratum(trials).items()
+    }
+
+
+@given(many_trials(), shares, seeds)
+def test_no_unit_has_a_second_turn_before_every_other_had_its_first(
+    trials: list[Trial], share: float, seed: int
+) -> None:
+    available = Counter(trial.unit for trial in trials)
+    for taken in by_stratum(sample(trials, share, seed)).values():
+        stratum = {trial.unit for trial in trials if trial.stratum == taken[0].stratum}
+        turns: Counter[str] = Counter()
+        for trial in taken:
+            waiting = [unit for unit in stratum if turns[unit] < min(turns[trial.unit], available[unit])]
+            assert not waiting
+            turns[trial.unit] += 1
+
+
+@given(many_trials(), seeds, st.randoms())
+def test_the_order_of_the_trials_does_not_matter(trials: list[Trial], seed: int, random: np.random.Generator) -> None:
+    shuffled = list(trials)
+    random.shuffle(shuffled)
+    assert sample(shuffled, 0.6, seed) == sample(trials, 0.6, seed)
+
+
+@given(many_trials(), seeds)
+def test_one_stratum_does_not_change_another(trials: list[Trial], seed: int) -> None:
+    members = [trial for trial in trials if trial.stratum == "member"]
+    assert by_stratum(sample(trials, 0.5, seed))["member"] == sample(members, 0.5, seed)
+
+
+def test_the_seed_decides_which_units_and_which_of_their_trials() -> None:
+    trials = [Trial(f"u{unit}/e{number}", f"u{unit}", "member") for unit in range(20) for number in range(4)]
+    taken = [sample(trials, 0.25, seed) for seed in range(200)]
+    assert all({trial.unit for trial in trials} == {trial.unit for trial in some} for some in taken)
+    first = Counter(some[0] for some in taken)
+    assert len(first) > 60  # of 80: no trial is preferred
+    assert taken[3] == sample(trials, 0.25, 3)
+
+
+def test_budgets_are_shares() -> None:
+    assert SHARES["quick"] < SHARES["standard"] == SHARES["full"] == 1.0

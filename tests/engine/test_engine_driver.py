@@ -1,0 +1,193 @@
+"""The driver: bounded, batched, and without any influence of one attempt on another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.engine.driver import drive
+from audit.engine.interface import Attempt, Request, Silent, Trial
+from audit.engine.local import LocalEngine
+
+
+@dataclass(frozen=True)
+class Double:
+    number: int
+
+
+@dataclass(frozen=True)
+class Negate:
+    number: int
+
+
+@dataclass
+class Calculator:
+    """Answers, and remembers each call: the types of its queries."""
+
+    name: str = ""
+    calls: list[list[Any]] = field(default_factory=list)
+
+    def ask(self, queries: Sequence[Any]) -> list[int]:
+        self.calls.append(list(queries))
+        return [2 * query.number if isinstance(query, Double) else -query.number for query in queries]
+
+
+@dataclass
+class Scripted:
+    """Each trial asks what its script says, one question after the other, and returns what it was told."""
+
+    scripts: dict[str, list[tuple[int, type, int]]]
+    calculators: list[Calculator] = field(default_factory=lambda: [Calculator("a"), Calculator("b")])
+    alive: int = 0
+    most_alive: int = 0
+    started: list[str] = field(default_factory=list)
+
+    def attempt(self, trial: Trial) -> Attempt:
+        self.alive += 1
+        self.most_alive = max(self.most_alive, self.alive)
+        self.started.append(trial.id)
+        told = []
+        for place, (calculator, query, number) in enumerate(self.scripts[trial.id]):
+            answer = yield Request(self.calculators[calculator], query(number + place))
+            told.append(answer)
+        self.alive -= 1
+        return told
+
+    def expected(self, trial: str) -> list[int]:
+        script = enumerate(self.scripts[trial])
+        return [2 * (number + i) if query is Double else -(number + i) for i, (_, query, number) in script]
+
+
+def trials(scripts: dict[str, Any]) -> list[Trial]:
+    return [Trial(name, name) for name in scripts]
+
+
+questions = st.tuples(st.integers(0, 1), st.sampled_from([Double, Negate]), st.integers(-99, 99))
+scripts = st.lists(st.lists(questions, max_size=6), max_size=25).map(
+    lambda many: {f"t{number}": script for number, script in enumerate(many)}
+)
+
+
+@given(scripts, st.integers(1, 40))
+def test_an_outcome_depends_on_its_trial_alone(scripted: dict[str, Any], width: int) -> None:
+    work = Scripted(scripted)
+    outcomes = list(drive(work, trials(scripted), width))
+    assert sorted(name for name, _ in outcomes) == sorted(scripted)  # each once
+    assert dict(outcomes) == {name: work.expected(name) for name in scripted}
+    assert work.started == list(scripted)  # in the order given
+    assert work.most_alive <= width
+    assert work.alive == 0
+
+
+@given(scripts, st.integers(1, 40))
+def test_each_answerer_is_asked_once_a_round_for_each_type(scripted: dict[str, Any], width: int) -> None:
+    work = Scripted(scripted)
+    list(drive(work, trials(scripted), width))
+    asked = sum(len(script) for script in scripted.values())
+    calls = [call for calculator in work.calculators for call in calculator.calls]
+    assert sum(len(call) for call in calls) == asked
+    assert all(len({type(query) for query in call}) == 1 for call in calls)
+    assert all(1 <= len(call) <= width for call in calls)
+    if width >= len(scripted):
+        rounds = max((len(script) for script in scripted.values()), default=0)
+        assert len(calls) <= 4 * rounds  # two answerers, two types
+
+
+def test_questions_of_many_attempts_go_out_together() -> None:
+    work = Scripted({f"t{i}": [(0, Double, i), (0, Negate, i)] for i in range(6)})
+    assert len(list(drive(work, trials(work.scripts), 6))) == 6
+    assert work.calculators[0].calls == [[Double(i) for i in range(6)], [Negate(i + 1) for i in range(6)]]
+
+
+def test_the_next_attempt_starts_as_soon_as_one_returns() -> None:
+    work = Scripted({"long": [(0, Double, 0)] * 4, **{f"short{i}": [(0, Double, i)] for i in range(4)}})
+    outcomes = list(drive(work, trials(work.scripts), 2))
+    assert [name for name, _ in outcomes] == ["short0", "short1", "short2", "long", "short3"]
+    assert [len(call) for call in work.calculators[0].calls] == [2, 2, 2, 2]
+
+
+def test_an_outcome_is_given_before_the_next_round_is_asked() -> None:
+    work = Scripted({"a": [(0, Double, 0)], "b": [(0, Double, 0)] * 3})
+    running = drive(work, trials(work.scripts), 2)
+    assert next(running) == ("a", [0])
+    assert len(work.calculators[0].calls) == 1
+
+
+def test_attempts_that_ask_nothing_are_run_and_take_no_place() -> None:
+    work = Scripted({f"t{i}": [] for i in range(50)})
+    assert [name for name, _ in drive(work, trials(work.scripts), 1)] == list(work.scripts)
+    assert work.most_alive == 1
+
+
+def test_no_trials_no_outcomes() -> None:
+    assert list(drive(Scripted({}), [], 3)) == []
+
+
+def test_an_exception_of_an_attempt_goes_through() -> None:
+    class Breaks:
+        def attempt(self, trial: Trial) -> Attempt:
+            yield Request(Calculator(), Double(1))
+            raise KeyError(trial.id)
+
+    with pytest.raises(KeyError, match="t7"):
+        list(drive(Breaks(), [Trial("t7", "u")], 2))
+
+
+def test_an_exception_of_an_answerer_goes_through() -> None:
+    class Refuses:
+        def ask(self, queries: Sequence[Any]) -> list[Any]:
+            raise ValueError("not this")
+
+    class Asks:
+        def attempt(self, trial: Trial) -> Attempt:
+            yield Request(Refuses(), Double(1))
+
+    with pytest.raises(ValueError, match="not this"):
+        list(drive(Asks(), [Trial("t", "u")], 2))
+
+
+def test_an_answerer_that_leaves_questions_out_is_found_out() -> None:
+    class Forgetful:
+        def ask(self, queries: Sequence[Any]) -> list[Any]:
+            return [0] * (len(queries) - 1)
+
+    forgetful = Forgetful()
+
+    class Asks:
+        def attempt(self, trial: Trial) -> Attempt:
+            yield Request(forgetful, Double(1))
+
+    with pytest.raises(ValueError, match="zip"):
+        list(drive(Asks(), [Trial("a", "u"), Trial("b", "u")], 2))
+
+
+@pytest.mark.parametrize("width", [0, -1])
+def test_a_width_that_attempts_nothing_is_an_error(width: int) -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        list(drive(Scripted({"a": []}), [Trial("a", "u")], width))
+
+
+@given(scripts, st.integers(1, 9))
+def test_the_local_engine_opens_its_work_once_and_drives_it(scripted: dict[str, Any], width: int) -> None:
+    opened = []
+
+    def open_work() -> Scripted:
+        opened.append(Scripted(scripted))
+        return opened[-1]
+
+    outcomes = dict(LocalEngine(width).run(open_work, trials(scripted)))
+    assert len(opened) == 1
+    assert outcomes == {name: opened[0].expected(name) for name in scripted}
+
+
+def test_a_silent_progress_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Silent()
+    progress.stage("a", 3)
+    progress.advance()
+    progress.advance(2)
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,84 @@
+"""The head that transformers lacks: it is tied, it survives a round trip, and it learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tiny
+import torch
+from safetensors import safe_open
+
+from audit.targets.bros_mlm import BrosForMaskedLM
+from audit.targets.loading import load, load_model
+
+
+def page(n: int = 12) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    return {
+        "input_ids": torch.randint(5, len(tiny.VOCABULARY), (2, n), generator=generator),
+        "bbox": torch.rand(2, n, 4, generator=generator).sort(dim=-1).values,
+    }
+
+
+def is_tied(model: BrosForMaskedLM) -> bool:
+    head = model.cls.predictions
+    return (
+        head.decoder.weight is model.bros.embeddings.word_embeddings.weight
+        and head.decoder.bias is head.bias
+        and model.get_output_embeddings() is head.decoder
+    )
+
+
+def test_weights_are_tied_and_survive_saving(tmp_path: Path) -> None:
+    model = tiny.model("bros", "mlm").eval()
+    assert is_tied(model)
+    with torch.no_grad():
+        model.cls.predictions.bias += torch.arange(len(tiny.VOCABULARY)) / 100
+    model.save_pretrained(tmp_path)
+    with safe_open(tmp_path / "model.safetensors", "pt") as stream:
+        names = set(stream.keys())
+    assert "bros.embeddings.word_embeddings.weight" in names
+    assert "cls.predictions.decoder.weight" not in names
+    again, missing = load_model(tmp_path, BrosForMaskedLM)
+    assert missing == []
+    assert is_tied(again)
+    with torch.inference_mode():
+        torch.testing.assert_close(again.eval()(**page()).logits, model(**page()).logits, rtol=0, atol=0)
+
+
+def test_the_checkpoint_is_recognised_by_its_own_name(tmp_path: Path) -> None:
+    target = load(tiny.checkpoint(tmp_path, "bros", "mlm"))
+    assert (target.card.family, target.card.task) == ("BROS", "mlm")
+    assert target.card.architecture == "BROS, masked language model"
+
+
+def test_the_loss_is_the_mean_cross_entropy_of_the_labelled_tokens() -> None:
+    model = tiny.model("bros", "mlm").eval()
+    inputs = page()
+    labels = torch.full_like(inputs["input_ids"], -100)
+    labels[0, 3], labels[1, 5] = 7, 8
+    with torch.inference_mode():
+        output = model(**inputs, labels=labels)
+        log_p = torch.log_softmax(output.logits, dim=-1)
+    assert float(output.loss) == pytest.approx(-float(log_p[0, 3, 7] + log_p[1, 5, 8]) / 2, rel=1e-5)
+    assert model(**inputs).loss is None
+
+
+def test_the_loss_falls_in_a_few_training_steps() -> None:
+    model = tiny.model("bros", "mlm").train()
+    inputs = page()
+    labels = inputs["input_ids"].clone()
+    inputs["input_ids"][:, ::3] = tiny.SPECIAL.index("[MASK]")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    losses = []
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for _ in range(60):
+            loss = model(**inputs, labels=labels).loss
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(float(loss.detach()))
+    assert sum(losses[-3:]) < 0.5 * sum(losses[:3])
+    assert is_tied(model)

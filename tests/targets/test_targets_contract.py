@@ -1,0 +1,265 @@
+"""One contract for every target: what an answer is, and that it depends on its query alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from audit.corpus.documents import Document
+from audit.targets.encoder_target import EncoderTarget, best_first
+from audit.targets.interface import (
+    NOT_READ,
+    BestTokens,
+    Candidates,
+    Encoding,
+    FillMask,
+    Query,
+    TagProbabilities,
+    TrainingLoss,
+)
+from audit.targets.loading import load
+
+PAIRS = [(family, head) for family in tiny.FAMILIES for head in tiny.HEADS]
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
+def target(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
+    return load(checkpoints(*request.param), labels=tiny.LABELS)
+
+
+@pytest.fixture(scope="module", params=tiny.FAMILIES)
+def masked_model(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
+    return load(checkpoints(request.param, "mlm"))
+
+
+@pytest.fixture(scope="module", params=tiny.FAMILIES)
+def tagger(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
+    return load(checkpoints(request.param, "token-classification"), labels=tiny.LABELS)
+
+
+def pages_of(target: EncoderTarget) -> list[tuple[Encoding, int]]:
+    """Pages of 3 to 127 tokens, each with the position of a token of its own."""
+    rng = np.random.default_rng(1)
+    documents = [*tiny.documents(4, 0, 0)]
+    for n_words in (1, 1, 2, 5, 8, 30, 60):
+        texts = ["".join(rng.choice(list(tiny.CHARACTERS), int(rng.integers(1, 6)))) for _ in range(n_words)]
+        documents.append(Document(f"d{n_words}", "member", tiny.laid_out(texts), size=tiny.SIZE))
+    pages = [target.encode(document) for document in documents]
+    return [(page, int(rng.integers(1, len(page.ids) - 1))) for page in pages if page is not None]
+
+
+def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[Any]]:
+    ids = np.arange(len(tiny.SPECIAL), len(tiny.VOCABULARY))
+    queries: list[Query[Any]] = []
+    for number, (page, position) in enumerate(pages_of(target)):
+        if kind is FillMask:
+            queries.append(FillMask(page.masked([position]), position, 1 + number))
+        elif kind is BestTokens:
+            positions = tuple(range(1, position + 1))
+            queries.append(BestTokens(page.masked(positions), positions))
+        elif kind is TrainingLoss:
+            queries.append(TrainingLoss(page, position, ids[number : number + 1 + number % 5]))
+        else:
+            queries.append(TagProbabilities(page))
+    return queries
+
+
+def kinds_of(target: EncoderTarget) -> Iterator[type[Query[Any]]]:
+    yield from sorted(target.answers, key=lambda kind: kind.__name__)
+
+
+def plain(answer: Any) -> Any:
+    return np.concatenate([answer.ids, answer.logits]) if isinstance(answer, Candidates) else answer
+
+
+def own_inputs(target: EncoderTarget, page: Encoding) -> dict[str, torch.Tensor]:
+    """The page as the family's documentation asks for it, alone and without padding."""
+    inputs = {"input_ids": torch.tensor(page.ids)[None]}
+    if target.family.name == "LayoutLM":
+        inputs["bbox"] = torch.tensor(np.floor(page.boxes * 1000 + 1e-6).astype(np.int64))[None]
+    if target.family.name == "BROS":
+        inputs["bbox"] = torch.tensor(page.boxes, dtype=torch.float32)[None]
+    return inputs
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
+    target: EncoderTarget, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in kinds_of(target):
+        queries = queries_of(target, kind)
+        alone = [plain(target.ask([query])[0]) for query in queries]
+        for batch_tokens in (64, 512, 4096):
+            monkeypatch.setattr(target, "batch_tokens", batch_tokens)
+            order = np.random.default_rng(batch_tokens).permutation(len(queries))
+            together = target.ask([queries[place] for place in order])
+            for place, answer in zip(order, together, strict=True):
+                np.testing.assert_array_equal(plain(answer), alone[place])
+
+
+def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target: EncoderTarget) -> None:
+    for kind in kinds_of(target):
+        for query, answer in zip(queries_of(target, kind), target.ask(queries_of(target, kind)), strict=True):
+            if isinstance(query, FillMask):
+                assert answer.ids.shape == answer.logits.shape == (query.n_candidates,)
+                assert answer.logits.dtype == np.float64
+            elif isinstance(query, BestTokens):
+                assert answer.shape == (len(query.positions),)
+                assert answer.dtype == np.int64
+            elif isinstance(query, TrainingLoss):
+                assert answer.shape == query.candidates.shape
+                assert answer.dtype == np.float64
+            else:
+                assert answer.shape == (len(query.page.ids), len(tiny.LABELS))
+
+
+def test_dropout_is_off(target: EncoderTarget) -> None:
+    assert target.model.config.hidden_dropout_prob > 0
+    for kind in kinds_of(target):
+        first, second = (target.ask(queries_of(target, kind)) for _ in range(2))
+        for a, b in zip(first, second, strict=True):
+            np.testing.assert_array_equal(plain(a), plain(b))
+
+
+def test_asking_nothing_answers_nothing(target: EncoderTarget) -> None:
+    assert target.ask([]) == []
+
+
+def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target: EncoderTarget) -> None:
+    page, position = pages_of(target)[0]
+    every: list[Query[Any]] = [
+        FillMask(page, position, 3),
+        BestTokens(page, (position,)),
+        TrainingLoss(page, position, np.array([7])),
+        TagProbabilities(page),
+    ]
+    for query in every:
+        if type(query) not in target.answers:
+            with pytest.raises(ValueError, match="cannot answer"):
+                target.ask([query])
+    with pytest.raises(ValueError, match="cannot answer"):
+        target.ask([query for query in every if type(query) in target.answers])
+
+
+def test_candidates_are_the_models_own_best_without_special_and_unknown_tokens(masked_model: EncoderTarget) -> None:
+    for page, position in pages_of(masked_model)[::3]:
+        asked = page.masked([position])
+        (candidates,) = masked_model.ask([FillMask(asked, position, 1000)])
+        with torch.inference_mode():
+            own = masked_model.model(**own_inputs(masked_model, asked)).logits[0, position].double().numpy()
+        assert set(candidates.ids) == set(range(len(tiny.SPECIAL), len(tiny.VOCABULARY)))
+        np.testing.assert_allclose(candidates.logits, own[candidates.ids], rtol=1e-4, atol=1e-4)
+        assert (np.diff(candidates.logits) <= 0).all()
+        (few,) = masked_model.ask([FillMask(asked, position, 7)])
+        np.testing.assert_array_equal(few.ids, candidates.ids[:7])
+
+
+def test_ties_go_to_the_lower_id(masked_model: EncoderTarget, checkpoints: Any) -> None:
+    tied = load(checkpoints(masked_model.card.family.lower(), "mlm"))
+    head = tied.model.cls.predictions
+    with torch.no_grad():
+        head.decoder.weight.zero_()
+        head.decoder.bias.zero_()
+        head.decoder.bias[[40, 11, 23]] = 1.0
+        head.decoder.bias[[1, 4]] = 9.0  # [UNK] and [MASK] are no candidates, however good
+    page, position = pages_of(tied)[0]
+    (candidates,) = tied.ask([FillMask(page, position, 6)])
+    assert candidates.ids.tolist() == [11, 23, 40, 5, 6, 7]
+    (best,) = tied.ask([BestTokens(page, (position,))])
+    assert best.tolist() == [1]
+
+
+def test_outputs_beyond_the_vocabulary_are_no_candidates(tmp_path: Path) -> None:
+    model = tiny.model("bert", "mlm")
+    model.resize_token_embeddings(len(tiny.VOCABULARY) + 4)
+    with torch.no_grad():
+        model.cls.predictions.bias[-4:] = 100.0
+    model.save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    padded = load(tmp_path)
+    page, position = pages_of(padded)[0]
+    (candidates,) = padded.ask([FillMask(page, position, 1000)])
+    assert candidates.ids.max() == len(tiny.VOCABULARY) - 1
+    assert padded.card.vocabulary == len(tiny.VOCABULARY)
+
+
+def test_best_tokens_are_the_models_own(masked_model: EncoderTarget) -> None:
+    for query in queries_of(masked_model, BestTokens)[::3]:
+        assert isinstance(query, BestTokens)
+        (best,) = masked_model.ask([query])
+        with torch.inference_mode():
+            own = masked_model.model(**own_inputs(masked_model, query.page)).logits[0, list(query.positions)]
+        np.testing.assert_array_equal(best, own.argmax(dim=-1).numpy())
+
+
+def test_the_training_loss_is_the_models_own(tagger: EncoderTarget) -> None:
+    for page, position in pages_of(tagger)[::3]:
+        candidates = np.array([7, 8, 40])
+        (losses,) = tagger.ask([TrainingLoss(page, position, candidates)])
+        for candidate, loss in zip(candidates, losses, strict=True):
+            changed = page.with_tokens([position], [candidate])
+            with torch.inference_mode():
+                own = tagger.model(**own_inputs(tagger, changed), labels=torch.tensor(page.labels)[None]).loss
+            assert loss == pytest.approx(float(own), rel=1e-5, abs=1e-5)
+
+
+def test_tag_probabilities_are_the_models_own(tagger: EncoderTarget) -> None:
+    for page, _ in pages_of(tagger)[::3]:
+        (probabilities,) = tagger.ask([TagProbabilities(page)])
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-6)
+        with torch.inference_mode():
+            own = torch.softmax(tagger.model(**own_inputs(tagger, page)).logits[0], dim=-1)
+        np.testing.assert_allclose(probabilities, own.numpy(), atol=1e-5)
+
+
+def test_layout_is_read_by_the_families_that_have_it(target: EncoderTarget) -> None:
+    page, position = pages_of(target)[3]
+    moved = Encoding(page.ids, page.boxes[::-1].copy(), page.words, page.labels, page.mask_id, page.unknown_id)
+    kind = FillMask if target.card.task == "mlm" else TagProbabilities
+    a, b = (
+        plain(target.ask([FillMask(p, position, 9) if kind is FillMask else TagProbabilities(p)])[0])
+        for p in (page, moved)
+    )
+    assert np.array_equal(a, b) == (target.family.name == "BERT")
+
+
+def test_labels_are_read_by_taggers_only(target: EncoderTarget) -> None:
+    page, _ = pages_of(target)[0]
+    if target.card.task == "mlm":
+        assert page.labels is None
+        assert target.labels == ()
+    else:
+        assert page.labels is not None
+        assert (page.labels[[0, -1]] == NOT_READ).all()
+        assert target.labels == tiny.LABELS
+
+
+def test_tokens_are_turned_back_into_text(target: EncoderTarget) -> None:
+    document = Document("d", "member", tiny.laid_out(["ab1", "c"]), size=tiny.SIZE)
+    page = target.encode(document)
+    assert page is not None
+    assert target.token_strings(page.ids[1:-1].tolist()) == "ab1 c"
+
+
+@given(
+    arrays(np.float64, st.integers(1, 30), elements=st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0])), st.integers(0, 40)
+)
+def test_best_first_sorts_by_score_then_by_index(scores: Any, n: int) -> None:
+    expected = sorted((i for i in range(len(scores)) if np.isfinite(scores[i])), key=lambda i: (-scores[i], i))[:n]
+    assert best_first(scores, n).tolist() == expected

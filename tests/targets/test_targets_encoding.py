@@ -1,0 +1,173 @@
+"""From documents to what a checkpoint reads: windows, labels, boxes, and tokenizers that do not fit the corpus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.corpus.documents import Document, Entity, Word
+from audit.errors import TargetError
+from audit.targets.encoding import Encoder
+from audit.targets.families import FAMILIES
+from audit.targets.interface import NOT_READ
+
+TOKENIZER = tiny.tokenizer()
+LABELS = ("O", "B-SUB-TOTAL", "I-SUB-TOTAL", "B-NAME")
+
+
+def document(*texts: str, entities: tuple[Entity, ...] = (), boxes: bool = True) -> Document:
+    words = tiny.laid_out(texts) if boxes else tuple(Word(text) for text in texts)
+    return Document("d", "member", words, size=tiny.SIZE if boxes else None, entities=entities)
+
+
+def tags(page_labels: np.ndarray) -> list[str]:
+    return ["-" if label == NOT_READ else LABELS[label] for label in page_labels]
+
+
+def test_a_page_is_wrapped_in_cls_and_sep_with_their_boxes() -> None:
+    page = Encoder(TOKENIZER, 32).encode(document("ab", "c"))
+    assert page is not None
+    assert TOKENIZER.convert_ids_to_tokens(page.ids) == ["[CLS]", "a", "##b", "c", "[SEP]"]
+    assert page.words.tolist() == [-1, 0, 0, 1, -1]
+    assert page.boxes[0].tolist() == [0, 0, 0, 0]
+    assert page.boxes[-1].tolist() == [1, 1, 1, 1]
+    np.testing.assert_allclose(page.boxes[1], [4 / 200, 4 / 260, 48 / 200, 14 / 260])
+    np.testing.assert_array_equal(page.boxes[1], page.boxes[2])
+    assert page.positions_of([0]) == (1, 2)
+    assert page.ids[list(page.positions_of([1]))] == TOKENIZER.convert_tokens_to_ids("c")
+
+
+def test_changing_tokens_leaves_the_page_as_it_was() -> None:
+    page = Encoder(TOKENIZER, 32).encode(document("ab", "c"))
+    assert page is not None
+    before = page.ids.copy()
+    masked = page.masked([1, 3])
+    assert masked.ids.tolist() == [before[0], page.mask_id, before[2], page.mask_id, before[4]]
+    np.testing.assert_array_equal(page.ids, before)
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=60),
+    st.integers(16, 40),
+    st.data(),
+)
+def test_a_long_document_is_cut_so_that_the_field_is_inside(
+    lengths: list[int], max_tokens: int, data: st.DataObject
+) -> None:
+    texts = ["abcdef"[:length] for length in lengths]
+    first = data.draw(st.integers(0, len(lengths) - 1))
+    around = list(range(first, min(len(lengths), first + data.draw(st.integers(1, 6)))))
+    page = Encoder(TOKENIZER, max_tokens).encode(document(*texts), around)
+    field = sum(lengths[index] for index in around)
+    room = max_tokens - 2
+    if field > room:
+        assert page is None
+        return
+    assert page is not None
+    assert len(page.positions_of(around)) == field
+    assert len(page.ids) == min(max_tokens, sum(lengths) + 2)  # no room is wasted
+    inner = page.words[1:-1]
+    flat = [word for word, length in enumerate(lengths) for _ in range(length)]
+    start = len([word for word in flat if word < inner[0]]) + lengths[inner[0]] - int((inner == inner[0]).sum())
+    if inner[0] == inner[-1]:
+        start = flat.index(inner[0])
+    assert inner.tolist() == flat[start : start + len(inner)] or inner[0] == inner[-1]
+    positions = page.positions_of(around)
+    before, after = positions[0] - 1, len(page.ids) - 2 - positions[-1]
+    if inner[0] > 0 and inner[-1] < len(lengths) - 1:
+        assert abs(before - after) <= 1  # the field stands in the middle
+
+
+def test_without_a_field_the_window_begins_the_document() -> None:
+    page = Encoder(TOKENIZER, 16).encode(document(*["abc"] * 20))
+    assert page is not None
+    assert page.words[1:-1].tolist() == [index // 3 for index in range(14)]
+
+
+def test_a_document_or_field_without_tokens_has_no_page() -> None:
+    encoder = Encoder(TOKENIZER, 32)
+    assert encoder.encode(document()) is None
+    assert encoder.encode(document("a", " ", "b"), [1]) is None
+
+
+@pytest.mark.parametrize(
+    ("all_tokens", "expected"),
+    [
+        (False, ["-", "O", "-", "B-SUB-TOTAL", "-", "I-SUB-TOTAL", "-", "B-NAME", "-", "-"]),
+        (True, ["-", "O", "O", "B-SUB-TOTAL", "I-SUB-TOTAL", "I-SUB-TOTAL", "I-SUB-TOTAL", "B-NAME", "B-NAME", "-"]),
+    ],
+)
+def test_labels_are_those_that_training_read(all_tokens: bool, expected: list[str]) -> None:
+    entities = (Entity("e0", "SUB-TOTAL", "amount", (1, 2)), Entity("e1", "NAME", "person", (3,)))
+    encoder = Encoder(TOKENIZER, 32, LABELS, label_all_tokens=all_tokens)
+    page = encoder.encode(document("ab", "cd", "ef", "gh", entities=entities))
+    assert page is not None
+    assert page.labels is not None
+    # "NAME" has no I tag: words of several tokens keep B, as in Hugging Face's run_ner.py.
+    assert tags(page.labels) == expected
+
+
+def test_untagged_targets_have_no_labels() -> None:
+    page = Encoder(TOKENIZER, 32).encode(document("ab", entities=(Entity("e", "X", "misc", (0,)),)))
+    assert page is not None
+    assert page.labels is None
+
+
+def test_boxes_are_scaled_as_each_family_reads_them() -> None:
+    shares = np.array([[[0.0, 0.29, 0.5, 1.0], [0.1234, 0.9999, 1 / 3, 2 / 3]]])
+    ids, mask = np.array([[1, 2]]), np.array([[1, 1]])
+    layoutlm = FAMILIES["layoutlm"].inputs(ids, mask, shares, "cpu")["bbox"]
+    assert layoutlm.dtype.is_floating_point is False
+    assert layoutlm.tolist() == [[[0, 290, 500, 1000], [123, 999, 333, 666]]]
+    bros = FAMILIES["bros"].inputs(ids, mask, shares, "cpu")["bbox"]
+    np.testing.assert_allclose(bros.numpy(), shares, rtol=1e-6)
+    assert "bbox" not in FAMILIES["bert"].inputs(ids, mask, shares, "cpu")
+
+
+@given(st.integers(0, 1000))
+def test_boxes_that_were_thousandths_already_come_back_unchanged(thousandth: int) -> None:
+    boxes = np.full((1, 1, 4), thousandth / 1000)
+    inputs = FAMILIES["layoutlm"].inputs(np.array([[1]]), np.array([[1]]), boxes, "cpu")
+    assert inputs["bbox"].unique().tolist() == [thousandth]
+
+
+def test_boxes_over_the_edge_are_clipped() -> None:
+    page = Encoder(TOKENIZER, 32).encode(
+        Document("d", "member", (Word("a", (-1.0, 5.0, 201.0, 261.0)),), size=tiny.SIZE)
+    )
+    assert page is not None
+    assert page.boxes[1].tolist() == [0.0, 5 / 260, 1.0, 1.0]
+
+
+def test_a_tokenizer_that_knows_none_of_the_words_is_refused() -> None:
+    encoder = Encoder(TOKENIZER, 32)
+    encoder.check_vocabulary([document("all", "known")])
+    with pytest.raises(TargetError, match="does not know 100% of the corpus's 2 words"):
+        encoder.check_vocabulary([document("日本", "語")])
+
+
+def test_one_unknown_word_in_a_hundred_is_tolerated_two_are_not() -> None:
+    encoder = Encoder(TOKENIZER, 32)
+    encoder.check_vocabulary([document(*["a"] * 99, "é日")])
+    with pytest.raises(TargetError, match="does not know 2%"):
+        encoder.check_vocabulary([document(*["a"] * 98, "日", "日")])
+
+
+def test_a_layout_model_needs_boxes() -> None:
+    page = document("a", boxes=False)
+    Encoder(TOKENIZER, 32, needs_boxes=False).check_vocabulary([page])
+    with pytest.raises(TargetError, match="reads layout"):
+        Encoder(TOKENIZER, 32).check_vocabulary([page])
+
+
+def test_entities_whose_label_the_model_has_no_tag_for_are_refused() -> None:
+    page = document("a", entities=(Entity("e", "TOTAL", "amount", (0,)),))
+    Encoder(TOKENIZER, 32).check_vocabulary([page])  # a masked language model has no tags
+    with pytest.raises(TargetError, match="no tag for entities labelled TOTAL"):
+        Encoder(TOKENIZER, 32, LABELS).check_vocabulary([page])
+    Encoder(TOKENIZER, 32, LABELS).check_vocabulary([replace(page, entities=())])

@@ -1,0 +1,293 @@
+"""Loading: what is taken, what is refused in one line, and that nothing from the folder is ever run."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+import torch
+from safetensors.torch import load_file, save_file
+
+from audit.errors import TargetError, UsageError
+from audit.targets.loading import device_named, load, load_model, load_tokenizer, sha256_of
+
+Break = Callable[[Path], object]
+
+
+@pytest.fixture
+def folder(checkpoints: Any, tmp_path: Path) -> Path:
+    """A BERT checkpoint with a masked-language-model head, to be broken."""
+    return Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
+
+
+@pytest.fixture
+def tagger(checkpoints: Any, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(checkpoints("bert", "token-classification"), tmp_path / "tagger"))
+
+
+def changed(name: str, **settings: Any) -> Break:
+    """Sets keys of a JSON file in the folder; None removes one."""
+
+    def break_it(folder: Path) -> None:
+        path = folder / name
+        content = {**json.loads(path.read_text()), **settings}
+        path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+
+    return break_it
+
+
+def text(name: str, content: str) -> Break:
+    return lambda folder: (folder / name).write_text(content)
+
+
+def weights(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Break:
+    def break_it(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        save_file(change(load_file(path)), path, metadata={"format": "pt"})
+
+    return break_it
+
+
+def truncated(keep: int) -> Break:
+    def break_it(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        path.write_bytes(path.read_bytes()[:keep])
+
+    return break_it
+
+
+def only_pickle(folder: Path) -> None:
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def linked_outside(folder: Path) -> None:
+    elsewhere = folder.parent / "elsewhere.safetensors"
+    (folder / "model.safetensors").rename(elsewhere)
+    (folder / "model.safetensors").symlink_to(elsewhere)
+
+
+def not_a_number(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    name = "bert.encoder.layer.1.output.dense.bias"
+    return {**tensors, name: torch.full_like(tensors[name], float("nan"))}
+
+
+INDEX = "model.safetensors.index.json"
+CONFIG, TOKENIZER = "config.json", "tokenizer_config.json"
+REFUSED: dict[str, tuple[Break, str]] = {
+    "no folder": (shutil.rmtree, "no such folder"),
+    "no config": (lambda folder: (folder / CONFIG).unlink(), "no config.json"),
+    "broken JSON": (text(CONFIG, '{"model_type": '), "not readable as JSON"),
+    "deeply nested JSON": (text(CONFIG, "[" * 200_000), "not readable as JSON"),
+    "JSON, but no object": (text(CONFIG, "[1]"), "not a JSON object"),
+    "broken tokenizer settings": (text(TOKENIZER, "{"), "not readable as JSON"),
+    "a setting of a wrong type": (changed(CONFIG, hidden_size="big"), "'hidden_size' expected int"),
+    "an impossible setting": (changed(CONFIG, num_attention_heads=0), "cannot be loaded"),
+    "only a pickle": (only_pickle, "no model.safetensors, only pytorch_model.bin"),
+    "no weights at all": (lambda folder: (folder / "model.safetensors").unlink(), "no model.safetensors$"),
+    "code for the model": (changed(CONFIG, auto_map={"AutoModel": "modeling_x.X"}), "its own code"),
+    "code for the tokenizer": (changed(TOKENIZER, auto_map={"AutoTokenizer": ["x.X", None]}), "its own code"),
+    "unknown family": (changed(CONFIG, model_type="gpt2"), "unknown architecture 'gpt2'"),
+    "no family": (changed(CONFIG, model_type=None), "unknown architecture None"),
+    "unknown head": (changed(CONFIG, architectures=["BertForQuestionAnswering"]), "BertForQuestionAnswering"),
+    "no head named": (changed(CONFIG, architectures=None), "unknown architecture none"),
+    "heads that are no list": (changed(CONFIG, architectures="BertForMaskedLM"), "unknown architecture none"),
+    "encoder only": (changed(CONFIG, architectures=["BertModel"]), "unknown architecture BertModel"),
+    "encoder under a head's name": (
+        weights(lambda tensors: {name: value for name, value in tensors.items() if not name.startswith("cls.")}),
+        "the weights of [0-9]+ parameters are missing, the first is cls.predictions",
+    ),
+    "another head's weights": (
+        changed(CONFIG, architectures=["BertForTokenClassification"]),
+        "the weights of 2 parameters are missing, the first is classifier.bias",
+    ),
+    "a layer too few": (changed(CONFIG, num_hidden_layers=1), "fewer layers"),
+    "a layer too many": (changed(CONFIG, num_hidden_layers=3), "are missing"),
+    "other shapes": (changed(CONFIG, vocab_size=10**12), "shapes are not those of config.json"),
+    "not a number": (weights(not_a_number), "not finite, the first is bert.encoder.layer.1.output.dense.bias"),
+    "truncated at the end": (truncated(-100), "cannot be loaded"),
+    "truncated in the header": (truncated(100), "cannot be loaded"),
+    "empty weights": (truncated(0), "cannot be loaded"),
+    "weights linked from outside": (linked_outside, "model.safetensors links out"),
+    "a link that leads nowhere": (lambda folder: (folder / "a").symlink_to("a"), "a links out"),
+    "an adapter": (text("adapter_config.json", "{}"), "adapter without its model"),
+    "quantised": (changed(CONFIG, quantization_config={"quant_method": "gptq"}), "quantised"),
+    "a shard missing": (
+        text(INDEX, json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model.safetensors"}})),
+        "the shard model-00001-of-00002.safetensors is missing",
+    ),
+    "a shard elsewhere": (text(INDEX, '{"weight_map": {"a": "../x.safetensors"}}'), "missing or lies elsewhere"),
+    "an index that is none": (text(INDEX, '{"weight_map": [1]}'), "not an index"),
+    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json or vocab.txt"),
+    "a broken tokenizer": (text("tokenizer.json", "{"), "the tokenizer cannot be loaded"),
+    "a tokenizer of no known kind": (
+        text("tokenizer.json", '{"version": "1.0", "added_tokens": [], "model": {"type": "Nope"}}'),
+        "the tokenizer cannot be loaded",
+    ),
+    "a tokenizer without [MASK]": (text(TOKENIZER, '{"mask_token": null}'), "lacks the mask token"),
+    "more tokens than the model": (changed(TOKENIZER, mask_token="<none>"), "93 tokens, the model 92"),
+    "pages of two tokens": (changed(TOKENIZER, model_max_length=2), "at most 2 tokens"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_audited_is_refused_in_one_line(name: str, folder: Path) -> None:
+    break_it, message = REFUSED[name]
+    break_it(folder)
+    with pytest.raises(TargetError, match=message) as raised:
+        load(folder)
+    assert raised.value.exit_code == 2
+    assert len(raised.value.problems) == 1
+    assert "\n" not in raised.value.problems[0]
+    assert "\n" not in raised.value.hint
+
+
+def test_the_unbroken_checkpoint_loads(folder: Path) -> None:
+    card = load(folder).card
+    assert (card.name, card.family, card.task) == ("model", "BERT", "mlm")
+    assert card.vocabulary == len(tiny.VOCABULARY)
+    assert card.max_tokens == tiny.POSITIONS - 1
+    assert card.dtype == "float32"
+    assert card.parameters == sum(tensor.numel() for tensor in load_file(folder / "model.safetensors").values())
+
+
+def test_a_sharded_checkpoint_is_the_same_model(folder: Path, tmp_path: Path) -> None:
+    whole = load(folder)
+    sharded = tmp_path / "sharded"
+    whole.model.save_pretrained(sharded, max_shard_size="50KB")
+    tiny.tokenizer().save_pretrained(sharded)
+    assert len(list(sharded.glob("*.safetensors"))) > 1
+    for (name, a), (_, b) in zip(whole.model.named_parameters(), load(sharded).model.named_parameters(), strict=True):
+        assert torch.equal(a, b), name
+
+
+def test_half_precision_is_loaded_as_float32(tmp_path: Path) -> None:
+    tiny.model("bert", "mlm").half().save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    assert {parameter.dtype for parameter in load(tmp_path).model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize(
+    ("own", "manifest", "result"),
+    [
+        (("O", "B-A", "I-A"), (), ("O", "B-A", "I-A")),
+        (("O", "B-A", "I-A"), ("B-A", "I-A", "O"), ("O", "B-A", "I-A")),
+        (("O", "B-A", "I-A"), ("O", "B-B", "I-B"), "labels are not the manifest's"),
+        (("O", "B-A", "I-A"), ("O", "B-A"), "labels are not the manifest's"),
+        (("LABEL_0", "LABEL_1", "LABEL_2"), ("O", "B-A", "I-A"), ("O", "B-A", "I-A")),
+        (("LABEL_0", "LABEL_1", "LABEL_2"), ("O", "B-A"), "3 unnamed labels, the manifest names 2"),
+        (("LABEL_0", "LABEL_1", "LABEL_2"), (), "3 unnamed labels, the manifest names 0"),
+        (("HEADER", "ANSWER"), (), "no label is O"),
+        (("LABEL_0", "LABEL_1"), ("HEADER", "ANSWER"), "no label is O"),
+    ],
+)
+def test_labels_are_the_models_or_where_it_names_none_the_manifests(
+    own: Sequence[str], manifest: Sequence[str], result: tuple[str, ...] | str, tmp_path: Path
+) -> None:
+    tiny.checkpoint(tmp_path, "bert", "token-classification", labels=own)
+    if isinstance(result, tuple):
+        assert load(tmp_path, labels=manifest).labels == result
+    else:
+        with pytest.raises(TargetError, match=result):
+            load(tmp_path, labels=manifest)
+
+
+class Bomb:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.mkdir, (str(self.folder),)
+
+
+def fail(*_: Any, **__: Any) -> None:
+    raise AssertionError("a pickle was opened")
+
+
+def test_no_pickle_is_opened_and_no_module_run(
+    folder: Path, tagger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentinel = tmp_path / "was-here"
+    bomb = pickle.dumps(Bomb(sentinel))
+    for place in (folder, tagger):
+        for name in ("pytorch_model.bin", "model.pt", "training_args.bin", "optimizer.pt", "scheduler.pt", "vocab.pkl"):
+            (place / name).write_bytes(bomb)
+        for name in ("modeling_x", "tokenization_x", "configuration_x", "modeling_bert", "__init__", "conftest"):
+            (place / f"{name}.py").write_text(f"import os\nos.mkdir({str(sentinel)!r})\n")
+        (place / "chat_template.jinja").write_text("{{ ''.__class__.__mro__ }}")
+    monkeypatch.setattr(torch, "load", fail)
+    monkeypatch.setattr(pickle, "load", fail)
+    monkeypatch.setattr(pickle, "loads", fail)
+    monkeypatch.setattr(pickle, "Unpickler", fail)
+    load(folder)
+    load(tagger, labels=tiny.LABELS)
+    for place in (folder, tagger):
+        changed(CONFIG, auto_map={"AutoConfig": "configuration_x.X", "AutoModelForMaskedLM": "modeling_x.X"})(place)
+        for attempt in (load, load_tokenizer):
+            with pytest.raises(TargetError, match="its own code"):
+                attempt(place)
+        changed(CONFIG, auto_map=None)(place)
+        (place / "model.safetensors").unlink()
+        with pytest.raises(TargetError, match=r"no model\.safetensors, only "):
+            load(place)
+    assert not sentinel.exists()
+
+
+@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
+def test_a_kernel_named_in_the_configuration_is_not_fetched(
+    key: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed(CONFIG, **{key: "somebody/kernel"})(folder)
+    monkeypatch.setattr("transformers.modeling_utils.lazy_import_flash_attention", fail)
+    assert load(folder).model.config._attn_implementation in ("eager", "sdpa")
+
+
+def test_references_are_loaded_with_the_same_care(folder: Path) -> None:
+    model_class = type(tiny.model("bert", "token-classification"))
+    _, missing = load_model(folder, model_class)
+    assert missing == ["classifier.bias", "classifier.weight"]
+    only_pickle(folder)
+    for attempt in (lambda: load_model(folder, model_class), lambda: load_tokenizer(folder)):
+        with pytest.raises(TargetError, match=r"only pytorch_model\.bin"):
+            attempt()
+
+
+def test_the_hash_follows_content_and_names_but_not_other_files(folder: Path, tmp_path: Path) -> None:
+    before = sha256_of(folder)
+    assert sha256_of(Path(shutil.copytree(folder, tmp_path / "copy"))) == before
+    (folder / "README.md").write_text("other files do not matter")
+    assert sha256_of(folder) == before
+    for name in ("model.safetensors", CONFIG, "tokenizer.json"):
+        original = (folder / name).read_bytes()
+        (folder / name).write_bytes(original + b" ")
+        assert sha256_of(folder) != before
+        (folder / name).write_bytes(original)
+    (folder / CONFIG).rename(folder / "other.json")
+    assert sha256_of(folder) != before
+
+
+def test_loading_says_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    load(folder)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_devices_are_named_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert device_named("auto") == device_named("cpu") == "cpu"
+    for name in ("cuda", "mps", "tpu"):
+        with pytest.raises(UsageError, match=f"device '{name}'"):
+            device_named(name)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert device_named("auto") == "mps"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert device_named("auto") == "cuda"

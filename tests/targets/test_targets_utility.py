@@ -1,0 +1,211 @@
+"""Utility against fakes whose answers are known, and F1 against counts made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny
+from sklearn.metrics import f1_score
+
+from audit.corpus.documents import Document
+from audit.record import ALPHAS, Estimate, TargetCard, Unresolved
+from audit.targets.encoding import Encoder
+from audit.targets.interface import BestTokens, Encoding, TagProbabilities
+from audit.targets.utility import MASK_PROBABILITY, MAX_DOCUMENTS, _spans, masked_token_accuracy, tagging_f1, utility
+
+LABELS = ("O", "B-A", "I-A", "B-B", "I-B")
+DOCUMENTS = tiny.documents(0, 30, 0)
+
+
+class Fake:
+    """Encodes like a checkpoint; answers from the truth, or as it is told."""
+
+    def __init__(self, labels: Sequence[str] = (), **answers: Any) -> None:
+        self.encoder = Encoder(tiny.tokenizer(), 127, labels)
+        self.labels = tuple(labels)
+        self.answers = frozenset({TagProbabilities} if labels else {BestTokens})
+        self.card = TargetCard("fake", "fake", "mlm", "fake", 0, len(tiny.VOCABULARY), 127, "0" * 64, "cpu", "float32")
+        self.true_pages: list[Encoding] = []
+        self.asked: list[Any] = []
+        self.answer = answers.get("answer")
+
+    def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
+        page = self.encoder.encode(document, around)
+        if page is not None:
+            self.true_pages.append(page)
+        return page
+
+    def token_strings(self, ids: Sequence[int]) -> str:
+        return ""
+
+    def ask(self, queries: Sequence[Any]) -> list[Any]:
+        self.asked += queries
+        return [self.answer(query, page) for query, page in zip(queries, self.true_pages, strict=True)]
+
+
+def knows_all(query: BestTokens, page: Encoding) -> Any:
+    return page.ids[list(query.positions)]
+
+
+def says_mask(query: BestTokens, page: Encoding) -> Any:
+    return query.page.ids[list(query.positions)]
+
+
+def test_a_model_that_knows_everything_scores_one() -> None:
+    target = Fake(answer=knows_all)
+    result = masked_token_accuracy("accuracy", target, DOCUMENTS, seed=0)
+    assert isinstance(result, Estimate)
+    assert (result.value, result.high) == (1.0, 1.0)
+    assert 0 < result.low < 1
+    assert result.clusters == 30
+    assert [bound.alpha for bound in result.bounds] == list(ALPHAS)
+
+
+def test_a_model_that_knows_nothing_scores_zero() -> None:
+    result = masked_token_accuracy("accuracy", Fake(answer=says_mask), DOCUMENTS, seed=0)
+    assert isinstance(result, Estimate)
+    assert result.value == 0.0
+    assert result.null is not None
+    assert 0 < result.null < 0.5
+
+
+def test_fifteen_percent_of_each_page_are_hidden_and_only_its_own_tokens() -> None:
+    target = Fake(answer=knows_all)
+    masked_token_accuracy("accuracy", target, DOCUMENTS, seed=0)
+    for query, page in zip(target.asked, target.true_pages, strict=True):
+        own = int((page.words >= 0).sum())
+        assert len(query.positions) == round(MASK_PROBABILITY * own)
+        assert (query.page.ids[list(query.positions)] == page.mask_id).all()
+        assert (page.words[list(query.positions)] >= 0).all()
+        kept = np.setdiff1d(np.arange(len(page.ids)), query.positions)
+        np.testing.assert_array_equal(query.page.ids[kept], page.ids[kept])
+
+
+def test_the_null_is_the_share_of_the_commonest_hidden_token() -> None:
+    target = Fake(answer=knows_all)
+    result = masked_token_accuracy("accuracy", target, DOCUMENTS, seed=0)
+    hidden = [page.ids[p] for query, page in zip(target.asked, target.true_pages, strict=True) for p in query.positions]
+    assert isinstance(result, Estimate)
+    assert result.n == len(hidden)
+    assert result.null == pytest.approx(max(hidden.count(token) for token in set(hidden)) / len(hidden))
+    assert result.null_kind == "chance"
+
+
+def test_the_seed_decides_what_is_hidden() -> None:
+    def positions(seed: int) -> list[tuple[int, ...]]:
+        target = Fake(answer=knows_all)
+        masked_token_accuracy("accuracy", target, DOCUMENTS, seed)
+        return [query.positions for query in target.asked]
+
+    assert positions(1) == positions(1) != positions(2)
+
+
+def test_many_documents_are_sampled() -> None:
+    target = Fake(answer=knows_all)
+    masked_token_accuracy("accuracy", target, tiny.documents(0, MAX_DOCUMENTS + 30, 0), seed=0)
+    assert len(target.asked) == MAX_DOCUMENTS
+
+
+def test_without_documents_there_is_no_number() -> None:
+    nothing = masked_token_accuracy("accuracy", Fake(answer=knows_all), [], seed=0)
+    assert isinstance(nothing, Unresolved)
+    assert isinstance(tagging_f1(Fake(tiny.LABELS), [], seed=0), Unresolved)
+    assert isinstance(tagging_f1(Fake(tiny.LABELS), DOCUMENTS[:1], seed=0), Unresolved)
+    unlabelled = [Document(f"d{i}", "heldout", tiny.laid_out(["ab"]), size=tiny.SIZE) for i in range(5)]
+    result = tagging_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), unlabelled, seed=0)
+    assert isinstance(result, Unresolved)
+    assert "no labelled entity" in result.reason
+
+
+def tagged(choose: Any) -> Any:
+    """Answers with certainty the tags that `choose(page, read positions)` gives."""
+
+    def answer(query: TagProbabilities, page: Encoding) -> Any:
+        assert page.labels is not None
+        read = np.flatnonzero(page.labels >= 0)
+        table = np.zeros((len(page.ids), len(tiny.LABELS)))
+        table[:, 1] = 1.0  # what is said of tokens that are not read does not matter
+        table[read] = np.eye(len(tiny.LABELS))[choose(page, read)]
+        return table
+
+    return answer
+
+
+def test_a_perfect_tagger_has_no_spread_and_says_so() -> None:
+    result = tagging_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), DOCUMENTS, seed=0)
+    assert isinstance(result, Unresolved)
+    assert "same F1" in result.reason
+
+
+def test_f1_counts_whole_entities() -> None:
+    # Right on even pages; on odd ones every word is O but the first, wrongly. By hand: 4 entities a page, 60 found
+    # right of 120; 15 wrong ones found more: F1 = 2 * 60 / (120 + 75).
+    def choose(page: Encoding, read: Any) -> Any:
+        choose.calls += 1
+        if choose.calls % 2:
+            return page.labels[read]
+        wrong = np.zeros(len(read), int)
+        wrong[0] = tiny.LABELS.index("B-TOTAL")
+        return wrong
+
+    choose.calls = 0
+    result = tagging_f1(Fake(tiny.LABELS, answer=tagged(choose)), DOCUMENTS, seed=0)
+    assert isinstance(result, Estimate)
+    assert result.value == pytest.approx(120 / 195)
+    assert result.low < 120 / 195 < result.high
+    assert (result.n, result.unit, result.clusters, result.null) == (120, "entities", 30, 0.0)
+
+
+def test_f1_of_single_words_is_that_of_scikit_learn() -> None:
+    # Entities of one word each: entity F1 is then micro F1 over words without the class O.
+    rng = np.random.default_rng(0)
+    begin = [index for index, label in enumerate(tiny.LABELS) if label.startswith("B-")]
+    true: list[int] = []
+    said: list[int] = []
+
+    def choose(page: Encoding, read: Any) -> Any:
+        said.extend(rng.choice([0, *begin], len(read)))
+        true.extend(page.labels[read])
+        return said[-len(read) :]
+
+    documents = [
+        Document(
+            page.id,
+            "heldout",
+            page.words,
+            size=page.size,
+            entities=tuple(e for e in page.entities if len(e.words) == 1),
+        )
+        for page in DOCUMENTS
+    ]
+    result = tagging_f1(Fake(tiny.LABELS, answer=tagged(choose)), documents, seed=0)
+    assert isinstance(result, Estimate)
+    assert result.value == pytest.approx(f1_score(true, said, labels=begin, average="micro"))
+
+
+@pytest.mark.parametrize(
+    ("tags", "spans"),
+    [
+        ("", set()),
+        ("O O", set()),
+        ("B-A", {("A", 0, 1)}),
+        ("B-A I-A O", {("A", 0, 2)}),
+        ("B-A B-A", {("A", 0, 1), ("A", 1, 2)}),
+        ("B-A I-B", {("A", 0, 1), ("B", 1, 2)}),
+        ("O I-A I-A", {("A", 1, 3)}),
+        ("I-A B-A", {("A", 0, 1), ("A", 1, 2)}),
+        ("B-A O I-A", {("A", 0, 1), ("A", 2, 3)}),
+        ("B-SUB-TOTAL I-SUB-TOTAL B-TOTAL", {("SUB-TOTAL", 0, 2), ("TOTAL", 2, 3)}),
+    ],
+)
+def test_spans_of_bio_tags(tags: str, spans: set[tuple[str, int, int]]) -> None:
+    assert _spans(tags.split()) == spans
+
+
+def test_utility_is_accuracy_for_masked_models_and_f1_for_taggers() -> None:
+    assert utility(Fake(answer=knows_all), DOCUMENTS, 0).name == "masked_token_accuracy"
+    perfect = tagged(lambda page, read: page.labels[read])
+    assert utility(Fake(tiny.LABELS, answer=perfect), DOCUMENTS, 0).name == "entity_f1"

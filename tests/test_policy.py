@@ -1,0 +1,479 @@
+"""The verdict: a table of every way a limit can end, Holm by hand, and policies that are wrong."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import pytest
+import tiny
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.errors import PolicyError
+from audit.policy import EXIT_CODES, Limit, Policy, Verdict, Waiver, _holm, check_names, evaluate, load
+from audit.record import (
+    ALPHAS,
+    AttackResult,
+    Bound,
+    Completed,
+    Estimate,
+    Failed,
+    Inapplicable,
+    Measurement,
+    Skipped,
+    Unresolved,
+)
+from audit.resources import folder
+from audit.runner import known_metrics
+
+TODAY = dt.date(2026, 3, 2)
+RANK = {"passed": 0, "undecided": 1, "violated": 2}
+METRICS = ("leak", "other", "accuracy", "power")
+
+
+def estimate(name: str, low: float, high: float, *, lower_p: float = 1.0, upper_p: float = 1.0, edge: float = 0.05):
+    """An interval whose one-sided bounds lie over (under) `edge` at every level from `lower_p` (`upper_p`) on."""
+    bounds = tuple(
+        Bound(alpha, edge + 1e-6 if alpha >= lower_p else edge, edge - 1e-6 if alpha >= upper_p else edge)
+        for alpha in ALPHAS
+    )
+    return Estimate(name, (low + high) / 2, low, high, 100, "fields", 50, "made up", 0.0, "held-out", bounds=bounds)
+
+
+def normal(name: str, value: float, error: float) -> Estimate:
+    """A coherent estimate with normal bounds of standard error `error`."""
+    z = NormalDist().inv_cdf
+    bounds = tuple(Bound(alpha, value - z(1 - alpha) * error, value + z(1 - alpha) * error) for alpha in ALPHAS)
+    reach = z(0.975) * error
+    return Estimate(name, value, value - reach, value + reach, 100, "fields", 50, "normal", bounds=bounds)
+
+
+def power(value: float) -> Estimate:
+    return Estimate("power", value, value - 0.05, value + 0.05, 100, "fields", 50, "made up")
+
+
+def completed(*measurements: Measurement, attack: str = "reconstruction", strength: str | None = "power") -> Completed:
+    return Completed(attack, METRICS, {}, measurements, power=strength)
+
+
+def limit(metric: str = "leak", attack: str = "reconstruction", **settings: Any) -> Limit:
+    asked = {"max": 0.05} if not {"max", "min"} & set(settings) else {}
+    return Limit(attack, metric, "because", **asked, **settings)
+
+
+def judge(
+    results: Sequence[AttackResult], *limits: Limit, battery: tuple[str, ...] = ("reconstruction",), **settings: Any
+) -> Verdict:
+    policy = Policy(schema=1, name="test", limits=limits or (limit(),), **settings)
+    return evaluate(tiny.record(*results, battery=battery), policy, TODAY)
+
+
+SAFE = estimate("leak", -0.01, 0.05)
+LEAKY = estimate("leak", 0.2, 0.3, lower_p=0.001)
+WIDE = estimate("leak", 0.0, 0.0501)
+STRONG, WEAK = power(0.5), power(0.49)
+NONE = Unresolved("leak", "fewer than two documents", 1, 20)
+NO_POWER = Unresolved("power", "no such field", 0)
+ASKS_POWER = limit(min_power=0.5)
+INAPPLICABLE = Inapplicable("reconstruction", METRICS, "no such head")
+SKIPPED = Skipped("reconstruction", METRICS, "it needs a reference", "--reference auxiliary=PATH")
+FAILED = Failed("reconstruction", METRICS, "IndexError", "audit/x.py:3")
+ACCURATE = limit("accuracy", min=0.7)
+ACCURACY = estimate("accuracy", 0.7, 0.9, edge=0.7)
+BARELY, ALMOST = (estimate("leak", 0.04, 0.3, lower_p=p) for p in (0.05, 0.1))
+
+ENDINGS: dict[str, tuple[list[AttackResult], Limit, str, str, str]] = {
+    # what the attack gave, the limit, its outcome, the overall verdict, a part of the reason
+    "within": ([completed(SAFE)], limit(), "passed", "passed", "whole interval is within"),
+    "within, strong": ([completed(SAFE, STRONG)], ASKS_POWER, "passed", "passed", "whole interval is within"),
+    "within, weak": ([completed(SAFE, WEAK)], ASKS_POWER, "undecided", "undecided", "power 0.49, the policy asks"),
+    "within, power unresolved": ([completed(SAFE, NO_POWER)], ASKS_POWER, "undecided", "undecided", "not be measured"),
+    "within, power missing": ([completed(SAFE)], ASKS_POWER, "undecided", "undecided", "not be measured"),
+    "within, attack without power": (
+        [completed(SAFE, strength=None)], ASKS_POWER, "undecided", "undecided", "not be measured",
+    ),
+    "weak, nothing asked": ([completed(SAFE, WEAK)], limit(), "passed", "passed", "within"),
+    "reaches over": ([completed(WIDE)], limit(), "undecided", "undecided", "reaches over the limit"),
+    "reaches over, strong": ([completed(WIDE, STRONG)], ASKS_POWER, "undecided", "undecided", "reaches over"),
+    "over, confirmed": ([completed(LEAKY)], limit(), "violated", "violated", "confirmed over the limit"),
+    "over, confirmed by a weak attacker": ([completed(LEAKY, WEAK)], ASKS_POWER, "violated", "violated", "confirmed"),
+    "over, confirmed, not required": ([completed(LEAKY)], limit(required=False), "violated", "violated", "confirmed"),
+    "over, at 0.05": ([completed(BARELY)], limit(), "violated", "violated", "confirmed"),
+    "over, at 0.1 only": ([completed(ALMOST)], limit(), "undecided", "undecided", "reaches over"),
+    "unresolved": ([completed(NONE)], limit(), "undecided", "undecided", "fewer than two documents (n = 1; 20 would be"),
+    "not in the record": ([completed(STRONG)], limit(), "undecided", "undecided", "lacks this number"),
+    "skipped": ([SKIPPED], limit(), "undecided", "undecided", "skipped: it needs a reference"),
+    "failed": ([FAILED], limit(), "undecided", "undecided", "broke down (IndexError at audit/x.py:3)"),
+    "not run": ([], limit(), "undecided", "undecided", "not run"),
+    "inapplicable, none left": ([INAPPLICABLE], limit(), "inapplicable", "undecided", "no such head"),
+    "skipped, not required, none left": ([SKIPPED], limit(required=False), "not run", "undecided", "skipped"),
+    "failed, not required, none left": ([FAILED], limit(required=False), "not run", "undecided", "broke down"),
+    "not run, not required, none left": ([], limit(required=False), "not run", "undecided", "not run"),
+    "at least, met": ([completed(ACCURACY)], ACCURATE, "passed", "passed", "within"),
+    "at least, reaches under": (
+        [completed(replace(ACCURACY, low=0.69))], ACCURATE, "undecided", "undecided", "reaches over",
+    ),
+    "at least, confirmed under": (
+        [completed(estimate("accuracy", 0.3, 0.5, upper_p=0.01, edge=0.7))],
+        ACCURATE, "violated", "violated", "confirmed",
+    ),
+    "at least, bounds over it say nothing": (
+        [completed(estimate("accuracy", 0.3, 0.9, lower_p=0.0001, edge=0.7))], ACCURATE, "undecided", "undecided", "",
+    ),
+    "at least a negative number": (
+        [completed(estimate("accuracy", -0.9, 0.9, edge=-1.0))], limit("accuracy", min=-1.0), "passed", "passed", "within",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("undecided", ["fail", "warn"])
+@pytest.mark.parametrize("name", ENDINGS)
+def test_every_way_a_limit_can_end(name: str, undecided: str) -> None:
+    results, asked, outcome, overall, reason = ENDINGS[name]
+    verdict = judge(results, asked, undecided=undecided)
+    (decision,) = verdict.decisions
+    assert (decision.outcome, verdict.overall) == (outcome, overall)
+    assert reason in decision.reason
+    assert decision.limit == asked
+    warned = overall == "undecided" and undecided == "warn"
+    assert verdict.exit_code == (0 if warned else EXIT_CODES[verdict.overall])
+    if outcome == "undecided":
+        assert decision.remedy
+    if outcome in ("passed", "violated"):
+        assert decision.measured is not None
+
+
+def test_exit_codes_are_those_of_the_design() -> None:
+    assert EXIT_CODES == {"passed": 0, "violated": 10, "undecided": 11}
+
+
+OTHER_SAFE = completed(estimate("leak", -0.01, 0.05), attack="membership")
+OTHER_LEAKY = completed(estimate("leak", 0.2, 0.3, lower_p=0.001), attack="membership")
+SECOND = limit(attack="membership")
+
+
+@pytest.mark.parametrize(
+    ("results", "second", "overall", "reason"),
+    [
+        ([completed(SAFE), OTHER_SAFE], SECOND, "passed", "every limit that applies is met"),
+        ([INAPPLICABLE, OTHER_SAFE], SECOND, "passed", "every limit that applies is met"),
+        ([INAPPLICABLE, OTHER_LEAKY], SECOND, "violated", "1 of 2 limits violated"),
+        ([completed(WIDE), OTHER_SAFE], SECOND, "undecided", "1 of 2 limits undecided"),
+        ([completed(WIDE), OTHER_LEAKY], SECOND, "violated", "1 of 2 limits violated"),
+        ([SKIPPED, OTHER_LEAKY], SECOND, "violated", "1 of 2 limits violated"),
+        ([FAILED, OTHER_SAFE], SECOND, "undecided", "1 of 2 limits undecided"),
+        ([completed(LEAKY), OTHER_LEAKY], SECOND, "violated", "2 of 2 limits violated"),
+        ([completed(SAFE)], SECOND, "undecided", "1 of 2 limits undecided"),
+        ([completed(SAFE)], replace(SECOND, required=False), "passed", "every limit that applies is met"),
+        ([INAPPLICABLE], replace(SECOND, required=False), "undecided", "no limit of the policy could be checked"),
+    ],
+)
+def test_the_worst_limit_wins(results: list[AttackResult], second: Limit, overall: str, reason: str) -> None:
+    for limits in ((limit(), second), (second, limit())):
+        verdict = judge(results, *limits, battery=("reconstruction", "membership"))
+        assert verdict.overall == overall
+        assert reason in verdict.reason
+        assert [decision.limit for decision in verdict.decisions] == list(limits)
+
+
+@pytest.mark.parametrize("p", [*ALPHAS, 1.0])
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_the_p_value_is_the_smallest_level_whose_bound_is_beyond_the_limit(p: float, kind: str) -> None:
+    # Between two levels of the record the larger one is read.
+    reading = {"lower_p": p} if kind == "max" else {"upper_p": p}
+    (decision,) = judge([completed(estimate("leak", 0.0, 1.0, **reading))], limit(**{kind: 0.05})).decisions
+    assert decision.p_value == p
+    assert (decision.outcome == "violated") == (p <= 0.05)
+
+
+def test_without_bounds_nothing_is_confirmed() -> None:
+    bare = replace(LEAKY, bounds=())
+    assert judge([completed(bare)]).decisions[0].p_value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("raw", "adjusted"),
+    [
+        ([0.05], [0.05]),
+        ([0.05, 0.05], [0.1, 0.1]),
+        ([0.025, 0.05], [0.05, 0.05]),
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),  # R: p.adjust(c(.01, .04, .03, .005), "holm")
+        ([0.5, 0.9, 0.001], [1.0, 1.0, 0.003]),
+        ([1.0, 1.0], [1.0, 1.0]),
+    ],
+)
+def test_holm_by_hand(raw: list[float], adjusted: list[float]) -> None:
+    assert _holm(dict(enumerate(raw))) == pytest.approx(dict(enumerate(adjusted)))
+
+
+@given(st.lists(st.floats(0, 1) | st.none(), max_size=8))
+def test_holm_raises_every_p_and_keeps_their_order(raw: list[float | None]) -> None:
+    adjusted = _holm(dict(enumerate(raw)))
+    tested = {index: p for index, p in enumerate(raw) if p is not None}
+    assert set(adjusted) == set(tested)
+    for index, p in tested.items():
+        assert p <= adjusted[index] <= min(1.0, p * len(tested)) + 1e-12
+        # Its definition: the largest step of all that are no later.
+        earlier = [other for other in tested.values() if other <= p]
+        steps = [min(1.0, other * sum(third >= other for third in tested.values())) for other in earlier]
+        assert adjusted[index] == pytest.approx(max(steps))
+    for (i, p), (j, q) in itertools.combinations(tested.items(), 2):
+        if p < q:
+            assert adjusted[i] <= adjusted[j]
+
+
+def test_holm_runs_over_all_limits_that_have_a_number() -> None:
+    other = replace(BARELY, name="other")
+    alone = judge([completed(BARELY, other)], limit())
+    both = judge([completed(BARELY, other)], limit(), limit("other"))
+    assert [decision.outcome for decision in alone.decisions] == ["violated"]
+    assert [decision.outcome for decision in both.decisions] == ["undecided", "undecided"]
+    assert [decision.p_value for decision in both.decisions] == [0.1, 0.1]
+    unresolved = judge([completed(BARELY, Unresolved("other", "few", 1))], limit(), limit("other"))
+    assert [decision.outcome for decision in unresolved.decisions] == ["violated", "undecided"]
+
+
+numbers = st.builds(normal, st.just("x"), st.floats(-0.1, 0.4), st.floats(0.001, 0.1))
+gated = st.lists(st.tuples(numbers, st.floats(0.0, 0.3), st.sampled_from(["max", "min"])), min_size=1, max_size=5)
+
+
+def verdict_of(chosen: Sequence[tuple[Estimate, float, str]]) -> Verdict:
+    metrics = tuple(f"m{index}" for index in range(len(chosen)))
+    found = tuple(replace(number, name=name) for name, (number, _, _) in zip(metrics, chosen, strict=True))
+    limits = tuple(limit(name, **{kind: edge}) for name, (_, edge, kind) in zip(metrics, chosen, strict=True))
+    policy = Policy(schema=1, name="test", limits=limits)
+    return evaluate(tiny.record(Completed("reconstruction", metrics, {}, found)), policy, TODAY)
+
+
+@given(gated)
+def test_the_overall_verdict_is_the_worst_one(chosen: list[tuple[Estimate, float, str]]) -> None:
+    verdict = verdict_of(chosen)
+    assert RANK[verdict.overall] == max(RANK[decision.outcome] for decision in verdict.decisions)
+    assert verdict.exit_code == EXIT_CODES[verdict.overall]
+
+
+@given(gated, st.tuples(numbers, st.floats(0.0, 0.3), st.sampled_from(["max", "min"])))
+def test_a_verdict_never_becomes_better_when_a_violated_limit_is_added(
+    chosen: list[tuple[Estimate, float, str]], added: tuple[Estimate, float, str]
+) -> None:
+    # A limit that is violated alone may be undecided beside others (Holm), but nothing passes that did not before.
+    larger = verdict_of([*chosen, added])
+    if larger.decisions[-1].outcome == "violated":
+        assert larger.overall == "violated"
+    if verdict_of([added]).overall == "violated":
+        assert larger.overall != "passed"
+    if verdict_of(chosen).overall != "passed":
+        assert larger.overall != "passed"
+
+
+@given(gated, st.data())
+def test_the_order_of_limits_does_not_matter(chosen: list[tuple[Estimate, float, str]], data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(chosen))
+    assert verdict_of(shuffled).overall == verdict_of(chosen).overall
+
+
+def waiver(days: int, metric: str = "leak", owner: str = "A. Officer") -> Waiver:
+    return Waiver("reconstruction", metric, owner, "the weights stay here", TODAY + dt.timedelta(days))
+
+
+def test_a_waiver_holds_to_the_end_of_its_day() -> None:
+    for days in (0, 1, 300):
+        verdict = judge([completed(LEAKY)], waivers=(waiver(days),))
+        (decision,) = verdict.decisions
+        assert (decision.outcome, verdict.overall, verdict.exit_code) == ("waived", "passed", 0)
+        assert decision.waiver == waiver(days)
+        assert decision.measured == LEAKY
+        assert decision.reason == "the leak is confirmed over the limit"
+        assert "waived" in verdict.reason
+
+
+def test_an_expired_waiver_is_named_and_waives_nothing() -> None:
+    verdict = judge([completed(LEAKY)], waivers=(waiver(-1),))
+    (decision,) = verdict.decisions
+    assert (decision.outcome, verdict.overall, decision.waiver) == ("violated", "violated", None)
+    assert "a waiver by A. Officer expired on 2026-03-01" in decision.reason
+
+
+def test_a_renewed_waiver_holds_whatever_the_order() -> None:
+    for waivers in itertools.permutations([waiver(-9, owner="old"), waiver(9, owner="new"), waiver(-1, owner="last")]):
+        (decision,) = judge([completed(LEAKY)], waivers=waivers).decisions
+        assert decision.outcome == "waived"
+        assert decision.waiver is not None
+        assert decision.waiver.owner == "new"
+
+
+def test_a_waiver_is_for_its_own_limit_and_leaves_what_passed_alone() -> None:
+    verdict = judge(
+        [completed(LEAKY, estimate("other", 0.0, 0.01))], limit(), limit("other"), waivers=(waiver(9, "other"),)
+    )
+    assert [decision.outcome for decision in verdict.decisions] == ["violated", "passed"]
+    (decision,) = judge([INAPPLICABLE], waivers=(waiver(9),)).decisions
+    assert decision.outcome == "inapplicable"
+
+
+def test_an_undecided_limit_can_be_waived_too() -> None:
+    for results in ([completed(WIDE)], [SKIPPED], [FAILED], []):
+        verdict = judge(results, waivers=(waiver(9),))
+        assert (verdict.decisions[0].outcome, verdict.overall) == ("waived", "passed")
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        (limit("leek"), "reconstruction has no metric 'leek'; did you mean 'leak'?"),
+        (limit("zzz"), "reconstruction has no metric 'zzz'"),
+        (limit(attack="reconstructon"), "no attack is called 'reconstructon'"),
+    ],
+)
+def test_a_misspelt_name_is_an_error(asked: Limit, problem: str) -> None:
+    for results in ([completed(SAFE)], [SKIPPED], [FAILED], [INAPPLICABLE]):
+        with pytest.raises(PolicyError) as raised:
+            judge(results, asked, limit())
+        assert raised.value.problems == (f"policy test: {problem}",)
+        assert "reconstruction" in raised.value.hint
+        assert raised.value.exit_code == 2
+
+
+def test_every_misspelt_name_is_reported() -> None:
+    policy = Policy(schema=1, name="test", limits=(limit("leek"), limit(attack="a"), limit()))
+    with pytest.raises(PolicyError) as raised:
+        check_names(policy, {"reconstruction": METRICS})
+    assert len(raised.value.problems) == 2
+
+
+def test_an_attack_that_was_left_out_is_taken_at_its_word() -> None:
+    verdict = judge([], limit("anything"))
+    assert verdict.decisions[0].outcome == "undecided"
+
+
+TOML = """
+schema = 1
+name = "mine"
+[[limits]]
+attack = "reconstruction"
+metric = "leak"
+max = 0.05
+rationale = "because"
+[[waivers]]
+attack = "reconstruction"
+metric = "leak"
+owner = "me"
+reason = "why"
+expires = 2026-12-31
+"""
+
+
+def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(TOML)
+    policy = load(str(path))
+    assert policy.limits == (limit(),)
+    assert policy.waivers[0].expires == dt.date(2026, 12, 31)
+    assert policy.undecided == "fail"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("schema = 1", "schema = 2", "schema: Input should be 1"),
+        ("schema = 1", "", "schema: "),
+        ('name = "mine"', "", "name: "),
+        ('name = "mine"', 'name = "mine"\nundecided = "maybe"', "undecided: Input should be 'fail' or 'warn'"),
+        ('name = "mine"', 'name = "mine"\nlimit = 3', "limit: "),
+        ("max = 0.05", "max = 0.05\nmin = 0.01", "limits.0: give either max or min"),
+        ("max = 0.05", "", "limits.0: give either max or min"),
+        ("max = 0.05", "max = nan", "limits.0.max: Input should be a finite number"),
+        ("max = 0.05", "max = inf", "limits.0.max: Input should be a finite number"),
+        ("max = 0.05", 'max = "0.05"', "limits.0.max: Input should be a valid number"),
+        ("max = 0.05", "max = true", "limits.0.max: Input should be a valid number"),
+        ("max = 0.05", "maximum = 0.05", "limits.0.maximum: "),
+        ("max = 0.05", "max = 0.05\nmin_power = 1.5", "limits.0.min_power: "),
+        ("max = 0.05", 'max = 0.05\nrequired = "no"', "limits.0.required: "),
+        ('rationale = "because"', "", "limits.0.rationale: "),
+        ('owner = "me"', "", "waivers.0.owner: "),
+        ("expires = 2026-12-31", 'expires = "soon"', "waivers.0.expires: "),
+        ("expires = 2026-12-31", "", "waivers.0.expires: "),
+        ('metric = "leak"\nowner', 'metric = "leek"\nowner', "waivers.0: no limit on reconstruction leek"),
+        ("schema = 1", "schema = ", "not TOML"),
+        ("[[limits]]", "[limits]", "limits: "),
+    ],
+)
+def test_a_wrong_policy_is_refused_with_the_place(old: str, new: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    assert old in TOML
+    path.write_text(TOML.replace(old, new, 1))
+    with pytest.raises(PolicyError) as raised:
+        load(str(path))
+    assert any(problem in line for line in raised.value.problems), raised.value.problems
+    assert all(line.startswith(f"policy {path}") for line in raised.value.problems)
+
+
+def test_a_policy_without_limits_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('schema = 1\nname = "mine"\nlimits = []\n')
+    with pytest.raises(PolicyError, match="there is none, so nothing could ever be violated"):
+        load(str(path))
+
+
+def test_every_problem_of_a_policy_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('schema = 1\n[[limits]]\nattack = "a"\nmetric = 3\n')
+    with pytest.raises(PolicyError) as raised:
+        load(str(path))
+    assert len(raised.value.problems) == 3  # name, metric, rationale
+
+
+def test_a_file_that_is_no_policy_names_the_shipped_ones(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"name = '\xff'")
+    for path, reason in (
+        (tmp_path / "missing.toml", "No such file"),
+        (tmp_path, "Is a directory"),
+        (tmp_path / "latin", "not UTF-8"),
+        (Path("x" * 300), "File name too long"),
+        (Path("defenses"), "No such file"),  # it lies beside the policies and is none
+        (Path("../policies/default"), "No such file"),
+    ):
+        with pytest.raises(PolicyError, match=reason) as raised:
+            load(str(path))
+        assert raised.value.hint == "shipped policies: default, strict"
+
+
+SHIPPED = sorted(path.stem for path in folder("policies").glob("*.toml") if path.stem != "defenses")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_policies_name_only_what_exists(name: str) -> None:
+    policy = load(name)
+    assert policy.name == name
+    assert policy.undecided == "fail"
+    assert policy.waivers == ()
+    assert all(len(asked.rationale) > 20 for asked in policy.limits)
+    check_names(policy, known_metrics())
+
+
+def test_the_strict_policy_asks_for_no_less_than_the_default_one() -> None:
+    strict = {(asked.attack, asked.metric): asked for asked in load("strict").limits}
+    for asked in load("default").limits:
+        other = strict[asked.attack, asked.metric]
+        assert asked.max is not None
+        assert other.max is not None
+        assert other.max <= asked.max
+        assert (other.min_power or 0) >= (asked.min_power or 0)
+
+
+def test_a_verdict_is_reached_without_heavy_libraries() -> None:
+    program = (
+        "import sys, audit.policy\n"
+        "heavy = {'torch', 'transformers', 'scipy', 'sklearn', 'matplotlib', 'weasyprint'} & set(sys.modules)\n"
+        "sys.exit(str(sorted(heavy)) if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
