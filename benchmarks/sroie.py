@@ -184,7 +184,7 @@ def write_table(rows: list[tuple[str, str, AuditRecord]], work: Path, machine: s
         best = max(score["validation_accuracy"] for score in log["history"])
         lines.append(
             f"- {task}: {log['pages']} receipts, {log['epochs']} epochs in {log['minutes']:.0f} min; best "
-            f"validation accuracy {best:.3f} at epoch {log['precision']}, lowest validation loss at epoch {log['loss']}."
+            f"validation accuracy {best:.3f} at epoch {log['precision']}, lowest loss at epoch {log['loss']}."
         )
     lines += ["", *audit_rows(rows), "", *ipf_rows(rows), "", *control_rows(rows), ""]
     (HERE / "sroie" / "README.md").write_text("\n".join(lines))
@@ -194,8 +194,8 @@ TABLE_HEAD = """# CDMI on SROIE
 
 Made by `benchmarks/sroie.py` on a {machine} ({system}, torch {torch}). A LayoutLM made of a 6-layer, 384-wide BERT-like
 encoder (box embeddings and heads fresh), pages of at most 255 tokens. SROIE's 626 receipts, 40 % member, 20 % held-out
-(they also choose the checkpoint, as the paper's validation set does), 40 % public. The paper: LayoutLM-base pre-trained on
-millions of pages, 300 epochs (MLM) or 150 (EE-BIO), N_c = 128, all fields.
+(they also choose the checkpoint, as the paper's validation set does), 40 % public. The paper: LayoutLM-base pre-trained
+on millions of pages, 300 epochs (MLM) or 150 (EE-BIO), N_c = 128, all fields.
 
 Training:
 """

@@ -108,7 +108,7 @@ ENDINGS: dict[str, tuple[list[AttackResult], Limit, str, str, str]] = {
     "over, confirmed, not required": ([completed(LEAKY)], limit(required=False), "violated", "violated", "confirmed"),
     "over, at 0.05": ([completed(BARELY)], limit(), "violated", "violated", "confirmed"),
     "over, at 0.1 only": ([completed(ALMOST)], limit(), "undecided", "undecided", "reaches over"),
-    "unresolved": ([completed(NONE)], limit(), "undecided", "undecided", "fewer than two documents (n = 1; 20 would be"),
+    "unresolved": ([completed(NONE)], limit(), "undecided", "undecided", "fewer than two documents (n = 1; 20"),
     "not in the record": ([completed(STRONG)], limit(), "undecided", "undecided", "lacks this number"),
     "skipped": ([SKIPPED], limit(), "undecided", "undecided", "skipped: it needs a reference"),
     "failed": ([FAILED], limit(), "undecided", "undecided", "broke down (IndexError at audit/x.py:3)"),
@@ -129,7 +129,7 @@ ENDINGS: dict[str, tuple[list[AttackResult], Limit, str, str, str]] = {
         [completed(estimate("accuracy", 0.3, 0.9, lower_p=0.0001, edge=0.7))], ACCURATE, "undecided", "undecided", "",
     ),
     "at least a negative number": (
-        [completed(estimate("accuracy", -0.9, 0.9, edge=-1.0))], limit("accuracy", min=-1.0), "passed", "passed", "within",
+        [completed(estimate("accuracy", -0.9, 0.9, edge=-1.0))], limit("accuracy", min=-1.0), "passed", "passed", "",
     ),
 }  # fmt: skip
 

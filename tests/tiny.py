@@ -1,9 +1,4 @@
-"""Tiny checkpoints and data sets, made from a seed: valid, small, and random in their weights.
-
-tiny.checkpoint(tmp_path / "model", "layoutlm", "mlm")
-tiny.corpus(tmp_path / "data")
-tiny.record(Completed(...))
-"""
+"""Tiny checkpoints (random weights), data sets and records, for every test that needs one; made from a seed."""
 
 from __future__ import annotations
 
@@ -76,7 +71,8 @@ def model(family: FamilyName = "layoutlm", head: HeadName = "mlm", seed: int = 0
         "bros": transformers.BrosConfig,
         "bert": transformers.BertConfig,
     }[family]
-    names = {} if head == "mlm" else {"id2label": dict(enumerate(labels))}
+    ids = {label: index for index, label in enumerate(labels)}
+    names = {} if head == "mlm" else {"label2id": ids, "id2label": dict(enumerate(labels))}
     config = config_class(
         vocab_size=len(VOCABULARY),
         hidden_size=64,

@@ -1,4 +1,4 @@
-"""Targets whose memory is planted, so that the right answer is known. One token a word; a word is its token's number."""
+"""Targets whose memory is planted, so that the right answer is known. A word is the number of its one token."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def corpus(n_member: int, n_heldout: int, seed: int = 0, fields: int = 1, repeat
 class Planted:
     """Knows by heart the documents in `remembered`; elsewhere it proposes or scores at random, seeded by the page.
 
-    As "mlm" it fills masks itself; as "token-classification" it gives a training loss that is low for the truth where it
-    remembers the document.
+    As "mlm" it fills masks itself; as "token-classification" it gives a training loss that is low for the truth where
+    it remembers the document.
     """
 
     def __init__(self, documents, remembered=(), task="mlm", reach=1.0, seed=0):

@@ -1,0 +1,385 @@
+"""The record: it survives the disk, says nothing it should not, and its schema is the committed one."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import jsonschema
+import pytest
+import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from audit import record as records
+from audit.errors import EngineError, RecordError
+from audit.record import (
+    AuditRecord,
+    Bound,
+    Completed,
+    Count,
+    Diagnostic,
+    Estimate,
+    Failed,
+    Histogram,
+    Inapplicable,
+    Skipped,
+    Unresolved,
+    dumps,
+    loads,
+    read,
+    schema,
+    write,
+    write_atomically,
+)
+
+COMMITTED = Path(records.__file__).with_name("record.schema.json")
+SECRET = "Gardenia Bakery 9.00"
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+names = st.text(max_size=8)
+counts = st.integers(0, 2**40)
+bounds = st.builds(Bound, finite, finite, finite)
+estimates = st.builds(
+    Estimate,
+    names,
+    finite,
+    finite,
+    finite,
+    counts,
+    names,
+    counts,
+    names,
+    st.none() | finite,
+    st.none() | st.sampled_from(["chance", "public model", "held-out", "blind"]),
+    finite,
+    st.lists(bounds, max_size=3).map(tuple),
+)
+unresolved = st.builds(Unresolved, names, names, counts, st.none() | counts)
+measurements = st.lists(estimates | unresolved, max_size=4).map(tuple)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | finite | names,
+    lambda inner: st.lists(inner),
+    max_leaves=4,
+)
+completed = st.builds(
+    Completed,
+    names,
+    st.lists(names, max_size=3).map(tuple),
+    st.dictionaries(names, json_values, max_size=3),
+    measurements,
+    st.lists(st.builds(Count, names, counts, names), max_size=2).map(tuple),
+    st.lists(st.builds(Diagnostic, names, finite, names), max_size=2).map(tuple),
+    st.lists(
+        st.builds(
+            Histogram,
+            names,
+            names,
+            st.lists(finite, max_size=3).map(tuple),
+            st.dictionaries(names, st.lists(counts, max_size=3).map(tuple), max_size=2),
+        ),
+        max_size=2,
+    ).map(tuple),
+    st.lists(names, max_size=2).map(tuple),
+    st.none() | names,
+)
+results = (
+    completed
+    | st.builds(Inapplicable, names, st.just(()), names)
+    | st.builds(Skipped, names, st.just(()), names, names)
+    | st.builds(Failed, names, st.just(()), names, names)
+)
+
+ESTIMATE = Estimate("leak", 0.1, 0.0, 0.2, 9, "fields", 3, "made up", 0.0, "held-out", bounds=(Bound(0.05, 0.0, 0.2),))
+HISTOGRAM = Histogram("hamming", "distance", (0.0, 0.5, 1.0), {"member": (1, 2)})
+EXAMPLE = tiny.record(
+    Completed(
+        "a", ("leak",), {"n": 128}, (ESTIMATE, Unresolved("x", "few", 1, 20)), histograms=(HISTOGRAM,), power="leak"
+    ),
+    Inapplicable("b", ("leak",), "no head"),
+    Skipped("c", ("leak",), "no reference", "give one"),
+    Failed("d", ("leak",), "KeyError", "audit/x.py:1"),
+    battery=("a", "b", "c", "d"),
+)
+
+
+@given(st.lists(results, max_size=3))
+@settings(deadline=None)
+def test_what_was_written_is_read_again(attacks: list[Any]) -> None:
+    record = dataclasses.replace(tiny.record(*attacks), utility=())
+    text = dumps(record)
+    again = loads(text)
+    assert again == record
+    assert dumps(again) == text
+
+
+@given(st.lists(results, max_size=2))
+@settings(deadline=None, max_examples=25)
+def test_every_record_fits_the_schema(attacks: list[Any]) -> None:
+    VALIDATOR.validate(json.loads(dumps(tiny.record(*attacks))))
+
+
+VALIDATOR = jsonschema.Draft202012Validator(schema())
+
+
+def test_the_text_is_plain_json_with_keys_in_a_fixed_order() -> None:
+    text = dumps(EXAMPLE)
+    assert text.endswith("}\n")
+    content = json.loads(text)
+    assert list(content) == [field.name for field in dataclasses.fields(AuditRecord)]
+    assert dumps(EXAMPLE) == text
+    assert content["attacks"][0]["measurements"][0]["value"] == 0.1
+
+
+def test_the_schema_is_the_committed_one() -> None:
+    expected = json.dumps(schema(), indent=1) + "\n"
+    assert COMMITTED.is_file() and COMMITTED.read_text() == expected, (  # noqa: PT018
+        "audit/record.schema.json is not what audit/record.py says; if the change is meant, write it again:\n"
+        "python -c \"import json, pathlib, audit.record as r; pathlib.Path('audit/record.schema.json')"
+        ".write_text(json.dumps(r.schema(), indent=1) + '\\n')\""
+    )
+
+
+def test_the_schema_is_valid_and_closed() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    for name, definition in {**schema()["$defs"], "AuditRecord": schema()}.items():
+        assert definition["additionalProperties"] is False, name
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("field", ["value", "low", "high", "null", "level"])
+def test_a_number_that_is_none_cannot_enter_a_record(field: str, number: float) -> None:
+    with pytest.raises(ValidationError, match="finite"):
+        dataclasses.replace(ESTIMATE, **{field: number})
+    broken = dumps(EXAMPLE).replace(
+        f'"{field}": {json.dumps(getattr(ESTIMATE, field))}',
+        f'"{field}": {number}'.replace("inf", "Infinity").replace("nan", "NaN"),
+        1,
+    )
+    assert broken != dumps(EXAMPLE)
+    with pytest.raises(RecordError, match=rf"attacks.0.completed.measurements.0.estimate.{field}: .*finite"):
+        loads(broken)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_parameter_that_is_no_number_is_not_written_as_null(number: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        dumps(tiny.record(Completed("a", (), {"temperature": number}, ())))
+
+
+def test_other_numbers_must_be_finite_too() -> None:
+    nan = float("nan")
+    for make in (
+        lambda: Bound(0.05, nan, 0.1),
+        lambda: Diagnostic("x", nan, "meaning"),
+        lambda: Histogram("x", "y", (0.0, nan), {}),
+        lambda: dataclasses.replace(EXAMPLE, share=nan),
+    ):
+        with pytest.raises(ValidationError, match="finite"):
+            make()
+
+
+def put(*path: str | int) -> Callable[[dict[str, Any], Any], None]:
+    def change(content: dict[str, Any], value: Any) -> None:
+        inner: Any = content
+        for part in path[:-1]:
+            inner = inner[part]
+        inner[path[-1]] = value
+
+    return change
+
+
+FIRST = ("attacks", 0, "measurements", 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "place"),
+    [
+        ((*FIRST, "value"), SECRET, "attacks.0.completed.measurements.0.estimate.value"),
+        ((*FIRST, "n"), SECRET, "attacks.0.completed.measurements.0.estimate.n"),
+        ((*FIRST, "n"), "9", "attacks.0.completed.measurements.0.estimate.n"),
+        ((*FIRST, "n"), True, "attacks.0.completed.measurements.0.estimate.n"),
+        ((*FIRST, "n"), 9.5, "attacks.0.completed.measurements.0.estimate.n"),
+        ((*FIRST, "value"), "0.1", "attacks.0.completed.measurements.0.estimate.value"),
+        ((*FIRST, "kind"), SECRET, "attacks.0.completed.measurements.0"),
+        ((*FIRST, "null_kind"), SECRET, "attacks.0.completed.measurements.0.estimate.null_kind"),
+        ((*FIRST, "text"), SECRET, "attacks.0.completed.measurements.0.estimate.text"),
+        (("attacks", 0, "status"), SECRET, "attacks.0"),
+        (("attacks", 1, "extra"), SECRET, "attacks.1.inapplicable.extra"),
+        (("attacks", 3, "message"), SECRET, "attacks.3.failed.message"),
+        (("target", "name"), [SECRET], "target.name"),
+        (("corpus", "documents", "member"), SECRET, "corpus.documents.member"),
+        (("schema_version",), 2, "schema_version"),
+        (("schema_version",), SECRET, "schema_version"),
+        (("note",), SECRET, "note"),
+        (("attacks",), SECRET, "attacks"),
+        (("timing",), None, "timing"),
+    ],
+)
+def test_an_error_names_the_place_and_never_the_value(path: tuple[str | int, ...], value: Any, place: str) -> None:
+    content = json.loads(dumps(EXAMPLE))
+    put(*path)(content, value)
+    with pytest.raises(RecordError) as raised:
+        loads(json.dumps(content), "r.json")
+    assert [problem.split(": ")[0] for problem in raised.value.problems] == [f"r.json {place}"]
+    assert SECRET not in str(raised.value)
+    assert raised.value.__suppress_context__  # pydantic's own message is not printed either
+    assert raised.value.exit_code == 2
+
+
+def test_every_problem_is_reported() -> None:
+    content = json.loads(dumps(EXAMPLE))
+    del content["seed"], content["budget"]
+    content["target"]["parameters"] = "many"
+    with pytest.raises(RecordError) as raised:
+        loads(json.dumps(content))
+    assert len(raised.value.problems) == 3
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "3", b"\xff\xfe", b"\x00", "[" * 100_000, '{"a": 1}'])
+def test_what_is_no_record_is_refused(text: str | bytes) -> None:
+    with pytest.raises(RecordError) as raised:
+        loads(text)
+    assert all("\n" not in problem for problem in raised.value.problems)
+
+
+def test_a_record_is_read_from_its_file_or_its_folder(tmp_path: Path) -> None:
+    write(EXAMPLE, tmp_path / "record.json")
+    assert read(tmp_path) == read(tmp_path / "record.json") == EXAMPLE
+    for missing in (tmp_path / "none.json", tmp_path / "none"):
+        with pytest.raises(RecordError, match="No such file"):
+            read(missing)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RecordError, match=r"empty/record\.json: No such file"):
+        read(tmp_path / "empty")
+
+
+def test_a_written_file_is_whole_and_of_the_mode_asked_for(tmp_path: Path) -> None:
+    for mode in (0o644, 0o600):
+        write_atomically(tmp_path / "file", b"content", mode)
+        assert (tmp_path / "file").read_bytes() == b"content"
+        assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("step", ["replace", "fsync", "chmod"])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "record.json"
+    write(EXAMPLE, path)
+    before = path.read_bytes()
+
+    def fails(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, step, fails)
+    with pytest.raises(EngineError, match=r"record\.json: No space left on device") as raised:
+        write(dataclasses.replace(EXAMPLE, seed=7), path)
+    assert raised.value.exit_code == 1
+    assert path.read_bytes() == before
+    assert [item.name for item in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="No such file"):
+        write(EXAMPLE, tmp_path / "missing" / "record.json")
+
+
+# Every field of the record that can hold text, and where that text comes from. None may come from a document's words or
+# from what a model said: before adding a line here, see that a name, an id or a value of a page cannot end up in it.
+TEXT_FIELDS = {
+    "AuditRecord.budget": "one of three names",
+    "AuditRecord.battery": "names of attacks",
+    "AuditRecord.derived_by": "commands",
+    "TargetCard.name": "the last part of the checkpoint's folder, which its owner chose",
+    "TargetCard.family": "fixed names",
+    "TargetCard.task": "fixed names",
+    "TargetCard.architecture": "fixed names",
+    "TargetCard.sha256": "a hash",
+    "TargetCard.device": "fixed names",
+    "TargetCard.dtype": "fixed names",
+    "ReferenceCard.role": "fixed names",
+    "ReferenceCard.source": "fixed names",
+    "ReferenceCard.recipe": "numbers and names of settings",
+    "CorpusCard.name": "the data set's name, which its owner chose",
+    "CorpusCard.sha256": "a hash",
+    "CorpusCard.task": "fixed names",
+    "CorpusCard.assigned": "fixed names",
+    "CorpusCard.documents": "keys: splits",
+    "CorpusCard.fields": "keys: splits and categories",
+    "Environment.docaudit": "a version",
+    "Environment.python": "a version",
+    "Environment.system": "general terms",
+    "Environment.device": "general terms",
+    "Environment.packages": "packages and versions",
+    "Timing.started": "a time",
+    "Timing.finished": "a time",
+    "Completed.attack": "names of attacks",
+    "Completed.metrics": "names of metrics",
+    "Completed.parameters": "an attack's own parameters",
+    "Completed.categories": "categories of the manifest format",
+    "Completed.power": "names of metrics",
+    "Completed.status": "fixed names",
+    "Inapplicable.attack": "names of attacks",
+    "Inapplicable.metrics": "names of metrics",
+    "Inapplicable.reason": "sentences of the attack's code",
+    "Inapplicable.status": "fixed names",
+    "Skipped.attack": "names of attacks",
+    "Skipped.metrics": "names of metrics",
+    "Skipped.reason": "sentences of the attack's code",
+    "Skipped.provide": "sentences of the attack's code",
+    "Skipped.status": "fixed names",
+    "Failed.attack": "names of attacks",
+    "Failed.metrics": "names of metrics",
+    "Failed.type": "the class of an error",
+    "Failed.place": "file and line of docaudit's code",
+    "Failed.status": "fixed names",
+    "Estimate.name": "names of metrics",
+    "Estimate.unit": "fixed names",
+    "Estimate.method": "sentences of the statistics' code",
+    "Estimate.null_kind": "fixed names",
+    "Estimate.kind": "fixed names",
+    "Unresolved.name": "names of metrics",
+    "Unresolved.reason": "sentences of the attack's code",
+    "Unresolved.kind": "fixed names",
+    "Histogram.name": "fixed names",
+    "Histogram.quantity": "fixed names",
+    "Histogram.counts": "keys: splits and players",
+    "Count.name": "fixed names",
+    "Count.meaning": "sentences of the attack's code",
+    "Diagnostic.name": "fixed names",
+    "Diagnostic.meaning": "sentences of the attack's code",
+}
+
+
+def text_fields(kind: Any, seen: set[Any]) -> Iterator[str]:
+    """`Class.field` of every field below `kind` that can hold text."""
+    if kind in seen:
+        return
+    seen.add(kind)
+    for name, hint in get_type_hints(kind).items():
+        parts = set(every_type(hint))
+        if parts & {str, Any} or any(isinstance(part, str) for part in parts):
+            yield f"{kind.__name__}.{name}"
+        for part in parts:
+            if dataclasses.is_dataclass(part):
+                yield from text_fields(part, seen)
+
+
+def every_type(hint: Any) -> Iterator[Any]:
+    yield hint
+    for part in get_args(hint):
+        yield from every_type(part) if not isinstance(part, str) else [part]
+
+
+def test_no_field_is_for_text_of_documents() -> None:
+    found = set(text_fields(AuditRecord, set()))
+    assert found == set(TEXT_FIELDS), "see the comment above TEXT_FIELDS"

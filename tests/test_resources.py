@@ -1,0 +1,91 @@
+"""Templates and policies are found in a checkout and from an installed wheel, whatever the working directory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from audit.resources import folder
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PROGRAM = """
+import json, sys
+import audit
+from audit import policy
+from audit.resources import folder
+print(json.dumps({
+    "package": audit.__file__,
+    "templates": str(folder("templates")),
+    "policies": str(folder("policies")),
+    "limits": len(policy.load("default").limits),
+    "strict": policy.load("strict").name,
+}))
+"""
+
+
+def run_in(working_directory: Path, first_on_path: Path) -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=working_directory,
+        env={"PYTHONPATH": str(first_on_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (built,) = target.glob("docaudit-*.whl")
+    return built
+
+
+def test_an_installed_wheel_finds_its_own_files(wheel: Path, tmp_path: Path) -> None:
+    site, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    found = run_in(elsewhere, site)
+    assert found["package"] == str(site / "audit" / "__init__.py")
+    assert found["templates"] == str(site / "audit" / "templates")
+    assert found["policies"] == str(site / "audit" / "policies")
+    assert found["limits"] == 2
+    assert found["strict"] == "strict"
+
+
+def test_a_wheel_holds_what_the_checkout_does(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if not name.split("/")[0].endswith(".dist-info")}
+    expected = {
+        f"audit/{path.relative_to(REPOSITORY).as_posix()}"
+        for name in ("templates", "policies")
+        for path in (REPOSITORY / name).rglob("*")
+        if path.is_file()
+    }
+    expected |= {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "audit").rglob("*.py")}
+    assert expected <= packed
+    assert "audit/record.schema.json" in packed
+    assert {name.split("/")[0] for name in packed} == {"audit"}
+
+
+def test_a_checkout_finds_its_own_files(tmp_path: Path) -> None:
+    found = run_in(tmp_path, REPOSITORY)
+    assert found["package"] == str(REPOSITORY / "audit" / "__init__.py")
+    assert found["templates"] == str(REPOSITORY / "templates")
+    assert found["policies"] == str(REPOSITORY / "policies")
+
+
+def test_a_folder_that_is_missing_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match="docaudit's sounds/ folder is missing from this installation"):
+        folder("sounds")

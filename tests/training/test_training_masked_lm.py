@@ -1,0 +1,114 @@
+"""The public masked language model: cached by content, complete or not there."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+
+import pytest
+import tiny
+
+from audit.errors import EngineError, TargetError
+from audit.targets.interface import FillMask
+from audit.targets.loading import load
+from audit.training import masked_lm
+from audit.training.fitting import Recipe
+from audit.training.masked_lm import fit_public_mlm
+
+RECIPE = Recipe(epochs=1, batch_size=4)
+PUBLIC = tiny.documents(members=0, heldout=0, public=6)
+
+
+def _finished(cache):
+    return [folder for folder in cache.iterdir() if folder.is_dir() and folder.name.startswith("public-mlm-")]
+
+
+def test_a_second_call_finds_the_checkpoint_without_training(checkpoints, tmp_path, monkeypatch):
+    pretrained = checkpoints("layoutlm", "mlm")
+    folder = fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE)
+    assert FillMask in load(folder).answers
+    assert load(folder).card.sha256 != load(pretrained).card.sha256
+
+    def trained_again(*_, **__):
+        raise AssertionError("trained although the cache holds it")
+
+    monkeypatch.setattr(masked_lm, "fit", trained_again)
+    assert fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE) == folder
+
+
+def test_whatever_training_depends_on_changes_the_key(checkpoints, tmp_path, monkeypatch):
+    monkeypatch.setattr(masked_lm, "_train", lambda *arguments: None)  # only the names matter here
+    pretrained = checkpoints("layoutlm", "mlm")
+    word = replace(PUBLIC[0].words[0], text="changed")
+    edited = (replace(PUBLIC[0], words=(word, *PUBLIC[0].words[1:])), *PUBLIC[1:])
+    moved = replace(PUBLIC[0].words[0], box=(1.0, 1.0, 20.0, 9.0))
+    names = [fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE).name]
+    names += [fit_public_mlm(pretrained, edited, tmp_path, recipe=RECIPE).name]
+    names += [
+        fit_public_mlm(
+            pretrained, (replace(PUBLIC[0], words=(moved, *PUBLIC[0].words[1:])), *PUBLIC[1:]), tmp_path, recipe=RECIPE
+        ).name
+    ]
+    names += [fit_public_mlm(pretrained, PUBLIC[:-1], tmp_path, recipe=RECIPE).name]
+    names += [
+        fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=replace(RECIPE, **change)).name
+        for change in ({"epochs": 2}, {"learning_rate": 2e-4}, {"mask_probability": 0.2}, {"seed": 1})
+    ]
+    names += [fit_public_mlm(checkpoints("layoutlm", "mlm", 1), PUBLIC, tmp_path, recipe=RECIPE).name]
+    monkeypatch.setattr(masked_lm, "__version__", "0.0.0")
+    names += [fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE).name]
+    assert len(set(names)) == len(names) == 10
+    assert fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE).name == names[-1]
+
+
+def test_a_training_that_breaks_down_leaves_nothing_that_looks_finished(checkpoints, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    pretrained = checkpoints("bert", "mlm")
+    with monkeypatch.context() as patch:
+        patch.setattr("transformers.PreTrainedModel.save_pretrained", full)
+        with pytest.raises(EngineError, match="No space left"):
+            fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_training_leaves_nothing_that_looks_finished_and_is_made_up_for(checkpoints, tmp_path):
+    pretrained = checkpoints("bert", "mlm")
+    script = f"""
+        import time
+        from pathlib import Path
+        import tiny
+        from audit.training import masked_lm
+        from audit.training.fitting import Recipe
+        def slow(model, tokenizer, pages, recipe, **_):
+            model.save_pretrained(sorted(Path("{tmp_path}").iterdir())[0])  # half of what a checkpoint needs
+            print("half", flush=True)
+            time.sleep(60)
+        masked_lm.fit = slow
+        masked_lm.fit_public_mlm(Path("{pretrained}"), tiny.documents(0, 0, 6), Path("{tmp_path}"),
+                                 recipe=Recipe(epochs=1, batch_size=4))
+    """
+    command = [sys.executable, "-c", "import sys; sys.path.insert(0, 'tests')\n" + textwrap.dedent(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline().strip() == "half"
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert list(tmp_path.iterdir()), "the killed training had begun"
+    assert _finished(tmp_path) == []
+    folder = fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE)
+    assert _finished(tmp_path) == [folder]
+    assert load(folder).card.task == "mlm"
+
+
+def test_an_encoder_without_a_head_gets_one_and_another_model_is_refused(checkpoints, tmp_path):
+    tagger = checkpoints("layoutlm", "token-classification")
+    assert load(fit_public_mlm(tagger, PUBLIC, tmp_path / "cache", recipe=RECIPE)).card.task == "mlm"
+    (tmp_path / "strange").mkdir()
+    (tmp_path / "strange" / "config.json").write_text('{"model_type": "gpt2"}')
+    with pytest.raises(TargetError):
+        fit_public_mlm(tmp_path / "strange", PUBLIC, tmp_path / "cache", recipe=RECIPE)
+    with pytest.raises(TargetError, match="no page"):
+        fit_public_mlm(tagger, (), tmp_path / "cache", recipe=RECIPE)
+    assert len(_finished(tmp_path / "cache")) == 1
