@@ -19,6 +19,7 @@ from audit.errors import TargetError, UsageError
 from audit.targets.loading import device_named, load, load_model, load_tokenizer, sha256_of
 
 Break = Callable[[Path], object]
+CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer_config.json", "model.safetensors"
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def text(name: str, content: str) -> Break:
 
 def weights(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Break:
     def break_it(folder: Path) -> None:
-        path = folder / "model.safetensors"
+        path = folder / WEIGHTS
         save_file(change(load_file(path)), path, metadata={"format": "pt"})
 
     return break_it
@@ -57,21 +58,25 @@ def weights(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]
 
 def truncated(keep: int) -> Break:
     def break_it(folder: Path) -> None:
-        path = folder / "model.safetensors"
+        path = folder / WEIGHTS
         path.write_bytes(path.read_bytes()[:keep])
 
     return break_it
 
 
 def only_pickle(folder: Path) -> None:
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
+    torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
+    (folder / WEIGHTS).unlink()
+
+
+def other_name(folder: Path) -> None:
+    (folder / WEIGHTS).rename(folder / "weights.safetensors")
 
 
 def linked_outside(folder: Path) -> None:
     elsewhere = folder.parent / "elsewhere.safetensors"
-    (folder / "model.safetensors").rename(elsewhere)
-    (folder / "model.safetensors").symlink_to(elsewhere)
+    (folder / WEIGHTS).rename(elsewhere)
+    (folder / WEIGHTS).symlink_to(elsewhere)
 
 
 def not_a_number(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -80,7 +85,6 @@ def not_a_number(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 INDEX = "model.safetensors.index.json"
-CONFIG, TOKENIZER = "config.json", "tokenizer_config.json"
 REFUSED: dict[str, tuple[Break, str]] = {
     "no folder": (shutil.rmtree, "no such folder"),
     "no config": (lambda folder: (folder / CONFIG).unlink(), "no config.json"),
@@ -91,7 +95,11 @@ REFUSED: dict[str, tuple[Break, str]] = {
     "a setting of a wrong type": (changed(CONFIG, hidden_size="big"), "'hidden_size' expected int"),
     "an impossible setting": (changed(CONFIG, num_attention_heads=0), "cannot be loaded"),
     "only a pickle": (only_pickle, "no model.safetensors, only pytorch_model.bin"),
-    "no weights at all": (lambda folder: (folder / "model.safetensors").unlink(), "no model.safetensors$"),
+    "a pickle beside weights of another name": (
+        lambda folder: (torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin"), other_name(folder)),
+        "cannot be loaded: .*no file named model.safetensors",
+    ),
+    "no weights at all": (lambda folder: (folder / WEIGHTS).unlink(), "no model.safetensors$"),
     "code for the model": (changed(CONFIG, auto_map={"AutoModel": "modeling_x.X"}), "its own code"),
     "code for the tokenizer": (changed(TOKENIZER, auto_map={"AutoTokenizer": ["x.X", None]}), "its own code"),
     "unknown family": (changed(CONFIG, model_type="gpt2"), "unknown architecture 'gpt2'"),
@@ -120,7 +128,7 @@ REFUSED: dict[str, tuple[Break, str]] = {
     "an adapter": (text("adapter_config.json", "{}"), "adapter without its model"),
     "quantised": (changed(CONFIG, quantization_config={"quant_method": "gptq"}), "quantised"),
     "a shard missing": (
-        text(INDEX, json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model.safetensors"}})),
+        text(INDEX, json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": WEIGHTS}})),
         "the shard model-00001-of-00002.safetensors is missing",
     ),
     "a shard elsewhere": (text(INDEX, '{"weight_map": {"a": "../x.safetensors"}}'), "missing or lies elsewhere"),
@@ -155,7 +163,7 @@ def test_the_unbroken_checkpoint_loads(folder: Path) -> None:
     assert card.vocabulary == len(tiny.VOCABULARY)
     assert card.max_tokens == tiny.POSITIONS - 1
     assert card.dtype == "float32"
-    assert card.parameters == sum(tensor.numel() for tensor in load_file(folder / "model.safetensors").values())
+    assert card.parameters == sum(tensor.numel() for tensor in load_file(folder / WEIGHTS).values())
 
 
 def test_a_sharded_checkpoint_is_the_same_model(folder: Path, tmp_path: Path) -> None:
@@ -236,7 +244,7 @@ def test_no_pickle_is_opened_and_no_module_run(
             with pytest.raises(TargetError, match="its own code"):
                 attempt(place)
         changed(CONFIG, auto_map=None)(place)
-        (place / "model.safetensors").unlink()
+        (place / WEIGHTS).unlink()
         with pytest.raises(TargetError, match=r"no model\.safetensors, only "):
             load(place)
     assert not sentinel.exists()
@@ -266,7 +274,7 @@ def test_the_hash_follows_content_and_names_but_not_other_files(folder: Path, tm
     assert sha256_of(Path(shutil.copytree(folder, tmp_path / "copy"))) == before
     (folder / "README.md").write_text("other files do not matter")
     assert sha256_of(folder) == before
-    for name in ("model.safetensors", CONFIG, "tokenizer.json"):
+    for name in (WEIGHTS, CONFIG, "tokenizer.json"):
         original = (folder / name).read_bytes()
         (folder / name).write_bytes(original + b" ")
         assert sha256_of(folder) != before
