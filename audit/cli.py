@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from audit import __version__
-from audit.errors import DocauditError, UsageError
+from audit.errors import DocauditError, RenderError, UsageError
+
+if TYPE_CHECKING:
+    from audit.policy import Policy, Verdict
+    from audit.record import AuditRecord
 
 EXIT_HELP = (
     "Exit codes: 0 passed; 10 a limit is violated; 11 undecided; 2 wrong usage or input; 1 docaudit failed, no record "
@@ -50,7 +55,7 @@ Reveal = Annotated[
     bool,
     typer.Option("--reveal", help="Also write evidence/report-revealed.html with the values. Keep it to yourself."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Every random choice follows from it.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Every random choice follows from it.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Source = Annotated[Path, typer.Argument(metavar="SRC", help="The folder you have.", show_default=False)]
 Destination = Annotated[Path, typer.Argument(metavar="DST", help="The new data set's folder.", show_default=False)]
@@ -88,7 +93,7 @@ def scan(
 ) -> None:
     """Attack a model, hold the result against a policy, and write the report."""
     with _errors_shown(debug):
-        from audit import console, report, runner
+        from audit import console, runner
         from audit import policy as policies
         from audit import record as records
 
@@ -111,10 +116,11 @@ def scan(
             with console.Reporter() as progress:
                 record = runner.run(opened, progress)
             verdict = policies.evaluate(record, chosen, policies.today())
-            warnings = report.write(record, verdict, chosen, out)
-            if reveal:
-                report.write_revealed(record, verdict, chosen, out)
-            records.write(record, out / "record.json")
+            try:
+                warnings = _drawn(record, verdict, chosen, out, out if reveal else None)
+            finally:
+                # Last, so that a record never stands beside an older report; always, for the verdict outranks drawing.
+                records.write(record, out / "record.json")
         for warning in warnings:
             console.warn(warning)
         console.show_verdict(verdict, out)
@@ -147,17 +153,18 @@ def report(
         from audit import console
         from audit import policy as policies
         from audit import record as records
-        from audit import report as reports
 
         record = records.read(record_path)
         chosen = policies.load(policy)
         verdict = policies.evaluate(record, chosen, policies.today())
-        folder = out or (record_path if record_path.is_dir() else record_path.parent)
-        folder.mkdir(parents=True, exist_ok=True)
-        for warning in reports.write(record, verdict, chosen, folder):
+        beside = record_path if record_path.is_dir() else record_path.parent
+        folder = out or beside
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
+        for warning in _drawn(record, verdict, chosen, folder, beside if reveal else None):
             console.warn(warning)
-        if reveal:
-            reports.write_revealed(record, verdict, chosen, folder)
         console.show_verdict(verdict, folder)
 
 
@@ -243,6 +250,19 @@ def _options(
     """Tells the owner of a document-understanding model what it gives away about its training documents."""
 
 
+def _drawn(record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, reveal_from: Path | None) -> list[str]:
+    """Draw the reports, with the evidence in `reveal_from` when there is one; what could not be drawn is a warning."""
+    from audit import report
+
+    try:
+        warnings = list(report.write(record, verdict, policy, out))
+        if reveal_from is not None:
+            report.write_revealed(record, verdict, policy, reveal_from)
+    except RenderError as error:
+        return [*error.problems, error.hint]
+    return warnings
+
+
 def _named_paths(pairs: list[str]) -> dict[str, Path]:
     named = {}
     for pair in pairs:
@@ -259,10 +279,10 @@ def _errors_shown(debug: bool) -> Iterator[None]:
     try:
         yield
     except DocauditError as error:
-        if debug:
-            raise
         from audit import console
 
+        if debug:
+            traceback.print_exc()
         console.show_error(error)
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt:

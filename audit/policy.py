@@ -29,6 +29,7 @@ from audit.resources import folder
 Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "not run"]
 Overall = Literal["passed", "violated", "undecided"]
 EXIT_CODES: dict[Overall, int] = {"passed": 0, "violated": 10, "undecided": 11}
+STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
 SIGNIFICANCE = 0.05
 """Family-wise level at which a violation is confirmed (Holm over the gated checks)."""
 
@@ -125,7 +126,7 @@ def load(name_or_path: str) -> Policy:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not UTF-8 text"
         raise PolicyError(f"policy {path}: {reason}", f"shipped policies: {', '.join(sorted(shipped))}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise PolicyError(f"policy {path}: not TOML: {error}") from None
     try:
         policy = _POLICY.validate_python(content)
@@ -245,13 +246,14 @@ def _decide(limit: Limit, result: AttackResult | None, p_value: float | None) ->
     power = _power(result)
     if isinstance(measured, Unresolved):
         needed = f"; {measured.needed} would be needed" if measured.needed else ""
-        return Decision(limit, "undecided", f"{measured.reason} (n = {measured.n}{needed})", "audit more documents")
+        reason = f"{measured.reason} (n = {measured.n}{needed})"
+        return Decision(limit, "undecided" if limit.required else "not run", reason, "audit more documents")
     assert measured is not None
     if p_value is not None and p_value <= SIGNIFICANCE:
         return Decision(limit, "violated", "the leak is confirmed over the limit", "", measured, power, p_value)
     weak = _too_weak(limit, power)
     if weak is not None:
-        return Decision(limit, "undecided", weak, "a stronger reference model", measured, power, p_value)
+        return Decision(limit, "undecided", weak, STRONGER, measured, power, p_value)
     within = measured.high <= limit.max if limit.max is not None else measured.low >= (limit.min or 0.0)
     if within:
         return Decision(limit, "passed", "the whole interval is within the limit", "", measured, power, p_value)
@@ -297,7 +299,7 @@ def _too_weak(limit: Limit, power: Estimate | None) -> str | None:
 
 
 def _waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
-    if decision.outcome not in ("violated", "undecided"):
+    if decision.outcome != "violated":
         return decision
     limit = decision.limit
     waivers = [waiver for waiver in policy.waivers if (waiver.attack, waiver.metric) == (limit.attack, limit.metric)]

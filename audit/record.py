@@ -197,7 +197,12 @@ class ReferenceCard:
 
 @dataclass(frozen=True, config=STRICT)
 class CorpusCard:
-    """The data set: counts only. `fields` counts the fields marked for attack by split and category."""
+    """The data set: counts only.
+
+    Attributes:
+        fields: the fields marked for attack, by split and category.
+        checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
+    """
 
     name: str
     sha256: str
@@ -207,6 +212,7 @@ class CorpusCard:
     fields: dict[str, dict[str, int]]
     providers: int
     images: int
+    checkpoint_chosen_on: Literal["member", "heldout", "public"] | None = None
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -12,9 +12,10 @@ import platform
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplica
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.loading import device_named, device_words, load, threads
 from audit.targets.utility import utility
-from audit.training.references import Filled, fill, locate
+from audit.training.references import Filled, Prepared, complete, prepare
 
 _PACKAGES = ("numpy", "scipy", "tokenizers", "torch", "transformers")
 
@@ -78,6 +79,7 @@ class Opened:
     attacks: tuple[Attack, ...]
     corpus: Corpus
     target: EncoderTarget
+    prepared: Prepared
 
 
 def known_metrics() -> dict[str, tuple[str, ...]]:
@@ -94,13 +96,11 @@ def open_scan(options: Options) -> Opened:
     attacks = _chosen(options)
     device = device_named(options.device)
     corpus = load_corpus(options.data_dir)
-    locate(corpus, options.references)
-    recipe = corpus.manifest.recipe or {}
     target = load(
         options.model_dir,
         device=device,
         labels=corpus.manifest.task.labels,
-        label_all_tokens=bool(recipe.get("label_all_tokens", False)),
+        label_all_tokens=corpus.manifest.recipe.label_all_tokens,
         batch_tokens=options.batch_tokens,
     )
     target.encoder.check_vocabulary(corpus.documents)
@@ -108,7 +108,12 @@ def open_scan(options: Options) -> Opened:
     if not any(attack.trials(case) for attack in attacks):
         problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in attacks]
         raise ManifestError(problems, attacks[0].no_trials(case)[1])
-    return Opened(options, options.budget, SHARES[options.budget], attacks, corpus, target)
+    prepared = prepare(_needs(attacks), target, options.model_dir, corpus, options.references, options.batch_tokens)
+    return Opened(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared)
+
+
+def _needs(attacks: Sequence[Attack]) -> set[str]:
+    return {need for attack in attacks for need in attack.needs}
 
 
 def _chosen(options: Options) -> tuple[Attack, ...]:
@@ -139,18 +144,27 @@ def claimed(out: Path) -> Iterator[None]:
         EngineError: the folder cannot be written, or another scan holds it.
     """
     try:
-        out.mkdir(parents=True, exist_ok=True)
         evidence = out / "evidence"
+        out.mkdir(parents=True, exist_ok=True)
         evidence.mkdir(mode=0o700, exist_ok=True)
         evidence.chmod(0o700)
-        with exclusive(out):
-            if (out / "record.json").exists():
-                os.replace(out / "record.json", out / "record.previous.json")
-            for name in ("report.html", "report.pdf"):
-                (out / name).unlink(missing_ok=True)
-            yield
     except OSError as error:
-        raise EngineError(f"{out}: {error.strerror or error}", "free some space or choose another --out") from None
+        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
+    with exclusive(out):
+        _clear(out)
+        yield
+
+
+def _clear(out: Path) -> None:
+    """Move an older record aside and remove what was drawn from it, so that nothing shows another scan's verdict."""
+    try:
+        if (out / "record.json").exists():
+            os.replace(out / "record.json", out / "record.previous.json")
+        drawn = [out / "report.html", out / "report.pdf", out / "evidence" / "report-revealed.html"]
+        for path in [*drawn, *(out / "evidence").glob("failure-*.txt")]:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
 
 
 def run(opened: Opened, progress: Progress) -> AuditRecord:
@@ -164,46 +178,58 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
     """
     started, clock = _now(), time.monotonic()
     options, target, corpus = opened.options, opened.target, opened.corpus
-    filled = fill(
-        sorted({need for attack in opened.attacks for need in attack.needs}),
-        target,
-        corpus,
-        options.references,
-        cache=options.evidence / "references",
-        seed=options.seed,
-        batch_tokens=options.batch_tokens,
-    )
-    case = Case(target, corpus, filled.references)
+    # Before the attacks: what can break down on its own does so before hours are spent.
+    useful = utility(target, corpus.of("heldout"), options.seed)
+    references = cache(lambda: _fill(opened, progress))
     with _evidence_file(options.evidence / "recovered.jsonl") as recovered:
-        results = tuple(_examine(opened, attack, case, filled, recovered, progress) for attack in opened.attacks)
+        results = tuple(_examine(opened, attack, references, recovered, progress) for attack in opened.attacks)
     return AuditRecord(
         schema_version=1,
         target=target.card,
         corpus=_corpus_card(corpus),
-        references=filled.cards,
+        references=references().cards if _completed(results) else (),
         budget=opened.budget,
         share=opened.share,
         seed=options.seed,
         battery=tuple(kind.name for kind in BATTERY),
         attacks=results,
-        utility=(utility(target, corpus.of("heldout"), options.seed),),
+        utility=(useful,),
         environment=_environment(target),
         timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
     )
 
 
+def _completed(results: Sequence[AttackResult]) -> bool:
+    return any(isinstance(result, Completed) for result in results)
+
+
+def _fill(opened: Opened, progress: Progress) -> Filled:
+    options = opened.options
+    return complete(
+        opened.prepared,
+        _needs(opened.attacks),
+        opened.target,
+        opened.corpus,
+        cache=options.evidence / "references",
+        seed=options.seed,
+        progress=progress,
+        batch_tokens=options.batch_tokens,
+    )
+
+
 def _examine(
-    opened: Opened, attack: Attack, case: Case, filled: Filled, recovered: list[Json], progress: Progress
+    opened: Opened, attack: Attack, references: Callable[[], Filled], recovered: list[Json], progress: Progress
 ) -> AttackResult:
     """One attack's result, whatever happens."""
-    reason = attack.inapplicable(case)
+    reason = attack.inapplicable(Case(opened.target, opened.corpus))
     if reason is not None:
         return Inapplicable(attack.name, attack.metrics, reason)
-    for need in attack.needs:
-        if need in filled.missing:
-            return Skipped(attack.name, attack.metrics, f"it needs a reference ({need})", filled.missing[need])
     try:
-        return _complete(opened, attack, case, filled, recovered, progress)
+        filled = references()
+        for need in attack.needs:
+            if need in filled.missing:
+                return Skipped(attack.name, attack.metrics, f"it needs a reference ({need})", filled.missing[need])
+        return _complete(opened, attack, filled, recovered, progress)
     except DocauditError:
         raise
     except Exception as error:  # noqa: BLE001 (the only broad one: a failing attack must become a result)
@@ -213,9 +239,10 @@ def _examine(
 
 
 def _complete(
-    opened: Opened, attack: Attack, case: Case, filled: Filled, recovered: list[Json], progress: Progress
+    opened: Opened, attack: Attack, filled: Filled, recovered: list[Json], progress: Progress
 ) -> AttackResult:
     options = opened.options
+    case = Case(opened.target, opened.corpus, filled.references)
     everything = attack.trials(case)
     if not everything:
         return Skipped(attack.name, attack.metrics, *attack.no_trials(case))
@@ -245,8 +272,7 @@ def _outcomes(
     key = _journal_key(opened, attack, filled)
     journal = Journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)
     todo = [trial for trial in trials if trial.id not in journal.outcomes]
-    progress.stage(attack.name, len(trials))
-    progress.advance(len(trials) - len(todo))
+    progress.stage(attack.name, len(todo))
     for trial_id, outcome in LocalEngine(options.width).run(lambda: _AttackWork(attack, case, options.seed), todo):
         journal.append(trial_id, outcome)
         progress.advance()
@@ -280,6 +306,9 @@ def _journal_key(opened: Opened, attack: Attack, filled: Filled) -> str:
         "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
         "corpus": opened.corpus.sha256,
         "version": audit.__version__,
+        "packages": _packages(),
+        "threads": threads(),
+        "batch_tokens": None if card.device == "cpu" else opened.target.batch_tokens,
     }
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -318,6 +347,7 @@ def _corpus_card(corpus: Corpus) -> records.CorpusCard:
         fields={split: dict(sorted(counts.items())) for split, counts in fields.items()},
         providers=len({document.provider for document in corpus.documents} - {None}),
         images=sum(document.image is not None for document in corpus.documents),
+        checkpoint_chosen_on=corpus.manifest.recipe.checkpoint_chosen_on,
     )
 
 
@@ -328,10 +358,14 @@ def _environment(target: EncoderTarget) -> records.Environment:
         system=f"{platform.system()} {platform.machine()}",
         device=device_words(target.card.device),
         threads=threads(),
-        packages={name: importlib.metadata.version(name) for name in _PACKAGES},
+        packages=_packages(),
         # On a CPU no result depends on it; on a GPU it does, in the last bits.
         batch_tokens=None if target.card.device == "cpu" else target.batch_tokens,
     )
+
+
+def _packages() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in _PACKAGES}
 
 
 def _now() -> str:

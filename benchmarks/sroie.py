@@ -31,7 +31,7 @@ from audit import runner
 from audit.attacks.reconstruction import Reconstruction
 from audit.console import Reporter
 from audit.corpus import manifest
-from audit.corpus.documents import Corpus, Split
+from audit.corpus.documents import Corpus, Split, TrainingRecipe
 from audit.corpus.importers import sroie
 from audit.record import AuditRecord, Completed, Estimate
 from audit.targets.encoding import Encoder
@@ -63,7 +63,7 @@ class Plan:
 PLANS = {
     "public-mlm": Plan("public-mlm", Recipe(epochs=10, learning_rate=5e-4, batch_size=8, bf16=True), 0, 0.0),
     "mlm": Plan("mlm", Recipe(epochs=10, learning_rate=5e-4, batch_size=8, bf16=True), 128, 0.25),
-    "ee-bio": Plan("ee-bio", Recipe(epochs=6, learning_rate=2e-4, batch_size=8, bf16=True), 32, 0.06),
+    "ee-bio": Plan("ee-bio", Recipe(epochs=6, learning_rate=2e-4, batch_size=8, bf16=True), 32, 0.08),
 }
 
 
@@ -80,6 +80,9 @@ def main() -> None:
     data = options.work / "data"
     if not data.exists():
         sroie.convert(options.corpus, data, SHARES, seed=0)
+        imported = manifest.load(data)
+        recipe = TrainingRecipe(checkpoint_chosen_on="heldout")
+        manifest.write(data, replace(imported.manifest, recipe=recipe), imported.documents)
     corpus = manifest.load(data)
     make_pretrained(options.backbone, options.work / "pretrained")
     for task in PLANS:
@@ -153,7 +156,15 @@ def chosen_epochs(fitted: Fitted) -> dict[str, int]:
 def audit_model(task: str, criterion: str, data: Path, work: Path, device: str) -> tuple[str, str, AuditRecord]:
     """Scan one checkpoint through the library's own runner; the record goes to `benchmarks/sroie/`."""
     plan = PLANS[task]
-    out = work / f"report-{task}-{criterion}"
+    epoch = json.loads((work / f"{task}.json").read_text())[criterion]
+    out = work / f"report-{task}-epoch-{epoch}"
+    committed = HERE / "sroie" / f"{task}-{criterion}.json"
+    committed.parent.mkdir(exist_ok=True)
+    if (out / "record.json").exists():
+        # Both criteria may choose the same epoch: the same weights, the same record.
+        record = records.read(out)
+        records.write(record, committed)
+        return task, criterion, record
     options = runner.Options(
         model_dir=work / f"{task}-{criterion}",
         data_dir=data,
@@ -171,8 +182,7 @@ def audit_model(task: str, criterion: str, data: Path, work: Path, device: str) 
     with runner.claimed(out), Reporter() as progress:
         record = runner.run(opened, progress)
         records.write(record, out / "record.json")
-    (HERE / "sroie").mkdir(exist_ok=True)
-    records.write(record, HERE / "sroie" / f"{task}-{criterion}.json")
+    records.write(record, committed)
     return task, criterion, record
 
 

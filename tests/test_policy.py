@@ -109,6 +109,9 @@ ENDINGS: dict[str, tuple[list[AttackResult], Limit, str, str, str]] = {
     "over, at 0.05": ([completed(BARELY)], limit(), "violated", "violated", "confirmed"),
     "over, at 0.1 only": ([completed(ALMOST)], limit(), "undecided", "undecided", "reaches over"),
     "unresolved": ([completed(NONE)], limit(), "undecided", "undecided", "fewer than two documents (n = 1; 20"),
+    "unresolved, not required, none left": (
+        [completed(NONE)], limit(required=False), "not run", "undecided", "fewer than two documents",
+    ),
     "not in the record": ([completed(STRONG)], limit(), "undecided", "undecided", "lacks this number"),
     "skipped": ([SKIPPED], limit(), "undecided", "undecided", "skipped: it needs a reference"),
     "failed": ([FAILED], limit(), "undecided", "undecided", "broke down (IndexError at audit/x.py:3)"),
@@ -319,10 +322,11 @@ def test_a_waiver_is_for_its_own_limit_and_leaves_what_passed_alone() -> None:
     assert decision.outcome == "inapplicable"
 
 
-def test_an_undecided_limit_can_be_waived_too() -> None:
-    for results in ([completed(WIDE)], [SKIPPED], [FAILED], []):
+def test_only_a_violation_can_be_waived_not_ignorance() -> None:
+    for results in ([completed(WIDE)], [completed(NONE)], [SKIPPED], [FAILED], []):
         verdict = judge(results, waivers=(waiver(9),))
-        assert (verdict.decisions[0].outcome, verdict.overall) == ("waived", "passed")
+        assert (verdict.decisions[0].outcome, verdict.overall) == ("undecided", "undecided")
+        assert verdict.decisions[0].waiver is None
 
 
 @pytest.mark.parametrize(
@@ -403,6 +407,7 @@ def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
         ("expires = 2026-12-31", "", "waivers.0.expires: "),
         ('metric = "leak"\nowner', 'metric = "leek"\nowner', "waivers.0: no limit on reconstruction leek"),
         ("schema = 1", "schema = ", "not TOML"),
+        ("schema = 1", f"schema = {'[' * 9999}", "not TOML"),
         ("[[limits]]", "[limits]", "limits: "),
     ],
 )

@@ -315,6 +315,7 @@ TEXT_FIELDS = {
     "CorpusCard.assigned": "fixed names",
     "CorpusCard.documents": "keys: splits",
     "CorpusCard.fields": "keys: splits and categories",
+    "CorpusCard.checkpoint_chosen_on": "the name of a split",
     "Environment.docaudit": "a version",
     "Environment.python": "a version",
     "Environment.system": "general terms",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pydantic import ConfigDict
+from pydantic import Field as PydanticField
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 Split = Literal["member", "heldout", "public"]
@@ -116,6 +117,19 @@ class ReferencePaths:
 
 
 @strict_dataclass(frozen=True, config=STRICT)
+class TrainingRecipe:
+    """How the target was trained, where an attack must do alike or a reader must know.
+
+    Attributes:
+        label_all_tokens: a tagger's loss read every token of a word, not only the first.
+        checkpoint_chosen_on: the split whose documents chose the checkpoint, when one did.
+    """
+
+    label_all_tokens: bool = PydanticField(default=False, strict=True)
+    checkpoint_chosen_on: Split | None = None
+
+
+@strict_dataclass(frozen=True, config=STRICT)
 class Manifest:
     """`manifest.toml`, schema 1."""
 
@@ -126,7 +140,7 @@ class Manifest:
     documents: str = "documents.jsonl"
     references: ReferencePaths = ReferencePaths()
     canaries: dict[str, Any] | None = None
-    recipe: dict[str, Any] | None = None
+    recipe: TrainingRecipe = TrainingRecipe()
 
 
 @dataclass(frozen=True)

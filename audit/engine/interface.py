@@ -81,3 +81,6 @@ class Silent:
 
     def advance(self, steps: int = 1) -> None:
         """See `Progress.advance`."""
+
+
+SILENT: Progress = Silent()

@@ -93,8 +93,10 @@ class EncoderTarget:
         answers: list[Candidates | None] = [None] * len(queries)
         pages = [query.page for query in queries]
         for rows, hidden in self._hidden(pages):
-            places = torch.tensor([queries[row].position for row in rows])
-            logits = self._vocabulary_logits(hidden[torch.arange(len(rows)), places])
+            # Rows beyond the batch's own repeat the first one, as in `_padded`.
+            places = [queries[row].position for row in rows]
+            places += places[:1] * (len(hidden) - len(rows))
+            logits = self._vocabulary_logits(hidden[torch.arange(len(hidden)), torch.tensor(places)])[: len(rows)]
             logits[:, self._never_candidates] = -np.inf
             for row, scores in zip(rows, logits, strict=True):
                 best = best_first(scores, queries[row].n_candidates)
@@ -135,7 +137,7 @@ class EncoderTarget:
         """Per batch: its rows, and log-probabilities (n_rows, n_padded_tokens, n_labels); head, softmax in float32."""
         for rows, hidden in self._hidden(pages):
             logits = self.model.classifier(hidden.float())
-            yield rows, torch.log_softmax(logits, dim=-1).cpu().double().numpy()
+            yield rows, torch.log_softmax(logits, dim=-1)[: len(rows)].cpu().double().numpy()
 
     def _vocabulary_logits(self, hidden: torch.Tensor) -> Floats:
         """Logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""
@@ -144,14 +146,14 @@ class EncoderTarget:
         return cast("Floats", self.model.cls(filled)[:n_rows].cpu().double().numpy())
 
     def _hidden(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], torch.Tensor]]:
-        """Per batch: its rows, and the encoder's last hidden states (n_rows, n_padded_tokens, n_hidden)."""
+        """Per batch: its rows, and the encoder's last hidden states (n_rows or more, n_padded_tokens, n_hidden)."""
         encoder = getattr(self.model, self.family.encoder)
         on_cpu = self.card.device == "cpu"
         for bucket, rows in batches([len(page.ids) for page in pages], self.batch_tokens):
             # CUDA kernels depend on the number of rows, so there it is always the same.
             n_rows = len(rows) if on_cpu else max(1, self.batch_tokens // bucket)
             inputs = self._padded([pages[row] for row in rows], bucket, n_rows)
-            yield rows, encoder(**inputs).last_hidden_state[: len(rows)]
+            yield rows, encoder(**inputs).last_hidden_state
 
     def _padded(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> dict[str, torch.Tensor]:
         ids = np.full((n_rows, bucket), self.encoder.tokenizer.pad_token_id, np.int64)

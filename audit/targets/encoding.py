@@ -83,7 +83,7 @@ class Encoder:
         return slice(start, start + room)
 
     def _boxes(self, document: Document, words: Ints) -> Floats:
-        if document.size is None or not self.needs_boxes:
+        if document.size is None:
             return np.zeros((len(words), 4))
         width, height = document.size
         scale = np.array([width, height, width, height], float)

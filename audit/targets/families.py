@@ -54,7 +54,7 @@ class Family:
 
 
 def _thousandths(boxes: Floats) -> Ints:
-    # The small term keeps 0.29 * 1000 from becoming 289.
+    # The small term keeps 0.7 / 100 * 1000 from becoming 6.
     return np.floor(boxes * LAYOUTLM_SCALE + 1e-6).astype(np.int64)
 
 

@@ -72,11 +72,22 @@ def threads() -> int:
 def sha256_of(folder: Path) -> str:
     """The sha256 of a checkpoint: over names and content of its configuration, tokenizer and weights."""
     digest = hashlib.sha256()
-    for path in sorted({path for pattern in _CONTENT for path in folder.glob(pattern)}):
-        digest.update(path.name.encode() + b"\0")
-        with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    for path in sorted({path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}):
+        digest.update(path.name.encode() + b"\0" + _file_digest(path))
     return digest.hexdigest()
+
+
+def weights_of(folder: Path) -> frozenset[bytes]:
+    """The digests of a checkpoint's weight files, whatever they are called."""
+    return frozenset(_file_digest(path) for path in folder.glob("*.safetensors"))
+
+
+def _file_digest(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError as error:
+        raise TargetError(f"{path}: {error.strerror or 'cannot be read'}") from None
 
 
 def load(

@@ -11,7 +11,7 @@ import contextlib
 import copy
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,7 @@ class Fitted:
 class _Watch(TrainerCallback):  # type: ignore[misc]
     """Keeps each epoch's scores and the weights of the best epochs."""
 
+    on_epoch: Callable[[], None]
     history: list[EpochScore] = field(default_factory=list)
     precision: StateDict | None = None
     loss: StateDict | None = None
@@ -111,6 +112,7 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         if "loss" in logs:
             self.history.append(EpochScore(round(state.epoch or 0), logs["loss"]))
+            self.on_epoch()
 
     def on_evaluate(
         self,
@@ -180,6 +182,7 @@ def fit(
     *,
     validation: Sequence[Encoding] = (),
     device: str = "cpu",
+    on_epoch: Callable[[], None] = lambda: None,
 ) -> Fitted:
     """Fine-tune `model` on pages, in place.
 
@@ -193,6 +196,7 @@ def fit(
         recipe: how.
         validation: scored after every epoch, when there are some.
         device: "cpu" or "cuda" ("mps" trains on the GPU of a Mac).
+        on_epoch: called after every epoch.
 
     Raises:
         TargetError: no page to train on, or a model of an unknown family.
@@ -202,7 +206,7 @@ def fit(
     family = _family_of(model)
     collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed)
     fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED)
-    watch = _Watch()
+    watch = _Watch(on_epoch)
     with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, _reproducible(device), _quiet():
         trainer = _Trainer(
             model=model,
@@ -286,15 +290,15 @@ def _reproducible(device: str) -> Iterator[None]:
     between two trainings, and the record names a checkpoint by its hash.
     """
     before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    filled = torch.utils.deterministic.fill_uninitialized_memory
+    filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     with torch.random.fork_rng(enabled=True):
         torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
         # Nothing here reads memory it did not write; filling every new tensor costs a sixth of the time.
-        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         try:
             yield
         finally:
-            torch.utils.deterministic.fill_uninitialized_memory = filled
+            torch.utils.deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
             torch.use_deterministic_algorithms(before, warn_only=warned)
 
 

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from safetensors import SafetensorError
 
 from audit import __version__
 from audit.corpus.documents import Document
+from audit.engine.interface import SILENT, Progress
 from audit.errors import EngineError, TargetError
 from audit.targets.encoding import Encoder
 from audit.targets.families import FAMILIES, Family
@@ -27,7 +29,13 @@ VALIDATION_SHARE = 0.1
 
 
 def fit_public_mlm(
-    pretrained: Path, documents: Sequence[Document], cache: Path, *, recipe: Recipe, device: str = "cpu"
+    pretrained: Path,
+    documents: Sequence[Document],
+    cache: Path,
+    *,
+    recipe: Recipe,
+    device: str = "cpu",
+    progress: Progress = SILENT,
 ) -> Path:
     """Fine-tune `pretrained` on public documents as a masked language model, or find it in the cache.
 
@@ -40,6 +48,7 @@ def fit_public_mlm(
         cache: the folder that keeps trained references; made when missing.
         recipe: how to train.
         device: "cpu", "cuda" or "mps".
+        progress: told of every epoch.
 
     Returns:
         The checkpoint's folder.
@@ -55,12 +64,13 @@ def fit_public_mlm(
         cache.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=cache))
         try:
-            _train(pretrained, documents, recipe, device, unfinished)
+            _train(pretrained, documents, recipe, device, unfinished, progress)
             os.replace(unfinished, folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-    except OSError as error:
-        raise EngineError(f"{cache}: {error.strerror or error}", "free some space or choose another --out") from None
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise EngineError(f"{cache}: {reason}", "free some space or choose another --out") from None
     return folder
 
 
@@ -72,13 +82,24 @@ def _key(pretrained: Path, documents: Sequence[Document], recipe: Recipe) -> str
     return digest.hexdigest()[:16]
 
 
-def _train(pretrained: Path, documents: Sequence[Document], recipe: Recipe, device: str, folder: Path) -> None:
+def _train(
+    pretrained: Path, documents: Sequence[Document], recipe: Recipe, device: str, folder: Path, progress: Progress
+) -> None:
     model, family = _masked_lm(pretrained, recipe.seed)
     tokenizer = load_tokenizer(pretrained)
     encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer), needs_boxes=family.boxes is not None)
     pages = [page for page in map(encoder.encode, documents) if page is not None]
     n_validation = int(VALIDATION_SHARE * len(pages))
-    fitted = fit(model, tokenizer, pages[n_validation:], recipe, validation=pages[:n_validation], device=device)
+    progress.stage("training the public model, epochs", recipe.epochs)
+    fitted = fit(
+        model,
+        tokenizer,
+        pages[n_validation:],
+        recipe,
+        validation=pages[:n_validation],
+        device=device,
+        on_epoch=progress.advance,
+    )
     if fitted.loss is not None:
         fitted.model.load_state_dict(fitted.loss)
     fitted.model.save_pretrained(folder)

@@ -29,6 +29,7 @@ from audit.corpus.documents import (
     Question,
     ReferencePaths,
     Task,
+    TrainingRecipe,
     Word,
 )
 from audit.errors import EngineError, ManifestError
@@ -312,7 +313,7 @@ def data_sets(draw: st.DrawFn) -> tuple[Manifest, tuple[Document, ...]]:
         membership=Membership(draw(st.sampled_from(["random", "official"]))),
         documents=draw(st.sampled_from(["documents.jsonl", "sub/pages.jsonl"])),
         references=draw(st.builds(ReferencePaths, st.none() | path, st.none() | path, st.lists(path).map(tuple))),
-        recipe=draw(st.none() | st.just({"epochs": 3, "rate": 0.5})),
+        recipe=draw(st.builds(TrainingRecipe, st.booleans(), st.sampled_from([None, *SPLITS]))),
     )
     return manifest, tuple(draw(documents(f"d{i}")) for i in range(draw(st.integers(1, 3))))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,22 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
             together = target.ask([queries[place] for place in order])
             for place, answer in zip(order, together, strict=True):
                 np.testing.assert_array_equal(plain(answer), alone[place])
+
+
+def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
+    target: EncoderTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in kinds_of(target):
+        queries = queries_of(target, kind)
+        expected = [plain(answer) for answer in target.ask(queries)]
+        with monkeypatch.context() as patch:
+            patch.setattr(target, "card", replace(target.card, device="cpu:0"))  # any name but "cpu" fixes the rows
+            patch.setattr(target, "batch_tokens", 512)
+            together = [plain(answer) for answer in target.ask(queries)]
+            alone = [plain(target.ask([query])[0]) for query in queries]
+        for a, b, c in zip(expected, together, alone, strict=True):
+            np.testing.assert_array_equal(b, c)
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target: EncoderTarget) -> None:

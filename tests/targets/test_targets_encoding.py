@@ -132,12 +132,12 @@ def test_boxes_are_scaled_as_each_family_reads_them() -> None:
     assert "bbox" not in FAMILIES["bert"].inputs(ids, mask, shares, "cpu")
 
 
-def test_thousandths_are_those_of_whole_numbers() -> None:
-    pixels = np.array([[x, width] for width in range(1, 1200, 7) for x in range(0, width + 1, 3)])
-    shares = np.repeat((pixels[:, 0] / pixels[:, 1])[None, :, None], 4, axis=2)
-    ids = np.ones((1, len(pixels)), np.int64)
+def test_thousandths_are_those_of_exact_arithmetic() -> None:
+    tenths = np.array([[x, width] for width in range(1, 1200, 33) for x in range(10 * width + 1)])  # of a pixel
+    shares = np.repeat((tenths[:, 0] / 10 / tenths[:, 1])[None, :, None], 4, axis=2)
+    ids = np.ones((1, len(tenths)), np.int64)
     inputs = FAMILIES["layoutlm"].inputs(ids, ids, shares, "cpu")
-    np.testing.assert_array_equal(inputs["bbox"][0, :, 0].numpy(), 1000 * pixels[:, 0] // pixels[:, 1])
+    np.testing.assert_array_equal(inputs["bbox"][0, :, 0].numpy(), 100 * tenths[:, 0] // tenths[:, 1])
 
 
 def test_boxes_over_the_edge_are_clipped() -> None:

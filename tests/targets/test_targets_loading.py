@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError, UsageError
-from audit.targets.loading import device_named, load, load_model, load_tokenizer, sha256_of
+from audit.targets.loading import device_named, load, load_model, load_tokenizer, sha256_of, weights_of
 
 Break = Callable[[Path], object]
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer_config.json", "model.safetensors"
@@ -281,6 +281,14 @@ def test_the_hash_follows_content_and_names_but_not_other_files(folder: Path, tm
         (folder / name).write_bytes(original)
     (folder / CONFIG).rename(folder / "other.json")
     assert sha256_of(folder) != before
+
+
+def test_the_same_weights_are_known_under_any_name(folder: Path, tagger: Path, tmp_path: Path) -> None:
+    renamed = Path(shutil.copytree(folder, tmp_path / "renamed"))
+    other_name(renamed)
+    changed(CONFIG, note="edited")(renamed)
+    assert weights_of(renamed) == weights_of(folder)
+    assert not weights_of(tagger) & weights_of(folder)
 
 
 def test_loading_says_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

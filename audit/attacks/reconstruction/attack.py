@@ -118,7 +118,8 @@ class Reconstruction:
             "truth": field.page.ids[list(field.positions)].tolist(),
             "attack": attack.tokens,
             "baseline": baseline.tokens,
-            "reached": reached,
+            # An attacker whose losses said nothing had no power, whatever was among the candidates.
+            "reached": reached and not attack.unusable,
             "single": attack.single,
             "unusable": attack.unusable,
         }
@@ -162,7 +163,7 @@ class Reconstruction:
     ) -> Findings:
         """See `Attack.measure`; the metrics are described in `measures`."""
         fields = [field_of(case, trial, self.min_tokens, self.max_tokens) for trial in trials]
-        findings = measure_fields(case, fields, outcomes, rng, progress)
+        findings = measure_fields(case, fields, outcomes, self.n_candidates, rng, progress)
         left_out = Counter(field.left_out for field in self._fields(case))
         counts = [
             Count("fields within reach", left_out.pop(None, 0), "fields that the attack can try"),

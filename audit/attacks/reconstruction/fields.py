@@ -12,6 +12,8 @@ from audit.corpus.documents import Document, Entity, Split
 from audit.engine.interface import Trial
 from audit.targets.interface import Encoding
 
+_JOINT = "\x1f"
+"""Between the ids of document and field in a trial's id: control characters are refused in both."""
 ATTACKED: tuple[Split, ...] = ("member", "heldout")
 REASONS = {
     "too short": "fields with fewer tokens than the attack tries",
@@ -34,7 +36,7 @@ class Field:
     @property
     def trial(self) -> Trial:
         """The field as a trial: clustered by document, sampled by split."""
-        return Trial(f"{self.document.id}/{self.entity.id}", self.document.id, self.document.split)
+        return Trial(f"{self.document.id}{_JOINT}{self.entity.id}", self.document.id, self.document.split)
 
 
 def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
@@ -48,7 +50,7 @@ def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
 def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Field:
     """The field of a trial."""
     document = case.corpus.document(trial.unit)
-    name = trial.id.removeprefix(f"{trial.unit}/")
+    name = trial.id.removeprefix(f"{trial.unit}{_JOINT}")
     entity = next(entity for entity in document.entities if entity.id == name)
     return _examined(case, document, entity, min_tokens, max_tokens)
 

@@ -51,10 +51,15 @@ HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))
 
 
 def measure_fields(
-    case: Case, fields: Sequence[Field], outcomes: Sequence[Json], rng: Generator, progress: Progress
+    case: Case,
+    fields: Sequence[Field],
+    outcomes: Sequence[Json],
+    n_candidates: int,
+    rng: Generator,
+    progress: Progress,
 ) -> Findings:
     """All measurements of the attack, from the fields and their outcomes, in the same order."""
-    table = build_table(case, fields, outcomes, rng)
+    table = build_table(case, fields, outcomes, n_candidates, rng)
     categories = tuple(sorted(set(table.category.tolist())))
     measurements: list[Measurement] = []
     jobs = list(_jobs(table, categories, rng))
@@ -116,11 +121,14 @@ def _excess(name: str, table: Table, score: str, excess: Callable[..., Interval]
 
 
 def _recall(name: str, table: Table) -> Measurement:
-    """Share of fields all of whose tokens were among the candidates given the true prefix: the ceiling of PR."""
+    """Share of fields all of whose tokens were among the candidates given the true prefix: the ceiling of PR.
+
+    Null: as many candidates drawn uniformly.
+    """
     if not len(table):
         return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
     interval = proportion(table.reached, table.cluster, alphas=ALPHAS)
-    return estimate(name, interval, "fields", float(table.chance["pr"].mean()), "chance")
+    return estimate(name, interval, "fields", float(table.chance["recall"].mean()), "chance")
 
 
 def _score(name: str, table: Table, score: str, player: str, rng: Generator) -> Measurement:

@@ -34,7 +34,7 @@ class Table:
         cluster: the field's document.
         in_member, in_public: documents of these splits in which the value stands.
         scores: by score and player, in [0, 1].
-        chance: by score, what a guess of uniformly drawn tokens gets.
+        chance: by score, what a guess of uniformly drawn tokens gets; "recall": what uniformly drawn candidates reach.
     """
 
     member: Mask
@@ -71,7 +71,9 @@ class Table:
         return len(self.cluster)
 
 
-def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json], rng: Generator) -> Table:
+def build_table(
+    case: Case, attacked: Sequence[Field], outcomes: Sequence[Json], n_candidates: int, rng: Generator
+) -> Table:
     """The fields and their outcomes, in the same order, as a table."""
     seen = occurrences(case.corpus)
     places = [seen[fold(field.document.text_of(field.entity))] for field in attacked]
@@ -91,17 +93,18 @@ def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json],
         in_member=np.array([place.anywhere["member"] for place in places]),
         in_public=np.array([place.anywhere["public"] for place in places]),
         scores=scores,
-        chance=_chance(truths, case.target.card.vocabulary, rng),
+        chance=_chance(truths, case.target.card.vocabulary, n_candidates, rng),
     )
 
 
-def _chance(truths: Sequence[list[int]], vocabulary: int, rng: Generator) -> dict[str, Floats]:
-    """What a guess of uniformly drawn tokens gets: exact for PR and HD, one draw a field for LD and JWD."""
+def _chance(truths: Sequence[list[int]], vocabulary: int, n_candidates: int, rng: Generator) -> dict[str, Floats]:
+    """What a guess of uniformly drawn tokens gets: one draw a field for LD and JWD, the others exact."""
     guesses = [rng.integers(vocabulary, size=len(truth)).tolist() for truth in truths]
     return {
         **_scores(truths, guesses),
         "pr": np.array([float(vocabulary) ** -len(truth) for truth in truths]),
         "hd": np.full(len(truths), 1 - 1 / vocabulary),
+        "recall": np.array([min(1.0, n_candidates / vocabulary) ** len(truth) for truth in truths]),
     }
 
 
