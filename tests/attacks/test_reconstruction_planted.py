@@ -217,3 +217,43 @@ def test_every_number_has_its_interval_n_and_null():
             assert item.null is not None
             assert item.null_kind
             assert item.bounds
+
+
+class Saturated(planted.Planted):
+    """Remembers everything, so surely that its training loss is 0 whatever the candidate."""
+
+    def _loss(self, query):
+        return np.zeros(len(query.candidates))
+
+
+def test_losses_that_say_nothing_are_no_power_and_never_a_pass():
+    corpus = planted.corpus(150, 150)
+    public = planted.Planted(corpus.documents, seed=5)
+    attack = Reconstruction()
+    _, findings = run(attack, planted.case(Saturated(corpus.documents, task="token-classification"), public, corpus))
+    diagnostics = {item.name: item.value for item in findings.diagnostics}
+    assert diagnostics["unusable losses"] == 1.0
+    assert measured(findings, "candidate_recall.unique").value == 0.0
+    assert verdict(attack, findings).exit_code == 11
+
+
+def test_the_null_of_the_recall_is_what_uniform_candidates_reach():
+    corpus = planted.corpus(10, 10)
+    target = planted.Planted(corpus.documents)
+    _, findings = run(
+        Reconstruction(n_candidates=100), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    )
+    assert measured(findings, "candidate_recall").null == pytest.approx(0.1**4)
+
+
+def test_ids_with_slashes_do_not_meet():
+    corpus = planted.corpus(2, 0)
+    first, second = corpus.documents
+    documents = (
+        replace(first, id="a/b", entities=(replace(first.entities[0], id="c"),)),
+        replace(second, id="a", entities=(replace(second.entities[0], id="b/c"),)),
+    )
+    corpus = replace(corpus, documents=documents)
+    target = planted.Planted(corpus.documents)
+    trials = Reconstruction().trials(planted.case(target, target, corpus))
+    assert len({trial.id for trial in trials}) == 2
