@@ -26,7 +26,7 @@ def train_tokenizer(texts: Iterable[str], n_pieces: int, max_tokens: int) -> Ber
     """
     fixed = [*SPECIAL, *_characters(), *_digits()]
     trainer = trainers.WordPieceTrainer(
-        vocab_size=3 * n_pieces + len(fixed), min_frequency=2, special_tokens=list(SPECIAL), show_progress=False
+        vocab_size=3 * n_pieces + len(fixed), min_frequency=2, special_tokens=fixed, show_progress=False
     )
     learner = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     learner.normalizer = normalizers.BertNormalizer(lowercase=True)
