@@ -34,8 +34,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-importers = typer.Typer(help="Turn a data set you have into docaudit's format.", no_args_is_help=True)
-app.add_typer(importers, name="import")
 
 
 class Budget(StrEnum):
@@ -44,6 +42,13 @@ class Budget(StrEnum):
     QUICK = "quick"
     STANDARD = "standard"
     FULL = "full"
+
+
+class Format(StrEnum):
+    """What can be imported."""
+
+    SROIE = "sroie"
+    FUNSD = "funsd"
 
 
 DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with manifest.toml.", show_default=False)]
@@ -195,8 +200,16 @@ def inspect(
             )
 
 
-@importers.command("sroie")
-def import_sroie(
+@app.command("import")
+def import_data(
+    source_format: Annotated[
+        Format,
+        typer.Argument(
+            metavar="FORMAT",
+            help="sroie (img/, box/, key/) or funsd (annotations/, images/).",
+            show_default=False,
+        ),
+    ],
     src: Source,
     dst: Destination,
     member: Share = 0.4,
@@ -205,34 +218,13 @@ def import_sroie(
     seed: Seed = 0,
     debug: Debug = False,
 ) -> None:
-    """SROIE task 3: SRC holds img/, box/ and key/."""
+    """Turn a data set you have into docaudit's format. Documents with the same image stay in one split."""
     with _errors_shown(debug):
         from audit import console
-        from audit.corpus.importers import sroie
+        from audit.corpus.importers import funsd, sroie
 
-        console.show_import(
-            sroie.convert(src, dst, {"member": member, "heldout": heldout, "public": public}, seed), dst
-        )
-
-
-@importers.command("funsd")
-def import_funsd(
-    src: Source,
-    dst: Destination,
-    member: Share = 0.4,
-    heldout: Share = 0.2,
-    public: Share = 0.4,
-    seed: Seed = 0,
-    debug: Debug = False,
-) -> None:
-    """FUNSD: SRC holds annotations/ and images/."""
-    with _errors_shown(debug):
-        from audit import console
-        from audit.corpus.importers import funsd
-
-        console.show_import(
-            funsd.convert(src, dst, {"member": member, "heldout": heldout, "public": public}, seed), dst
-        )
+        convert = {Format.SROIE: sroie.convert, Format.FUNSD: funsd.convert}[source_format]
+        console.show_import(convert(src, dst, {"member": member, "heldout": heldout, "public": public}, seed), dst)
 
 
 def _print_version(value: bool) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import hashlib
-import importlib.metadata
 import json
 import os
-import platform
 import time
 import traceback
 from collections import Counter
@@ -28,17 +26,17 @@ from audit.attacks.interface import Attack
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
+from audit.corpus.summary import card
 from audit.engine.interface import Attempt, Json, Progress, Trial, Work
 from audit.engine.journal import Journal, exclusive
 from audit.engine.local import WIDTH, LocalEngine
 from audit.errors import DocauditError, EngineError, ManifestError, UsageError
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, Skipped
 from audit.targets.encoder_target import EncoderTarget
-from audit.targets.loading import device_named, device_words, load, threads
+from audit.targets.environment import device_named, environment, packages, threads
+from audit.targets.loading import load
 from audit.targets.utility import utility
 from audit.training.references import Filled, Prepared, complete, prepare
-
-_PACKAGES = ("numpy", "scipy", "tokenizers", "torch", "transformers")
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
     return AuditRecord(
         schema_version=1,
         target=target.card,
-        corpus=_corpus_card(corpus),
+        corpus=card(corpus),
         references=references().cards if _completed(results) else (),
         budget=opened.budget,
         share=opened.share,
@@ -194,7 +192,7 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
         battery=tuple(kind.name for kind in BATTERY),
         attacks=results,
         utility=(useful,),
-        environment=_environment(target),
+        environment=environment(target),
         timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
     )
 
@@ -306,7 +304,7 @@ def _journal_key(opened: Opened, attack: Attack, filled: Filled) -> str:
         "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
         "corpus": opened.corpus.sha256,
         "version": audit.__version__,
-        "packages": _packages(),
+        "packages": packages(),
         "threads": threads(),
         "batch_tokens": None if card.device == "cpu" else opened.target.batch_tokens,
     }
@@ -331,41 +329,6 @@ def _evidence_file(path: Path) -> Iterator[list[Json]]:
     yield collected
     text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in collected)
     records.write_atomically(path, text.encode(), mode=0o600)
-
-
-def _corpus_card(corpus: Corpus) -> records.CorpusCard:
-    fields: dict[str, Counter[str]] = {}
-    for document in corpus.documents:
-        attacked = (entity.category for entity in document.entities if entity.attack)
-        fields.setdefault(document.split, Counter()).update(attacked)
-    return records.CorpusCard(
-        name=corpus.manifest.name,
-        sha256=corpus.sha256,
-        task=corpus.manifest.task.kind,
-        assigned=corpus.manifest.membership.assigned,
-        documents=dict(Counter(document.split for document in corpus.documents)),
-        fields={split: dict(sorted(counts.items())) for split, counts in fields.items()},
-        providers=len({document.provider for document in corpus.documents} - {None}),
-        images=sum(document.image is not None for document in corpus.documents),
-        checkpoint_chosen_on=corpus.manifest.recipe.checkpoint_chosen_on,
-    )
-
-
-def _environment(target: EncoderTarget) -> records.Environment:
-    return records.Environment(
-        docaudit=audit.__version__,
-        python=platform.python_version(),
-        system=f"{platform.system()} {platform.machine()}",
-        device=device_words(target.card.device),
-        threads=threads(),
-        packages=_packages(),
-        # On a CPU no result depends on it; on a GPU it does, in the last bits.
-        batch_tokens=None if target.card.device == "cpu" else target.batch_tokens,
-    )
-
-
-def _packages() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in _PACKAGES}
 
 
 def _now() -> str:

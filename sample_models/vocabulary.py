@@ -25,6 +25,8 @@ def train_tokenizer(texts: Iterable[str], n_pieces: int, max_tokens: int) -> Ber
         max_tokens: the longest page the model reads.
     """
     fixed = [*SPECIAL, *_characters(), *_digits()]
+    # The trainer numbers characters in the order of a hash table and breaks ties by these numbers, so that it learns
+    # something else each time. Entries called special are numbered beforehand, in our order.
     trainer = trainers.WordPieceTrainer(
         vocab_size=3 * n_pieces + len(fixed), min_frequency=2, special_tokens=fixed, show_progress=False
     )

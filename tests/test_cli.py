@@ -436,7 +436,7 @@ def test_import_funsd_from_the_command_line(tmp_path):
 
 
 def test_every_command_has_help():
-    for command in ((), ("scan",), ("gate",), ("report",), ("inspect",), ("import",), ("import", "sroie")):
+    for command in ((), ("scan",), ("gate",), ("report",), ("inspect",), ("import",)):
         result = docaudit(*command, "--help")
         assert result.exit_code == 0
         assert "Usage" in result.output

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, T
 from audit.corpus.paths import inside, printable, reason_refused
 from audit.corpus.validation import image_problems, problems_of, text_problem
 from audit.errors import EngineError, ManifestError
+from audit.record import write_atomically
 
 FILE_NAME = "manifest.toml"
 SCHEMA = 1
@@ -107,22 +107,10 @@ def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document]) -> 
         root = data_dir.resolve()
         documents_file = inside(root, manifest.documents)
         documents_file.parent.mkdir(parents=True, exist_ok=True)
-        _replace(documents_file, lines)
-        _replace(root / FILE_NAME, settings)
+        write_atomically(documents_file, lines.encode())
+        write_atomically(root / FILE_NAME, settings.encode())
     except OSError as error:
         raise EngineError(f"{data_dir}: the data set cannot be written: {error.strerror}") from error
-
-
-def _replace(path: Path, content: str) -> None:
-    draft = path.with_name(path.name + ".tmp")
-    try:
-        with draft.open("w", encoding="utf-8", newline="\n") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.corpus.images import image_path, read_header
+from audit.record import CorpusCard
 
 MIN_DOCUMENTS = 150  # members and held-out each: METHODS section 6, "Power first"
 
@@ -127,6 +128,25 @@ def summarise(corpus: Corpus) -> Summary:
         duplicate_images=duplicates,
         questions=_by_split(document.split for document in documents for _ in document.questions),
         warnings=tuple(_warnings(corpus, categories, duplicates)),
+    )
+
+
+def card(corpus: Corpus) -> CorpusCard:
+    """What the record says about the data set: counts only."""
+    fields: dict[str, Counter[str]] = {}
+    for document in corpus.documents:
+        attacked = (entity.category for entity in document.entities if entity.attack)
+        fields.setdefault(document.split, Counter()).update(attacked)
+    return CorpusCard(
+        name=corpus.manifest.name,
+        sha256=corpus.sha256,
+        task=corpus.manifest.task.kind,
+        assigned=corpus.manifest.membership.assigned,
+        documents=dict(Counter(document.split for document in corpus.documents)),
+        fields={split: dict(sorted(counts.items())) for split, counts in fields.items()},
+        providers=len({document.provider for document in corpus.documents} - {None}),
+        images=sum(document.image is not None for document in corpus.documents),
+        checkpoint_chosen_on=corpus.manifest.recipe.checkpoint_chosen_on,
     )
 
 

@@ -15,7 +15,7 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
-from audit.errors import TargetError, UsageError
+from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.batching import longest_row
 from audit.targets.encoder_target import EncoderTarget
@@ -23,7 +23,6 @@ from audit.targets.encoding import Encoder
 from audit.targets.families import FAMILIES, HEAD_NAMES, Family, Head
 from audit.targets.refusals import refuse_unsafe
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
 _CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model")
 """Files that decide what a checkpoint does; their content makes up its sha256."""
 _VOCABULARIES = ("tokenizer.json", "vocab.txt")
@@ -43,30 +42,6 @@ _DAMAGE = (
     StrictDataclassError,
     SafetensorError,
 )
-
-
-def device_named(name: str) -> str:
-    """The device to run on: `auto` takes CUDA, then Apple's MPS, then the CPU.
-
-    Raises:
-        UsageError: an unknown name, or a device this machine lacks.
-    """
-    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        return next(device for device in ("cuda", "mps", "cpu") if present[device])
-    if not present.get(name, False):
-        raise UsageError(f"device {name!r} is not available here", f"one of {', '.join(DEVICES)}")
-    return name
-
-
-def device_words(device: str) -> str:
-    """The device in general terms, for the record."""
-    return str(torch.cuda.get_device_name()) if device == "cuda" else {"mps": "Apple GPU"}.get(device, "CPU")
-
-
-def threads() -> int:
-    """CPU threads that a forward pass uses."""
-    return int(torch.get_num_threads())
 
 
 def sha256_of(folder: Path) -> str:

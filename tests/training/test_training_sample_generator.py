@@ -98,6 +98,12 @@ def test_the_vocabulary_knows_every_word_and_no_number(documents):
     assert len(tokenizer) == len(set(tokenizer.get_vocab().values()))
 
 
+def test_a_vocabulary_is_the_same_each_time_it_is_learned(documents):
+    texts = [" ".join(word.text for word in document.words) for document in documents]
+    first, *others = (train_tokenizer(texts, 300, 160).get_vocab() for _ in range(4))
+    assert all(other == first for other in others)
+
+
 def test_a_vocabulary_is_the_same_after_saving(documents, tmp_path):
     from transformers import AutoTokenizer
 

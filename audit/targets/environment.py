@@ -1,0 +1,60 @@
+"""The machine and the software an audit runs on, in general terms."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+import torch
+
+import audit
+from audit.errors import UsageError
+from audit.record import Environment
+from audit.targets.encoder_target import EncoderTarget
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+_PACKAGES = ("numpy", "scipy", "tokenizers", "torch", "transformers")
+"""The packages that a number can depend on."""
+
+
+def device_named(name: str) -> str:
+    """The device to run on: `auto` takes CUDA, then Apple's MPS, then the CPU.
+
+    Raises:
+        UsageError: an unknown name, or a device this machine lacks.
+    """
+    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        return next(device for device in ("cuda", "mps", "cpu") if present[device])
+    if not present.get(name, False):
+        raise UsageError(f"device {name!r} is not available here", f"one of {', '.join(DEVICES)}")
+    return name
+
+
+def _device_words(device: str) -> str:
+    """The device in general terms, for the record."""
+    return str(torch.cuda.get_device_name()) if device == "cuda" else {"mps": "Apple GPU"}.get(device, "CPU")
+
+
+def threads() -> int:
+    """CPU threads that a forward pass uses."""
+    return int(torch.get_num_threads())
+
+
+def packages() -> dict[str, str]:
+    """Versions of the packages that a number can depend on."""
+    return {name: importlib.metadata.version(name) for name in _PACKAGES}
+
+
+def environment(target: EncoderTarget) -> Environment:
+    """What the record says about where the audit ran."""
+    return Environment(
+        docaudit=audit.__version__,
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+        device=_device_words(target.card.device),
+        threads=threads(),
+        packages=packages(),
+        # On a CPU no result depends on it; on a GPU it does, in the last bits.
+        batch_tokens=None if target.card.device == "cpu" else target.batch_tokens,
+    )
