@@ -32,6 +32,9 @@ _STYLES: dict[Outcome | Overall, str] = {
 _QUIET_SECONDS = 15.0
 """In a log without a terminal, one line of progress in so many seconds, apart from each stage's first and last."""
 
+_TELLING_SHARE = 0.1
+"""The share of a stage that must be done before its time left is estimated."""
+
 
 class Reporter:
     """Draws a bar with the time left on a terminal, plain lines elsewhere; implements `engine.interface.Progress`.
@@ -82,9 +85,15 @@ class Reporter:
         finished = self._done >= self._total
         if steps and (finished or now - self._said >= _QUIET_SECONDS):
             self._said = now
-            left = (now - self._began) / self._done * (self._total - self._done)
-            estimate = "done" if finished else f"about {_duration(left)} left"
-            self._console.print(f"{self._name}: {self._done} of {self._total}, {estimate}", soft_wrap=True)
+            self._console.print(f"{self._name}: {self._done} of {self._total}{self._left(now)}", soft_wrap=True)
+
+    def _left(self, now: float) -> str:
+        """The time left in words; nothing while too little is done to tell (many attempts are under way at once)."""
+        if self._done >= self._total:
+            return ", done"
+        if self._done < _TELLING_SHARE * self._total:
+            return ""
+        return f", about {_duration((now - self._began) / self._done * (self._total - self._done))} left"
 
 
 def _duration(seconds: float) -> str:
