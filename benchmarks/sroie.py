@@ -205,10 +205,10 @@ def write_table(rows: list[tuple[str, str, AuditRecord]], work: Path, machine: s
 
 TABLE_HEAD = """# CDMI on SROIE
 
-Made by `benchmarks/sroie.py` on a {machine} ({system}, torch {torch}), other jobs running beside it. A LayoutLM made of a
-6-layer, 384-wide BERT-like encoder (box embeddings and heads fresh), pages of at most 255 tokens. SROIE's 626 receipts, 40 % member, 20 % held-out
-(they also choose the checkpoint, as the paper's validation set does), 40 % public. The paper: LayoutLM-base pre-trained
-on millions of pages, 300 epochs (MLM) or 150 (EE-BIO), N_c = 128, all fields.
+Made by `benchmarks/sroie.py` on a {machine} ({system}, torch {torch}), other jobs running beside it. A LayoutLM made
+of a 6-layer, 384-wide BERT-like encoder (box embeddings and heads fresh), pages of at most 255 tokens. SROIE's 626
+receipts, 40 % member, 20 % held-out (they also choose the checkpoint, as the paper's validation set does), 40 % public.
+The paper: LayoutLM-base pre-trained on millions of pages, 300 epochs (MLM) or 150 (EE-BIO), N_c = 128, all fields.
 
 Training:
 """
@@ -220,14 +220,17 @@ def reading(rows: list[tuple[str, str, AuditRecord]]) -> list[str]:
     for task, criterion, record in rows:
         exact, power = measured(record, "pr.member.attack"), measured(record, "candidate_recall.unique")
         ipf, excess = measured(record, "ipf.member"), measured(record, "excess_hamming.unique")
-        assert exact and power and ipf and excess
+        assert exact is not None
+        assert power is not None
+        assert ipf is not None
+        assert excess is not None
         better = "better than" if ipf.low > 1 else "not shown to be better than"
         memory = "memory is confirmed" if excess.low > 0 else "no memory of unique values is shown"
         strength = "strong enough to pass a limit" if power.value >= MIN_POWER else "too weak to pass any limit"
         lines.append(
             f"- {task}, {criterion}: {round(exact.value * exact.n)} of {exact.n} member fields recovered exactly; the "
-            f"attack is {better} the public model (IpF); against held-out documents {memory}; the attacker is {strength} "
-            f"(candidate recall {power.value:.2f} on unique fields)."
+            f"attack is {better} the public model (IpF); against held-out documents {memory}; the attacker is "
+            f"{strength} (candidate recall {power.value:.2f} on unique fields)."
         )
     return lines
 
@@ -251,15 +254,16 @@ def audit_rows(rows: list[tuple[str, str, AuditRecord]]) -> list[str]:
 def ipf_rows(rows: list[tuple[str, str, AuditRecord]]) -> list[str]:
     """IpF beside the paper's."""
     lines = [
-        "| model | checkpoint | fields tried | N_c | IpF member | IpF held-out | paper's IpF | candidate recall | PUB-MLM accuracy | "
-        "minutes |",
+        "| model | checkpoint | fields tried | N_c | IpF member | IpF held-out | paper's IpF | candidate recall | "
+        "PUB-MLM accuracy | minutes |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for task, criterion, record in rows:
         names = ("ipf.member", "ipf.heldout")
         cells = [number(record, name) for name in names]
+        n_candidates = completed(record).parameters["n_candidates"]
         lines.append(
-            f"| {task} | {criterion} | {record.share:.0%} | {completed(record).parameters['n_candidates']} | {' | '.join(cells)} | "
+            f"| {task} | {criterion} | {record.share:.0%} | {n_candidates} | {' | '.join(cells)} | "
             f"{PAPER_IPF[task, criterion]} | {number(record, 'candidate_recall')} | "
             f"{number(record, 'public_accuracy')} | {record.timing.seconds / 60:.0f} |"
         )
