@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import tomllib
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
@@ -308,21 +309,8 @@ def _waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
     latest = max(waivers, key=lambda waiver: waiver.expires)
     if latest.expires < today:
         reason = f"{decision.reason}; a waiver by {latest.owner} expired on {latest.expires}"
-        return _with(decision, decision.outcome, reason, None)
-    return _with(decision, "waived", decision.reason, latest)
-
-
-def _with(decision: Decision, outcome: Outcome, reason: str, waiver: Waiver | None) -> Decision:
-    return Decision(
-        decision.limit,
-        outcome,
-        reason,
-        decision.remedy,
-        decision.measured,
-        decision.power,
-        decision.p_value,
-        waiver,
-    )
+        return replace(decision, reason=reason)
+    return replace(decision, outcome="waived", waiver=latest)
 
 
 def _overall(decisions: tuple[Decision, ...]) -> tuple[Overall, str]:

@@ -52,8 +52,7 @@ def write_revealed(record: AuditRecord, verdict: Verdict, policy: Policy, out: P
         (out / EVIDENCE).chmod(0o700)  # so that the file is private from its first byte on
     except OSError as error:
         raise RenderError(f"{out / EVIDENCE}: cannot be made private ({error.strerror})") from None
-    write_atomically(path, text.encode())
-    path.chmod(0o600)
+    write_atomically(path, text.encode(), mode=0o600)
     return path
 
 

@@ -20,7 +20,7 @@ from audit.corpus.documents import Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import EngineError, TargetError
 from audit.targets.encoding import Encoder
-from audit.targets.families import FAMILIES, Family
+from audit.targets.families import FAMILIES
 from audit.targets.loading import load_model, load_tokenizer, max_tokens_of, sha256_of
 from audit.training.fitting import Recipe, fit
 
@@ -85,9 +85,9 @@ def _key(pretrained: Path, documents: Sequence[Document], recipe: Recipe) -> str
 def _train(
     pretrained: Path, documents: Sequence[Document], recipe: Recipe, device: str, folder: Path, progress: Progress
 ) -> None:
-    model, family = _masked_lm(pretrained, recipe.seed)
+    model = _masked_lm(pretrained, recipe.seed)
     tokenizer = load_tokenizer(pretrained)
-    encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer), needs_boxes=family.boxes is not None)
+    encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer))
     pages = [page for page in map(encoder.encode, documents) if page is not None]
     n_validation = int(VALIDATION_SHARE * len(pages))
     progress.stage("training the public model, epochs", recipe.epochs)
@@ -106,7 +106,7 @@ def _train(
     tokenizer.save_pretrained(folder)
 
 
-def _masked_lm(pretrained: Path, seed: int) -> tuple[Any, Family]:
+def _masked_lm(pretrained: Path, seed: int) -> Any:
     """The checkpoint with a masked-language-model head, a fresh one when it has none; its encoder must be whole."""
     try:
         kind = json.loads((pretrained / "config.json").read_text(encoding="utf-8")).get("model_type")
@@ -114,12 +114,11 @@ def _masked_lm(pretrained: Path, seed: int) -> tuple[Any, Family]:
         kind = None
     if kind not in FAMILIES:
         raise TargetError(f"reference pretrained: {pretrained} is not a checkpoint of a known family", "see README")
-    family = FAMILIES[kind]
     # The head, where it is fresh, follows from the recipe's seed.
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model, missing = load_model(pretrained, family.heads["mlm"])
+        model, missing = load_model(pretrained, FAMILIES[kind].heads["mlm"])
     lost = [name for name in missing if not name.startswith("cls.")]
     if lost:
         raise TargetError(f"reference pretrained: {pretrained} lacks {len(lost)} parameters, the first is {lost[0]}")
-    return model, family
+    return model
