@@ -81,5 +81,13 @@ class Attack(Protocol):
 
 def ask(target: Target, query: Query[A]) -> Generator[Request, Any, A]:
     """Put a question within an attempt and wait for the answer; used with `yield from`."""
-    answer = yield Request(target, query)
+    (answer,) = yield Request(target, (query,))
     return cast("A", answer)
+
+
+def ask_all(target: Target, queries: Sequence[Query[A]]) -> Generator[Request, Any, list[A]]:
+    """Put several questions of one type and wait for the answers, in order; used with `yield from`."""
+    if not queries:
+        return []
+    answers = yield Request(target, tuple(queries))
+    return cast("list[A]", answers)

@@ -49,15 +49,16 @@ def drive(work: Work, trials: Iterable[Trial], width: int) -> Iterator[tuple[str
         live = still_live
 
 
-def _answers(requests: Sequence[Request]) -> list[Any]:
+def _answers(requests: Sequence[Request]) -> list[list[Any]]:
     """The answers to these requests, in order, asking each answerer once for each type of query."""
-    groups: dict[tuple[int, type], list[int]] = defaultdict(list)
+    groups: dict[tuple[int, type], list[tuple[int, object]]] = defaultdict(list)
+    answerers = {id(request.answerer): request.answerer for request in requests}
     for index, request in enumerate(requests):
-        groups[id(request.answerer), type(request.query)].append(index)
-    answers: list[Any] = [None] * len(requests)
-    for indices in groups.values():
-        answerer = requests[indices[0]].answerer
-        replies = answerer.ask([requests[index].query for index in indices])
-        for index, reply in zip(indices, replies, strict=True):
-            answers[index] = reply
+        for query in request.queries:
+            groups[id(request.answerer), type(query)].append((index, query))
+    answers: list[list[Any]] = [[] for _ in requests]
+    for (name, _), asked in groups.items():
+        replies = answerers[name].ask([query for _, query in asked])
+        for (index, _), reply in zip(asked, replies, strict=True):
+            answers[index].append(reply)
     return answers

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 Json = Any
@@ -35,14 +36,14 @@ class Answerer(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Request:
-    """A query and who is to answer it; what an attempt yields."""
+    """Queries of one type and who is to answer them; what an attempt yields. It is sent the answers, in order."""
 
     answerer: Answerer
-    query: object
+    queries: tuple[object, ...]
 
 
 Attempt = Generator[Request, Any, Json]
-"""One trial, written as if it ran alone: yields requests, is sent their answers, returns its outcome."""
+"""One trial, written as if it ran alone: yields requests, is sent lists of answers, returns its outcome."""
 
 
 class Work(Protocol):
@@ -53,10 +54,25 @@ class Work(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where an engine gets its work from.
+
+    Attributes:
+        here: the work in this process, already open.
+        folders: by name, everything that a worker elsewhere opens the work from.
+        elsewhere: opens the work in another process, from copies of `folders`; can be pickled.
+    """
+
+    here: Work
+    folders: Mapping[str, Path]
+    elsewhere: Callable[[Mapping[str, Path]], Work]
+
+
 class Engine(Protocol):
     """Runs trials somewhere."""
 
-    def run(self, open_work: Callable[[], Work], trials: Sequence[Trial]) -> Iterator[tuple[str, Json]]:
+    def run(self, source: Source, trials: Sequence[Trial]) -> Iterator[tuple[str, Json]]:
         """Yield (trial id, outcome) as trials are done, in any order."""
         ...
 

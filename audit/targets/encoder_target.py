@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -13,9 +14,10 @@ from audit.record import TargetCard
 from audit.targets.batching import batches, padded_rows
 from audit.targets.encoding import Encoder
 from audit.targets.families import Family
+from audit.targets.heads import HEADS, HeadName
 from audit.targets.interface import (
-    NOT_READ,
     BestTokens,
+    CandidateLogits,
     Candidates,
     Encoding,
     FillMask,
@@ -52,9 +54,8 @@ class EncoderTarget:
         self.card = card
         self.labels = encoder.labels
         self.batch_tokens = batch_tokens or BATCH_TOKENS[card.device]
-        self.answers: frozenset[type[Query[Any]]] = (
-            frozenset({FillMask, BestTokens}) if card.task == "mlm" else frozenset({TrainingLoss, TagProbabilities})
-        )
+        self.head = HEADS[cast("HeadName", card.task)]
+        self.answers: frozenset[type[Query[Any]]] = self.head.answers
         tokenizer = encoder.tokenizer
         # Vocabularies are often padded: the model's last outputs may stand for no token at all.
         padding = range(len(tokenizer), model.config.vocab_size)
@@ -83,6 +84,7 @@ class EncoderTarget:
         answer: Any = {
             FillMask: self._fill_mask,
             BestTokens: self._best_tokens,
+            CandidateLogits: self._candidate_logits,
             TrainingLoss: self._training_loss,
             TagProbabilities: self._tag_probabilities,
         }[kind]
@@ -91,17 +93,26 @@ class EncoderTarget:
 
     def _fill_mask(self, queries: Sequence[FillMask]) -> list[Candidates]:
         answers: list[Candidates | None] = [None] * len(queries)
-        pages = [query.page for query in queries]
-        for rows, hidden in self._hidden(pages):
+        for row, scores in self._logits_at(queries):
+            scores[self._never_candidates] = -np.inf
+            best = best_first(scores, queries[row].n_candidates)
+            answers[row] = Candidates(best, scores[best])
+        return cast("list[Candidates]", answers)
+
+    def _candidate_logits(self, queries: Sequence[CandidateLogits]) -> list[Floats]:
+        answers: list[Floats] = [np.empty(0)] * len(queries)
+        for row, scores in self._logits_at(queries):
+            answers[row] = scores[queries[row].candidates]
+        return answers
+
+    def _logits_at(self, queries: Sequence[FillMask | CandidateLogits]) -> Iterator[tuple[int, Floats]]:
+        """Per query: its index, and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
+        for rows, hidden in self._hidden([query.page for query in queries]):
             # Rows beyond the batch's own repeat the first one, as in `_padded`.
             places = [queries[row].position for row in rows]
             places += places[:1] * (len(hidden) - len(rows))
-            logits = self._vocabulary_logits(hidden[torch.arange(len(hidden)), torch.tensor(places)])[: len(rows)]
-            logits[:, self._never_candidates] = -np.inf
-            for row, scores in zip(rows, logits, strict=True):
-                best = best_first(scores, queries[row].n_candidates)
-                answers[row] = Candidates(best, scores[best])
-        return cast("list[Candidates]", answers)
+            logits = self._vocabulary_logits(hidden[torch.arange(len(hidden)), torch.tensor(places)])
+            yield from zip(rows, logits[: len(rows)], strict=True)
 
     def _best_tokens(self, queries: Sequence[BestTokens]) -> list[Ints]:
         answers: list[Ints] = [np.empty(0, np.int64)] * len(queries)
@@ -112,32 +123,35 @@ class EncoderTarget:
         return answers
 
     def _training_loss(self, queries: Sequence[TrainingLoss]) -> list[Floats]:
-        """Mean cross-entropy over the tokens that the loss reads, one row a candidate (papers/cdmi.txt, step 2)."""
-        owners = [(index, place) for index, query in enumerate(queries) for place in range(len(query.candidates))]
-        rows = [
-            queries[index].page.with_tokens([queries[index].position], [int(queries[index].candidates[place])])
-            for index, place in owners
-        ]
-        answers = [np.empty(len(query.candidates)) for query in queries]
-        for batch, log_probabilities in self._tag_log_probabilities(rows):
-            for row, table in zip(batch, log_probabilities, strict=True):
-                index, place = owners[row]
-                answers[index][place] = _mean_cross_entropy(table, rows[row].labels)
-        return answers
+        """The head's loss of each page with each candidate in place, one row a candidate (step 2 of CDMI).
+
+        Rows of all queries make one stream of length buckets; a row's page is made when its batch is.
+        """
+        losses_of = self.head.losses
+        assert losses_of is not None
+        owners = [(query, int(token)) for query in queries for token in query.candidates]
+
+        def page_of(row: int) -> Encoding:
+            query, token = owners[row]
+            return query.page.with_tokens([query.position], [token])
+
+        losses = np.empty(len(owners))
+        for rows, hidden in self._hidden_of([len(query.page.ids) for query, _ in owners], page_of):
+            pages = [owners[row][0].page for row in rows]
+            pages += pages[:1] * (len(hidden) - len(rows))
+            losses[rows] = losses_of(self.model, hidden.float(), pages)[: len(rows)]
+        return np.split(losses, [*accumulate(len(query.candidates) for query in queries)][:-1])
 
     def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:
+        tags_of = self.head.tags
+        assert tags_of is not None
         pages = [query.page for query in queries]
         answers: list[Floats] = [np.empty(0)] * len(queries)
-        for batch, log_probabilities in self._tag_log_probabilities(pages):
-            for row, table in zip(batch, log_probabilities, strict=True):
+        for rows, hidden in self._hidden(pages):
+            tags = tags_of(self.model, hidden.float()).cpu().double().numpy()
+            for row, table in zip(rows, tags[: len(rows)], strict=True):
                 answers[row] = np.exp(table[: len(pages[row].ids)])
         return answers
-
-    def _tag_log_probabilities(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], Floats]]:
-        """Per batch: its rows, and log-probabilities (n_rows, n_padded_tokens, n_labels); head, softmax in float32."""
-        for rows, hidden in self._hidden(pages):
-            logits = self.model.classifier(hidden.float())
-            yield rows, torch.log_softmax(logits, dim=-1)[: len(rows)].cpu().double().numpy()
 
     def _vocabulary_logits(self, hidden: torch.Tensor) -> Floats:
         """Logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""
@@ -147,12 +161,18 @@ class EncoderTarget:
 
     def _hidden(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], torch.Tensor]]:
         """Per batch: its rows, and the encoder's last hidden states (n_rows or more, n_padded_tokens, n_hidden)."""
+        return self._hidden_of([len(page.ids) for page in pages], pages.__getitem__)
+
+    def _hidden_of(
+        self, lengths: Sequence[int], page_of: Callable[[int], Encoding]
+    ) -> Iterator[tuple[list[int], torch.Tensor]]:
+        """As `_hidden`, for rows of these lengths whose pages are made when their batch is."""
         encoder = getattr(self.model, self.family.encoder)
         on_cpu = self.card.device == "cpu"
-        for bucket, rows in batches([len(page.ids) for page in pages], self.batch_tokens):
+        for bucket, rows in batches(lengths, self.batch_tokens):
             # CUDA kernels depend on the number of rows, so there it is always the same.
             n_rows = len(rows) if on_cpu else max(1, self.batch_tokens // bucket)
-            inputs = self._padded([pages[row] for row in rows], bucket, n_rows)
+            inputs = self._padded([page_of(row) for row in rows], bucket, n_rows)
             yield rows, encoder(**inputs).last_hidden_state
 
     def _padded(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> dict[str, torch.Tensor]:
@@ -173,9 +193,3 @@ def best_first(scores: Floats, n: int) -> Ints:
     threshold = np.partition(scores, -n)[-n]
     above = np.flatnonzero(scores >= threshold)
     return above[np.argsort(-scores[above], kind="stable")][:n]
-
-
-def _mean_cross_entropy(log_probabilities: Floats, labels: Ints | None) -> float:
-    assert labels is not None
-    read = np.flatnonzero(labels != NOT_READ)
-    return float(-log_probabilities[read, labels[read]].mean())

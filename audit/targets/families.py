@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,13 +18,9 @@ from transformers import (
 )
 
 from audit.targets.bros_mlm import BrosForMaskedLM
+from audit.targets.heads import HeadName
 from audit.targets.interface import Floats, Ints
 
-Head = Literal["mlm", "token-classification"]
-HEAD_NAMES: dict[Head, str] = {
-    "mlm": "masked language model",
-    "token-classification": "token classification (BIO)",
-}
 LAYOUTLM_SCALE = 1000
 """LayoutLM's boxes are whole numbers from 0 to 1000 (Xu et al. 2020, section 2.2)."""
 
@@ -42,7 +38,7 @@ class Family:
 
     name: str
     encoder: str
-    heads: dict[Head, type[Any]]
+    heads: dict[HeadName, type[Any]]
     boxes: Callable[[Floats], NDArray[Any]] | None
 
     def inputs(self, ids: Ints, attention_mask: Ints, boxes: Floats, device: str) -> dict[str, torch.Tensor]:

@@ -21,6 +21,28 @@ A = TypeVar("A", covariant=True)
 
 NOT_READ = -100
 """Label of a token that the training loss does not read (PyTorch's `ignore_index`)."""
+NO_LINK = -1
+"""Link of a token that has no predecessor, or no parent."""
+WHITE = 255
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A page's image as a target reads it: `pixels` is (3, height, width), uint8, RGB, the whole page resized.
+
+    Two pictures are the same only when they are one object: what is computed from a picture is kept for as long as the
+    picture lives.
+    """
+
+    pixels: NDArray[np.uint8]
+
+    def painted(self, boxes: Floats) -> Picture:
+        """This picture with white patches over `boxes`, (n, 4) shares of the page; touched pixels are painted whole."""
+        pixels = self.pixels.copy()
+        _, height, width = pixels.shape
+        for x0, y0, x1, y1 in boxes * [width, height, width, height]:
+            pixels[:, int(np.floor(y0)) : int(np.ceil(y1)), int(np.floor(x0)) : int(np.ceil(x1))] = WHITE
+        return Picture(pixels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +55,9 @@ class Encoding:
         words: (n_tokens,) index of each token's word in the document; -1 for special tokens.
         labels: (n_tokens,) class of each token, `NOT_READ` where the loss does not read it; None for untagged tasks.
         mask_id, unknown_id: the ids of [MASK] and [UNK].
+        links: (n_tokens,) position in this page of each token's predecessor (SPADE extraction) or parent (SPADE
+            linking), `NO_LINK` where it has none, `NOT_READ` where the loss does not read it; None for other tasks.
+        picture: the page's image, for targets that see it.
     """
 
     ids: Ints
@@ -41,6 +66,8 @@ class Encoding:
     labels: Ints | None
     mask_id: int
     unknown_id: int
+    links: Ints | None = None
+    picture: Picture | None = None
 
     def positions_of(self, words: Iterable[int]) -> tuple[int, ...]:
         """Positions of the tokens of these words, left to right."""
@@ -50,8 +77,18 @@ class Encoding:
         """This page with [MASK] at `positions`."""
         return self.with_tokens(positions, [self.mask_id] * len(positions))
 
+    def scrubbed(self, positions: Sequence[int]) -> Encoding:
+        """This page as the adversary gets it: [MASK] at `positions`, and white patches over them in the image.
+
+        The patches stay when tokens are put in place (Dentan et al. 2024, section 4.1).
+        """
+        masked = self.masked(positions)
+        if self.picture is None:
+            return masked
+        return replace(masked, picture=self.picture.painted(self.boxes[list(positions)]))
+
     def with_tokens(self, positions: Sequence[int], ids: Sequence[int]) -> Encoding:
-        """This page with `ids` at `positions`; boxes and labels stay."""
+        """This page with `ids` at `positions`; boxes, labels and picture stay."""
         changed = self.ids.copy()
         changed[list(positions)] = ids
         return replace(self, ids=changed)
@@ -88,6 +125,14 @@ class BestTokens(Query[Ints]):
 
 
 @dataclass(frozen=True, eq=False)
+class CandidateLogits(Query[Floats]):
+    """The masked language model's logit of each of `candidates` at `position`: shape (n_candidates,)."""
+
+    position: int
+    candidates: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class TrainingLoss(Query[Floats]):
     """The training loss of `page` with each of `candidates` at `position`: shape (n_candidates,), nats."""
 
@@ -98,6 +143,11 @@ class TrainingLoss(Query[Floats]):
 @dataclass(frozen=True, eq=False)
 class TagProbabilities(Query[Floats]):
     """The probability of each tag for each token: shape (n_tokens, n_labels), rows sum to 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class BestLinks(Query[Ints]):
+    """The most likely predecessor or parent of each token: shape (n_tokens,), `NO_LINK` for none, `NOT_READ` unread."""
 
 
 class Target(Protocol):

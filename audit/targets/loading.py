@@ -20,7 +20,8 @@ from audit.record import TargetCard
 from audit.targets.batching import longest_row
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.encoding import Encoder
-from audit.targets.families import FAMILIES, HEAD_NAMES, Family, Head
+from audit.targets.families import FAMILIES, Family
+from audit.targets.heads import HEADS, HeadName
 from audit.targets.refusals import refuse_unsafe
 
 _CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model")
@@ -112,7 +113,7 @@ def load(
         name=folder.resolve().name,
         family=family.name,
         task=head,
-        architecture=f"{family.name}, {HEAD_NAMES[head]}",
+        architecture=f"{family.name}, {HEADS[head].words}",
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         vocabulary=len(tokenizer),
         max_tokens=encoder.max_tokens,
@@ -179,7 +180,7 @@ def load_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def _recognised(folder: Path) -> tuple[Any, Family, Head]:
+def _recognised(folder: Path) -> tuple[Any, Family, HeadName]:
     """The configuration, family and head of a checkpoint."""
     raw = refuse_unsafe(folder)
     known = ", ".join(family.name for family in FAMILIES.values())

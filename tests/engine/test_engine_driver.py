@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.engine.driver import drive
-from audit.engine.interface import Attempt, Request, Silent, Trial
+from audit.engine.interface import Attempt, Request, Silent, Source, Trial
 from audit.engine.local import LocalEngine
 
 
@@ -53,7 +53,7 @@ class Scripted:
         self.started.append(trial.id)
         told = []
         for place, (calculator, query, number) in enumerate(self.scripts[trial.id]):
-            answer = yield Request(self.calculators[calculator], query(number + place))
+            (answer,) = yield Request(self.calculators[calculator], (query(number + place),))
             told.append(answer)
         self.alive -= 1
         return told
@@ -104,6 +104,20 @@ def test_questions_of_many_attempts_go_out_together() -> None:
     assert work.calculators[0].calls == [[Double(i) for i in range(6)], [Negate(i + 1) for i in range(6)]]
 
 
+def test_an_attempt_may_ask_several_questions_at_once() -> None:
+    calculator = Calculator()
+
+    class Asks:
+        def attempt(self, trial: Trial) -> Attempt:
+            first = int(trial.id)
+            answers = yield Request(calculator, tuple(Double(first + place) for place in range(first)))
+            return answers
+
+    outcomes = dict(drive(Asks(), [Trial("3", "u"), Trial("0", "u"), Trial("2", "u")], 3))
+    assert outcomes == {"3": [6, 8, 10], "0": [], "2": [4, 6]}
+    assert len(calculator.calls) == 1
+
+
 def test_the_next_attempt_starts_as_soon_as_one_returns() -> None:
     work = Scripted({"long": [(0, Double, 0)] * 4, **{f"short{i}": [(0, Double, i)] for i in range(4)}})
     outcomes = list(drive(work, trials(work.scripts), 2))
@@ -131,7 +145,7 @@ def test_no_trials_no_outcomes() -> None:
 def test_an_exception_of_an_attempt_goes_through() -> None:
     class Breaks:
         def attempt(self, trial: Trial) -> Attempt:
-            yield Request(Calculator(), Double(1))
+            yield Request(Calculator(), (Double(1),))
             raise KeyError(trial.id)
 
     with pytest.raises(KeyError, match="t7"):
@@ -145,7 +159,7 @@ def test_an_exception_of_an_answerer_goes_through() -> None:
 
     class Asks:
         def attempt(self, trial: Trial) -> Attempt:
-            yield Request(Refuses(), Double(1))
+            yield Request(Refuses(), (Double(1),))
 
     with pytest.raises(ValueError, match="not this"):
         list(drive(Asks(), [Trial("t", "u")], 2))
@@ -160,7 +174,7 @@ def test_an_answerer_that_leaves_questions_out_is_found_out() -> None:
 
     class Asks:
         def attempt(self, trial: Trial) -> Attempt:
-            yield Request(forgetful, Double(1))
+            yield Request(forgetful, (Double(1),))
 
     with pytest.raises(ValueError, match="zip"):
         list(drive(Asks(), [Trial("a", "u"), Trial("b", "u")], 2))
@@ -173,16 +187,10 @@ def test_a_width_that_attempts_nothing_is_an_error(width: int) -> None:
 
 
 @given(scripts, st.integers(1, 9))
-def test_the_local_engine_opens_its_work_once_and_drives_it(scripted: dict[str, Any], width: int) -> None:
-    opened = []
-
-    def open_work() -> Scripted:
-        opened.append(Scripted(scripted))
-        return opened[-1]
-
-    outcomes = dict(LocalEngine(width).run(open_work, trials(scripted)))
-    assert len(opened) == 1
-    assert outcomes == {name: opened[0].expected(name) for name in scripted}
+def test_the_local_engine_drives_the_work_that_is_open(scripted: dict[str, Any], width: int) -> None:
+    work = Scripted(scripted)
+    outcomes = dict(LocalEngine(width).run(Source(work, {}, lambda _: Scripted({})), trials(scripted)))
+    assert outcomes == {name: work.expected(name) for name in scripted}
 
 
 def test_a_silent_progress_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from audit.targets.encoder_target import EncoderTarget, best_first
 from audit.targets.interface import (
     NOT_READ,
     BestTokens,
+    CandidateLogits,
     Candidates,
     Encoding,
     FillMask,
@@ -67,6 +68,8 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[
         elif kind is BestTokens:
             positions = tuple(range(1, position + 1))
             queries.append(BestTokens(page.masked(positions), positions))
+        elif kind is CandidateLogits:
+            queries.append(CandidateLogits(page.masked([position]), position, ids[number : number + 2 + number % 5]))
         elif kind is TrainingLoss:
             queries.append(TrainingLoss(page, position, ids[number : number + 1 + number % 5]))
         else:
@@ -139,7 +142,7 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
             elif isinstance(query, BestTokens):
                 assert answer.shape == (len(query.positions),)
                 assert answer.dtype == np.int64
-            elif isinstance(query, TrainingLoss):
+            elif isinstance(query, TrainingLoss | CandidateLogits):
                 assert answer.shape == query.candidates.shape
                 assert answer.dtype == np.float64
             else:
