@@ -87,6 +87,27 @@ class Histogram:
 
 
 @dataclass(frozen=True, config=STRICT)
+class CurvePoint:
+    """A point of a curve with its own interval at 95 %; `n` units make up its value."""
+
+    x: float
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, config=STRICT)
+class Curve:
+    """A quantity along an axis, for a figure: `axis` and `quantity` in words, one line for each entry of `series`."""
+
+    name: str
+    axis: str
+    quantity: str
+    series: dict[str, tuple[CurvePoint, ...]]
+
+
+@dataclass(frozen=True, config=STRICT)
 class Count:
     """A plain count of what was done or left out (not a measurement): what it counts, in words."""
 
@@ -122,6 +143,7 @@ class Completed:
     counts: tuple[Count, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     histograms: tuple[Histogram, ...] = ()
+    curves: tuple[Curve, ...] = ()
     categories: tuple[str, ...] = ()
     power: str | None = None
     status: Literal["completed"] = "completed"
@@ -171,6 +193,8 @@ class TargetCard:
         architecture: family and head, e.g. "LayoutLM, masked language model".
         sha256: over the configuration, the tokenizer and the weights.
         max_tokens: the longest page the model reads, special tokens included.
+        dtype: what the encoder computes in; heads and losses are float32.
+        epoch, step: how far its training had come, when the checkpoint says so (trainer_state.json).
     """
 
     name: str
@@ -183,16 +207,24 @@ class TargetCard:
     sha256: str
     device: str
     dtype: str
+    epoch: float | None = None
+    step: int | None = None
 
 
 @dataclass(frozen=True, config=STRICT)
 class ReferenceCard:
-    """A model that never saw the audited documents: its role, where it came from, and its card."""
+    """A model that never saw the audited documents: its role, where it came from, and its card.
+
+    Attributes:
+        recipe: how docaudit trained it.
+        corpus: name and sha256 of the data set it was trained on, when docaudit trained it on another than the audited.
+    """
 
     role: str
     source: Literal["manifest", "command line", "trained"]
     card: TargetCard
     recipe: dict[str, Any] | None = None
+    corpus: str | None = None
 
 
 @dataclass(frozen=True, config=STRICT)

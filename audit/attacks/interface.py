@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.record import Count, Diagnostic, Histogram, Measurement
+from audit.record import Count, Curve, Diagnostic, Histogram, Measurement
 from audit.targets.interface import Query, Target
 
 A = TypeVar("A")
@@ -25,6 +25,7 @@ class Findings:
     counts: tuple[Count, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     histograms: tuple[Histogram, ...] = ()
+    curves: tuple[Curve, ...] = ()
     categories: tuple[str, ...] = ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,26 +54,30 @@ class Work(Protocol):
         ...
 
 
+Outcomes = Generator[tuple[str, Json], None, None]
+"""(trial id, outcome) of each trial."""
+
+
 @dataclass(frozen=True)
 class Source:
     """Where an engine gets its work from.
 
     Attributes:
         here: the work in this process, already open.
-        folders: by name, everything that a worker elsewhere opens the work from.
-        elsewhere: opens the work in another process, from copies of `folders`; can be pickled.
+        folders: by name, what a worker elsewhere opens the work from: the files, by their paths within the folder.
+        elsewhere: opens the work in another process, from copies of these folders; can be pickled.
     """
 
     here: Work
-    folders: Mapping[str, Path]
+    folders: Mapping[str, Mapping[str, Path]]
     elsewhere: Callable[[Mapping[str, Path]], Work]
 
 
 class Engine(Protocol):
     """Runs trials somewhere."""
 
-    def run(self, source: Source, trials: Sequence[Trial]) -> Iterator[tuple[str, Json]]:
-        """Yield (trial id, outcome) as trials are done, in any order."""
+    def run(self, source: Source, trials: Sequence[Trial]) -> Outcomes:
+        """Yield (trial id, outcome) as trials are done, in any order. Closing it ends whatever still runs."""
         ...
 
 

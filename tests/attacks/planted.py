@@ -7,7 +7,7 @@ import numpy as np
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
 from audit.record import TargetCard
-from audit.targets.interface import BestTokens, Candidates, Encoding, FillMask, TrainingLoss
+from audit.targets.interface import BestTokens, CandidateLogits, Candidates, Encoding, FillMask, TrainingLoss
 
 VOCABULARY = 1000
 MASK, UNKNOWN = 0, 1
@@ -47,7 +47,7 @@ class Planted:
 
     def __init__(self, documents, remembered=(), task="mlm", reach=1.0, seed=0):
         self.card = card(task)
-        self.answers = frozenset({FillMask, BestTokens} if task == "mlm" else {TrainingLoss})
+        self.answers = frozenset({FillMask, BestTokens, CandidateLogits} if task == "mlm" else {TrainingLoss})
         self.labels = ()
         self.reach = reach
         self.seed = seed
@@ -74,7 +74,12 @@ class Planted:
 
     def ask(self, queries):
         self.asked.append(len(queries))
-        answer = {FillMask: self._fill, BestTokens: self._best, TrainingLoss: self._loss}
+        answer = {
+            FillMask: self._fill,
+            BestTokens: self._best,
+            CandidateLogits: self._logits,
+            TrainingLoss: self._loss,
+        }
         return [answer[type(query)](query) for query in queries]
 
     def _rng(self, page, position):
@@ -90,6 +95,12 @@ class Planted:
         elif rng.random() < self.reach:
             others[-1] = truth
         return Candidates(others, logits)
+
+    def _logits(self, query):
+        logits = self._rng(query.page, query.position).normal(0, 0.1, VOCABULARY)
+        if self._name(query.page) in self.remembered:
+            logits[self.truth[self._name(query.page)][query.position]] = 50.0
+        return logits[query.candidates]
 
     def _best(self, query):
         return np.full(len(query.positions), 2)

@@ -213,7 +213,8 @@ def test_every_number_has_its_interval_n_and_null():
     for item in findings.measurements:
         if isinstance(item, Estimate):
             assert item.low <= item.value <= item.high, item.name
-            assert item.n >= item.clusters > 1
+            # The top 1 % of few fields is a single one.
+            assert item.n >= item.clusters >= (1 if "_at_" in item.name else 2)
             assert item.null is not None
             assert item.null_kind
             assert item.bounds

@@ -49,10 +49,10 @@ def test_losses_that_say_nothing_are_uniform_and_told(losses):
 
 def test_both_means():
     public, target = np.log([0.8, 0.2]), np.log([0.2, 0.8])
-    assert combine(public, target, 0.5, "geometric") == pytest.approx([0.5, 0.5])
+    assert np.exp(combine(public, target, 0.5, "geometric")) == pytest.approx([0.5, 0.5])
     geometric = np.array([0.8**0.6 * 0.2**0.4, 0.2**0.6 * 0.8**0.4])
-    assert combine(public, target, 0.4, "geometric") == pytest.approx(geometric / geometric.sum())
-    assert combine(public, target, 0.25, "arithmetic") == pytest.approx([0.65, 0.35])
+    assert np.exp(combine(public, target, 0.4, "geometric")) == pytest.approx(geometric / geometric.sum())
+    assert np.exp(combine(public, target, 0.25, "arithmetic")) == pytest.approx([0.65, 0.35])
 
 
 def test_the_nucleus_is_the_smallest_set_that_reaches_p_and_ties_go_to_the_lower_id():

@@ -18,7 +18,9 @@ from hypothesis.extra.numpy import arrays
 from audit.corpus.documents import Document
 from audit.targets.encoder_target import EncoderTarget, best_first
 from audit.targets.interface import (
+    NO_LINK,
     NOT_READ,
+    BestLinks,
     BestTokens,
     CandidateLogits,
     Candidates,
@@ -30,12 +32,13 @@ from audit.targets.interface import (
 )
 from audit.targets.loading import load
 
-PAIRS = [(family, head) for family in tiny.FAMILIES for head in tiny.HEADS]
+SPADE_PAIRS = [(family, head) for family in tiny.SPADE_FAMILIES for head in tiny.SPADE_HEADS]
+PAIRS = [(family, head) for family in tiny.FAMILIES for head in tiny.HEADS] + SPADE_PAIRS
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
 def target(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
-    return load(checkpoints(*request.param), labels=tiny.LABELS)
+    return load(checkpoints(*request.param), labels=tiny.LABELS_OF.get(request.param[1], ()))
 
 
 @pytest.fixture(scope="module", params=tiny.FAMILIES)
@@ -46,6 +49,11 @@ def masked_model(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTar
 @pytest.fixture(scope="module", params=tiny.FAMILIES)
 def tagger(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
     return load(checkpoints(request.param, "token-classification"), labels=tiny.LABELS)
+
+
+@pytest.fixture(scope="module", params=SPADE_PAIRS, ids=lambda pair: "-".join(pair))
+def spade(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
+    return load(checkpoints(*request.param))
 
 
 def pages_of(target: EncoderTarget) -> list[tuple[Encoding, int]]:
@@ -72,6 +80,8 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[
             queries.append(CandidateLogits(page.masked([position]), position, ids[number : number + 2 + number % 5]))
         elif kind is TrainingLoss:
             queries.append(TrainingLoss(page, position, ids[number : number + 1 + number % 5]))
+        elif kind is BestLinks:
+            queries.append(BestLinks(page))
         else:
             queries.append(TagProbabilities(page))
     return queries
@@ -145,8 +155,11 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
             elif isinstance(query, TrainingLoss | CandidateLogits):
                 assert answer.shape == query.candidates.shape
                 assert answer.dtype == np.float64
+            elif isinstance(query, BestLinks):
+                assert answer.shape == query.page.ids.shape
+                assert answer.dtype == np.int64
             else:
-                assert answer.shape == (len(query.page.ids), len(tiny.LABELS))
+                assert answer.shape == (len(query.page.ids), len(target.labels))
 
 
 def test_dropout_is_off(target: EncoderTarget) -> None:
@@ -168,6 +181,7 @@ def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target: Encoder
         BestTokens(page, (position,)),
         TrainingLoss(page, position, np.array([7])),
         TagProbabilities(page),
+        BestLinks(page),
     ]
     for query in every:
         if type(query) not in target.answers:
@@ -239,6 +253,58 @@ def test_the_training_loss_is_the_models_own(tagger: EncoderTarget) -> None:
             assert loss == pytest.approx(float(own), rel=1e-5, abs=1e-5)
 
 
+def spade_inputs(target: EncoderTarget, page: Encoding) -> dict[str, torch.Tensor]:
+    """What the family's own forward pass takes to compute the loss of one page."""
+    none = len(page.ids)
+    assert page.links is not None
+    links = torch.tensor(np.where(page.links == NO_LINK, none, page.links))[None]
+    first = torch.tensor(np.append(False, page.words[1:] != page.words[:-1]) & (page.words >= 0))[None]
+    inputs = {
+        **own_inputs(target, page),
+        "attention_mask": torch.ones(1, none, dtype=torch.int64),
+        "bbox_first_token_mask": first,
+    }
+    if target.card.task == "spade-linking":
+        return {**inputs, "labels": links}
+    return {**inputs, "initial_token_labels": torch.tensor(page.labels)[None], "subsequent_token_labels": links}
+
+
+def test_the_training_loss_of_spade_is_the_models_own(spade: EncoderTarget) -> None:
+    for page, position in pages_of(spade)[::3]:
+        candidates = np.array([7, 8, 40])
+        (losses,) = spade.ask([TrainingLoss(page, position, candidates)])
+        for candidate, loss in zip(candidates, losses, strict=True):
+            with torch.inference_mode():
+                own = spade.model(**spade_inputs(spade, page.with_tokens([position], [candidate]))).loss
+            assert loss == pytest.approx(float(own), rel=1e-5, abs=1e-5)
+
+
+def test_best_links_are_the_models_own_and_never_lead_to_themselves(spade: EncoderTarget) -> None:
+    for page, _ in pages_of(spade)[::3]:
+        (best,) = spade.ask([BestLinks(page)])
+        with torch.inference_mode():
+            output = spade.model(**spade_inputs(spade, page))
+        logits = output.logits if spade.card.task == "spade-linking" else output.subsequent_token_logits
+        read = page.links != NOT_READ
+        assert read.sum() == (len(read) if spade.card.task == "spade-extraction" else len(set(page.words)) - 1)
+        own = logits[0].argmax(dim=-1).numpy()
+        np.testing.assert_array_equal(best[read], np.where(own == len(read), NO_LINK, own)[read])
+        assert (best[~read] == NOT_READ).all()
+        assert (best != np.arange(len(best))).all()
+        assert read[best[best >= 0]].all()
+
+
+def test_classes_of_spade_are_the_models_own(spade: EncoderTarget) -> None:
+    if TagProbabilities not in spade.answers:
+        assert spade.card.task == "spade-linking"
+        return
+    page, _ = pages_of(spade)[0]
+    (probabilities,) = spade.ask([TagProbabilities(page)])
+    with torch.inference_mode():
+        own = torch.softmax(spade.model(**spade_inputs(spade, page)).initial_token_logits[0], dim=-1)
+    np.testing.assert_allclose(probabilities, own.numpy(), atol=1e-5)
+
+
 def test_tag_probabilities_are_the_models_own(tagger: EncoderTarget) -> None:
     for page, _ in pages_of(tagger)[::3]:
         (probabilities,) = tagger.ask([TagProbabilities(page)])
@@ -250,24 +316,25 @@ def test_tag_probabilities_are_the_models_own(tagger: EncoderTarget) -> None:
 
 def test_layout_is_read_by_the_families_that_have_it(target: EncoderTarget) -> None:
     page, position = pages_of(target)[3]
-    moved = Encoding(page.ids, page.boxes[::-1].copy(), page.words, page.labels, page.mask_id, page.unknown_id)
-    kind = FillMask if target.card.task == "mlm" else TagProbabilities
+    moved = replace(page, boxes=page.boxes[::-1].copy())
+    kind = FillMask if target.card.task == "mlm" else TrainingLoss
     a, b = (
-        plain(target.ask([FillMask(p, position, 9) if kind is FillMask else TagProbabilities(p)])[0])
+        plain(target.ask([FillMask(p, position, 9) if kind is FillMask else TrainingLoss(p, position, page.ids[1:4])])[0])
         for p in (page, moved)
     )
     assert np.array_equal(a, b) == (target.family.name == "BERT")
 
 
-def test_labels_are_read_by_taggers_only(target: EncoderTarget) -> None:
+def test_labels_and_links_are_read_where_the_task_has_them(target: EncoderTarget) -> None:
     page, _ = pages_of(target)[0]
-    if target.card.task == "mlm":
-        assert page.labels is None
-        assert target.labels == ()
-    else:
+    task = target.card.task
+    assert target.labels == tiny.LABELS_OF.get(task, ())
+    if task in ("token-classification", "spade-extraction"):
         assert page.labels is not None
         assert (page.labels[[0, -1]] == NOT_READ).all()
-        assert target.labels == tiny.LABELS
+    else:
+        assert page.labels is None
+    assert (page.links is None) == (not task.startswith("spade"))
 
 
 def test_tokens_are_turned_back_into_text(target: EncoderTarget) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator as Rng
 
-from audit.attacks.interface import Findings, ask
+from audit.attacks.interface import Findings, ask_all
 from audit.attacks.reconstruction.fields import ATTACKED, REASONS, Field, all_fields, field_of
 from audit.attacks.reconstruction.measures import METRICS, POWER, measure_fields
+from audit.attacks.reconstruction.proposals import Prefix, Proposals
 from audit.attacks.reconstruction.sampling import (
+    Floats,
+    Ints,
     Mean,
     combine,
     draw,
@@ -22,11 +26,12 @@ from audit.attacks.reconstruction.sampling import (
     nucleus,
     temperature_at,
 )
+from audit.attacks.reconstruction.shots import Shot
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Count
-from audit.targets.interface import Encoding, FillMask, Target, TrainingLoss
+from audit.targets.interface import CandidateLogits, Candidates, FillMask, Target, TrainingLoss
 
 N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 """By budget. 128 is the paper's choice; with 512 it found 2 % more, at four times the cost (appendix A)."""
@@ -34,24 +39,28 @@ N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """CDMI, one-shot (Dentan et al. 2024, section 4; METHODS.md section 1).
+    """CDMI, one-shot and multi-shot (Dentan et al. 2024, section 4; METHODS.md section 1).
 
     The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], its labels and the number
     of its tokens are known. Field by field, token by token, candidates of a public masked language model are weighed by
     how well the target's training loss likes them. Temperatures, weight and nucleus are docaudit's defaults (the paper
-    gives ranges), fixed before the scan.
+    gives ranges), fixed before the scan. Several attempts are made at every field; the first one is the one-shot
+    attack, and a membership score chooses among all of them for the multi-shot attack.
 
     Attributes:
         n_candidates: N_c, candidates a token.
+        n_attempts: n_a, attempts a field.
         temperature: T, of both softmaxes.
         temperature_start: T_start, factor on the public model's temperature at the first token, falling over 3 tokens.
         target_weight: w in [0, 1], the target's weight in the mean of both likelihoods.
         mean: the paper prefers the geometric mean.
         top_p: mass of the nucleus that a token is sampled from.
         min_tokens, max_tokens: fields with fewer or more tokens are left out.
+        image_noise: Gaussian noise in place of the page's image, for targets that see it (the ablation of section 6.2).
     """
 
     n_candidates: int = 128
+    n_attempts: int = 8
     temperature: float = 0.3
     temperature_start: float = 10.0
     target_weight: float = 0.4
@@ -59,6 +68,7 @@ class Reconstruction:
     top_p: float = 0.10
     min_tokens: int = 3
     max_tokens: int = 15
+    image_noise: bool = False
 
     name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
@@ -108,54 +118,106 @@ class Reconstruction:
         public = case.references.auxiliary
         assert public is not None
         target = case.target
-        # A target with a masked-language-model head needs no help from the public one (section 4.3).
-        proposer, judge = (target, None) if FillMask in target.answers else (public, target)
+        page = field.page.scrubbed(field.positions)
+        if self.image_noise:
+            page = page.with_noise([*trial.id.encode()])
+        from_public = Proposals(public, page, field.positions, self.n_candidates)
         attack_rng, baseline_rng = rng.spawn(2)
-        attack = yield from self._reconstruct(field, proposer, judge, attack_rng)
-        baseline = yield from self._reconstruct(field, public, None, baseline_rng)
-        reached = yield from self._reached(field, proposer)
+        if FillMask in target.answers:
+            # A target with a masked-language-model head needs no help from the public one (section 4.3).
+            proposals = Proposals(target, page, field.positions, self.n_candidates)
+            attack = yield from self._reconstruct(proposals, partial(self._own_nodes, public, proposals), attack_rng)
+        else:
+            proposals = from_public
+            attack = yield from self._reconstruct(proposals, partial(self._judged_nodes, target, proposals), attack_rng)
+        baseline = yield from self._reconstruct(from_public, self._public_nodes, baseline_rng)
+        truth = tuple(field.page.ids[list(field.positions)].tolist())
+        reached = yield from self._reached(proposals, truth)
         return {
-            "truth": field.page.ids[list(field.positions)].tolist(),
-            "attack": attack.tokens,
-            "baseline": baseline.tokens,
+            "truth": [*truth],
+            "attack": [shot.as_json() for shot in attack.shots],
+            "baseline": [shot.as_json() for shot in baseline.shots],
             # An attacker whose losses said nothing had no power, whatever was among the candidates.
             "reached": reached and not attack.unusable,
             "single": attack.single,
             "unusable": attack.unusable,
         }
 
-    def _reconstruct(
-        self, field: Field, proposer: Target, judge: Target | None, rng: Rng
-    ) -> Generator[Request, Any, _Reconstructed]:
-        """Algorithm 2; without a judge, the proposer's likelihood alone decides (the baseline of section 5.2)."""
-        page = _scrubbed(field)
-        tokens: list[int] = []
-        single = unusable = 0
-        for step, position in enumerate(field.positions):
-            candidates = yield from ask(proposer, FillMask(page, position, self.n_candidates))
-            log_g = log_softmax(candidates.logits / temperature_at(step, self.temperature, self.temperature_start))
-            p = np.exp(log_g)
-            if judge is not None:
-                losses = yield from ask(judge, TrainingLoss(page, position, candidates.ids))
-                log_l, usable = log_likelihood_of_losses(losses, self.temperature)
-                unusable += not usable
-                p = combine(log_g, log_l, self.target_weight, self.mean)
-            kept = nucleus(p, candidates.ids, self.top_p)
-            single += len(kept) == 1
-            tokens.append(int(candidates.ids[draw(p, kept, rng)]))
-            page = page.with_tokens([position], tokens[-1:])
-        return _Reconstructed(tokens, single, unusable)
+    def _reconstruct(self, proposals: Proposals, judged: _Judge, rng: Rng) -> Generator[Request, Any, _Reconstructed]:
+        """Algorithm 2, all attempts side by side: those that share a prefix share its candidates and losses.
 
-    def _reached(self, field: Field, proposer: Target) -> Generator[Request, Any, bool]:
+        What a candidate is worth depends on the prefix only, so this changes nothing but the work (METHODS.md 1 c).
+        Each attempt draws from a source of its own: the first one is the same whatever their number.
+        """
+        sources = rng.spawn(self.n_attempts)
+        shots = [Shot((), (), ())] * self.n_attempts
+        single = unusable = 0
+        for step in range(len(proposals.positions)):
+            prefixes = sorted({shot.tokens for shot in shots})
+            candidates = yield from proposals.after(prefixes)
+            temperature = temperature_at(step, self.temperature, self.temperature_start)
+            log_public = [log_softmax(found.logits / temperature) for found in candidates]
+            values = yield from judged(prefixes, candidates, log_public, temperature)
+            nodes = {
+                prefix: _Node(found.ids, log_target, log_g, nucleus(np.exp(log_target), found.ids, self.top_p), usable)
+                for prefix, found, (log_target, log_g, usable) in zip(prefixes, candidates, values, strict=True)
+            }
+            single += sum(len(nodes[shot.tokens].kept) == 1 for shot in shots)
+            unusable += sum(not nodes[shot.tokens].usable for shot in shots)
+            shots = [nodes[shot.tokens].extended(shot, source) for shot, source in zip(shots, sources, strict=True)]
+        return _Reconstructed(shots, single, unusable)
+
+    def _judged_nodes(
+        self,
+        target: Target,
+        proposals: Proposals,
+        prefixes: Sequence[Prefix],
+        candidates: Sequence[Candidates],
+        log_public: Sequence[Floats],
+        _: float,
+    ) -> Generator[Request, Any, list[_Value]]:
+        """Steps 2, 4 and 5: the target's training loss with every candidate, combined with the public likelihood."""
+        queries = [
+            TrainingLoss(proposals.page_after(prefix), proposals.positions[len(prefix)], found.ids)
+            for prefix, found in zip(prefixes, candidates, strict=True)
+        ]
+        losses = yield from ask_all(target, queries)
+        values = []
+        for log_g, own in zip(log_public, losses, strict=True):
+            log_l, usable = log_likelihood_of_losses(own, self.temperature)
+            values.append((combine(log_g, log_l, self.target_weight, self.mean), log_g, usable))
+        return values
+
+    def _own_nodes(
+        self,
+        public: Target,
+        proposals: Proposals,
+        prefixes: Sequence[Prefix],
+        candidates: Sequence[Candidates],
+        log_target: Sequence[Floats],
+        temperature: float,
+    ) -> Generator[Request, Any, list[_Value]]:
+        """A masked language model under attack decides alone; the public model says how likely its candidates are."""
+        queries = [
+            CandidateLogits(proposals.page_after(prefix), proposals.positions[len(prefix)], found.ids)
+            for prefix, found in zip(prefixes, candidates, strict=True)
+        ]
+        logits = yield from ask_all(public, queries)
+        return [(own, log_softmax(g / temperature), True) for own, g in zip(log_target, logits, strict=True)]
+
+    def _public_nodes(
+        self, _: Sequence[Prefix], __: Sequence[Candidates], log_public: Sequence[Floats], ___: float
+    ) -> Generator[Request, Any, list[_Value]]:
+        """The baseline: the public likelihood alone decides (section 5.2)."""
+        yield from ()
+        return [(log_g, log_g, True) for log_g in log_public]
+
+    def _reached(self, proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool]:
         """Whether every token is among the candidates, given the true ones before it (METHODS.md 1 b)."""
-        assert field.page is not None
-        page = _scrubbed(field)
-        for position in field.positions:
-            candidates = yield from ask(proposer, FillMask(page, position, self.n_candidates))
-            truth = int(field.page.ids[position])
-            if truth not in candidates.ids:
+        for step, token in enumerate(truth):
+            (candidates,) = yield from proposals.after([truth[:step]])
+            if token not in candidates.ids:
                 return False
-            page = page.with_tokens([position], [truth])
         return True
 
     def measure(
@@ -175,6 +237,7 @@ class Reconstruction:
             (*counts, *findings.counts),
             findings.diagnostics,
             findings.histograms,
+            findings.curves,
             findings.categories,
         )
 
@@ -189,24 +252,47 @@ class Reconstruction:
                 "category": field.entity.category,
                 "split": field.document.split,
                 "value": field.document.text_of(field.entity),
-                "recovered": case.target.token_strings(outcome["attack"]),
-                "baseline": case.target.token_strings(outcome["baseline"]),
-                "exact": outcome["attack"] == outcome["truth"],
+                "recovered": case.target.token_strings(outcome["attack"][0]["tokens"]),
+                "baseline": case.target.token_strings(outcome["baseline"][0]["tokens"]),
+                "exact": outcome["attack"][0]["tokens"] == outcome["truth"],
+                "exact_in_any_attempt": any(shot["tokens"] == outcome["truth"] for shot in outcome["attack"]),
             }
 
     def _fields(self, case: Case) -> Iterator[Field]:
         return all_fields(case, self.min_tokens, self.max_tokens)
 
 
+_Value = tuple[Floats, Floats, bool]
+"""Of the candidates after one prefix: log p (step 5), log ghat (step 3), and whether the losses said anything."""
+_Judge = Callable[
+    [Sequence[Prefix], Sequence[Candidates], Sequence[Floats], float], Generator[Request, Any, list[_Value]]
+]
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """What follows a prefix: candidates, their likelihoods, and the indices that the nucleus keeps."""
+
+    ids: Ints
+    log_target: Floats
+    log_public: Floats
+    kept: Ints
+    usable: bool
+
+    def extended(self, shot: Shot, rng: Rng) -> Shot:
+        """The attempt with its next token."""
+        place = draw(np.exp(self.log_target), self.kept, rng)
+        return Shot(
+            (*shot.tokens, int(self.ids[place])),
+            (*shot.log_target, float(self.log_target[place])),
+            (*shot.log_public, float(self.log_public[place])),
+        )
+
+
 @dataclass(frozen=True)
 class _Reconstructed:
-    """The tokens, the number of steps whose nucleus was one token, and of those whose losses said nothing."""
+    """The attempts; over all of them, steps whose nucleus was one token, and steps whose losses said nothing."""
 
-    tokens: list[int]
+    shots: list[Shot]
     single: int
     unusable: int
-
-
-def _scrubbed(field: Field) -> Encoding:
-    assert field.page is not None
-    return field.page.masked(field.positions)

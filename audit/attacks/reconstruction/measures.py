@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.attacks.interface import Findings
+from audit.attacks.reconstruction import multishot
 from audit.attacks.reconstruction.fields import Field
 from audit.attacks.reconstruction.table import PLAYERS, SCORES, Floats, Table, build_table
 from audit.case import Case
@@ -43,6 +44,7 @@ METRICS = (
         for score, split, player, name in product(SCORES, SPLIT_NAMES, PLAYERS, CATEGORIES)
     ),
     *(f"ipf.{split}.{name}" for split, name in product(SPLIT_NAMES, CATEGORIES)),
+    *multishot.METRICS,
 )
 NEEDED_DOCUMENTS = 72
 """From so many documents on, no hit at all shows a rate under 0.05 (METHODS.md, section 6)."""
@@ -62,7 +64,7 @@ def measure_fields(
     table = build_table(case, fields, outcomes, n_candidates, rng)
     categories = tuple(sorted(set(table.category.tolist())))
     measurements: list[Measurement] = []
-    jobs = list(_jobs(table, categories, rng))
+    jobs = [*_jobs(table, categories, rng), *multishot.jobs(table, rng)]
     progress.stage("reconstruction: intervals", len(jobs) + 1)
     for job in jobs:
         measurements.append(job())
@@ -74,6 +76,7 @@ def measure_fields(
         _counts(table),
         _diagnostics(outcomes, table),
         (_hamming_histogram(table),),
+        multishot.curves(table, rng),
         categories,
     )
 
@@ -187,9 +190,10 @@ def _counts(table: Table) -> tuple[Count, ...]:
 
 
 def _diagnostics(outcomes: Sequence[Json], table: Table) -> tuple[Diagnostic, ...]:
-    steps = sum(len(outcome["truth"]) for outcome in outcomes)
+    steps = sum(len(outcome["truth"]) * len(outcome["attack"]) for outcome in outcomes)
     repeated = table.split("member").group("repeated")
     diagnostics = [
+        *multishot.diagnostics(outcomes),
         Diagnostic(
             "single-token nuclei",
             sum(outcome["single"] for outcome in outcomes) / steps,

@@ -40,13 +40,12 @@ def log_likelihood_of_losses(losses: Floats, temperature: float) -> tuple[Floats
 
 
 def combine(log_public: Floats, log_target: Floats, target_weight: float, mean: Mean) -> Floats:
-    """Step 5: the weighted mean of both likelihoods, renormalised over the candidates; shape (n_candidates,)."""
+    """Step 5: logarithm of the weighted mean of both likelihoods, renormalised; shape (n_candidates,)."""
     if mean == "geometric":
-        weighted: Floats = np.exp(log_softmax(target_weight * log_target + (1 - target_weight) * log_public))
-        return weighted
-    mixed: Floats = target_weight * np.exp(log_target) + (1 - target_weight) * np.exp(log_public)
-    mixed /= mixed.sum()
-    return mixed
+        return log_softmax(target_weight * log_target + (1 - target_weight) * log_public)
+    with np.errstate(divide="ignore"):  # a weight of 0 or 1 leaves one likelihood out
+        weights = np.log([target_weight, 1 - target_weight])
+    return log_softmax(np.logaddexp(weights[0] + log_target, weights[1] + log_public))
 
 
 def nucleus(probabilities: Floats, ids: Ints, top_p: float) -> Ints:

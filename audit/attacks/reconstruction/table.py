@@ -11,6 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from audit.attacks.reconstruction.fields import Field
+from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, baseline_score, best, read_shots
 from audit.case import Case
 from audit.corpus.folding import fold, occurrences
 from audit.engine.interface import Json
@@ -21,6 +22,8 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 SCORES = ("pr", "hd", "ld", "jwd")
 PLAYERS = ("attack", "baseline")
+BASELINE = "baseline"
+"""In `Table.rankings`: the attempts without the model, ranked by their public perplexity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,9 @@ class Table:
         category: names.
         cluster: the field's document.
         in_member, in_public: documents of these splits in which the value stands.
-        scores: by score and player, in [0, 1].
+        scores: by score and player, in [0, 1], of the first attempt (one-shot).
+        rankings: by membership score, or "baseline", and column: "score" (how plausible the field's best attempt is),
+            "pr" and "hd" (how right it is, in [0, 1]).
         chance: by score, what a guess of uniformly drawn tokens gets; "recall": what uniformly drawn candidates reach.
     """
 
@@ -45,6 +50,7 @@ class Table:
     in_member: Ints
     in_public: Ints
     scores: dict[tuple[str, str], Floats]
+    rankings: dict[tuple[str, str], Floats]
     chance: dict[str, Floats]
 
     def where(self, mask: Mask) -> Table:
@@ -82,7 +88,7 @@ def build_table(
     scores = {
         (score, player): column
         for player in PLAYERS
-        for score, column in _scores(truths, [outcome[player] for outcome in outcomes]).items()
+        for score, column in _scores(truths, [outcome[player][0]["tokens"] for outcome in outcomes]).items()
     }
     return Table(
         member=np.array([field.document.split == "member" for field in attacked]),
@@ -93,8 +99,21 @@ def build_table(
         in_member=np.array([place.anywhere["member"] for place in places]),
         in_public=np.array([place.anywhere["public"] for place in places]),
         scores=scores,
+        rankings=_rankings(truths, outcomes),
         chance=_chance(truths, case.target.card.vocabulary, n_candidates, rng),
     )
+
+
+def _rankings(truths: Sequence[list[int]], outcomes: Sequence[Json]) -> dict[tuple[str, str], Floats]:
+    """Each field's most plausible attempt by each membership score, and the baseline's by its own perplexity."""
+    columns: dict[tuple[str, str], Floats] = {}
+    for ranking, score in {**MEMBERSHIP_SCORES, BASELINE: baseline_score}.items():
+        player = "baseline" if ranking == BASELINE else "attack"
+        chosen = [best(read_shots(outcome[player]), score) for outcome in outcomes]
+        found = _scores(truths, [list(shot.tokens) for shot, _ in chosen])
+        columns |= {(ranking, "score"): np.array([plausible for _, plausible in chosen])}
+        columns |= {(ranking, name): found[name] for name in ("pr", "hd")}
+    return columns
 
 
 def _chance(truths: Sequence[list[int]], vocabulary: int, n_candidates: int, rng: Generator) -> dict[str, Floats]:

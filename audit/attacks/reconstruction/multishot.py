@@ -1,0 +1,147 @@
+"""The multi-shot attack in numbers: fields ranked by how plausible their best attempt is (papers/cdmi, section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+import numpy as np
+from numpy.random import Generator
+
+from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, read_shots
+from audit.attacks.reconstruction.table import BASELINE, PLAYERS, Floats, Ints, Table
+from audit.engine.interface import Json
+from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Measurement, Unresolved
+from audit.stats.intervals import Interval
+from audit.stats.ranking import area, area_interval, at, at_interval, curve_points, excess_area
+from audit.stats.resampling import MIN_CLUSTERS
+from audit.targets.utility import estimate
+
+Job = Callable[[], Measurement]
+SPLIT_NAMES = ("member", "heldout")
+SHARES = {"1": 0.01, "5": 0.05, "100": 1.0}
+"""The shares p at which table 5 prints AccAt(p)."""
+OTHER_SCORES = tuple(name for name in MEMBERSHIP_SCORES if name != PRIMARY)
+_COLUMNS = {"acc": "pr", "ham": "hd"}
+_QUANTITIES = (*(f"{what}_at_{share}" for what, share in product(_COLUMNS, SHARES)), "accauc", "hamaac")
+_PLACES = (
+    *product(SPLIT_NAMES, PLAYERS, ("",)),
+    *product(("member",), ("attack",), (f".{name}" for name in OTHER_SCORES)),
+)
+"""Split, player, and membership score where it is not the primary one."""
+GROUPS = ("unique", "repeated", "all")
+METRICS = (
+    *(f"{quantity}.{split}.{player}{score}" for quantity in _QUANTITIES for split, player, score in _PLACES),
+    *(f"excess_accauc.{group}" for group in GROUPS),
+)
+CURVE_SHARES = (0.01, *(round(0.05 * place, 2) for place in range(1, 21)))
+"""Where the curves of figure 6 are drawn."""
+FEW = "fewer than two documents with such fields"
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """Fields with the score that ranks them and how right the chosen attempt is."""
+
+    score: Floats
+    outcome: dict[str, Floats]
+    cluster: Ints
+
+    @classmethod
+    def of(cls, table: Table, ranking: str) -> _Ranked:
+        """The fields of a table, ranked by a membership score or as the baseline."""
+        outcome = {column: table.rankings[ranking, column] for column in ("pr", "hd")}
+        return cls(table.rankings[ranking, "score"], outcome, table.cluster)
+
+
+def jobs(table: Table, rng: Generator) -> Iterator[Job]:
+    """Every measurement of the multi-shot attack as a call."""
+    for split, player, suffix in _PLACES:
+        rows = table.split(split)
+        ranking = BASELINE if player == "baseline" else suffix.removeprefix(".") or PRIMARY
+        for quantity in _QUANTITIES:
+            yield partial(_measured, f"{quantity}.{split}.{player}{suffix}", quantity, rows, ranking, rng)
+    for group in GROUPS:
+        yield partial(_excess, f"excess_accauc.{group}", table.group(group), rng)
+
+
+def _measured(name: str, quantity: str, table: Table, ranking: str, rng: Generator) -> Measurement:
+    """AccAt(p), HamAt(p), AccAUC or HamAAC; the attack's null is the public model, the public model's is chance."""
+    documents = len(np.unique(table.cluster))
+    if documents < 2:
+        return Unresolved(name, FEW, documents, MIN_CLUSTERS)
+    interval = _interval(quantity, _Ranked.of(table, ranking), rng)
+    if ranking != BASELINE:
+        return estimate(name, interval, "fields", _value(quantity, _Ranked.of(table, BASELINE)), "public model")
+    guess = float(table.chance["pr" if quantity.startswith("acc") else "hd"].mean())
+    return estimate(name, interval, "fields", 1 - guess if quantity == "hamaac" else guess, "chance")
+
+
+def _interval(quantity: str, rows: _Ranked, rng: Generator) -> Interval:
+    outcome = rows.outcome[_COLUMNS[quantity[:3]]]
+    if "_at_" in quantity:
+        share = SHARES[quantity.rpartition("_")[2]]
+        return at_interval(rows.score, outcome, rows.cluster, share, rng, alphas=ALPHAS)
+    complement = quantity == "hamaac"
+    return area_interval(rows.score, outcome, rows.cluster, rng, complement=complement, alphas=ALPHAS)
+
+
+def _value(quantity: str, rows: _Ranked) -> float:
+    outcome = rows.outcome[_COLUMNS[quantity[:3]]]
+    if "_at_" in quantity:
+        return at(rows.score, outcome, SHARES[quantity.rpartition("_")[2]])
+    found = area(rows.score, outcome)
+    return 1 - found if quantity == "hamaac" else found
+
+
+def _excess(name: str, table: Table, rng: Generator) -> Measurement:
+    """AccAUC: (attack - baseline) on member fields minus the same on held-out fields (METHODS.md, held-out control)."""
+    splits = [table.split(split) for split in SPLIT_NAMES]
+    documents = [len(np.unique(rows.cluster)) for rows in splits]
+    if min(documents) < 2:
+        where = "member" if documents[0] < 2 else "held-out"
+        return Unresolved(name, f"fewer than two {where} documents with such fields", min(documents), MIN_CLUSTERS)
+    member, heldout = (_columns(rows) for rows in splits)
+    interval = excess_area(*member, *heldout, rng=rng, alphas=ALPHAS)
+    return estimate(name, interval, "fields", 0.0, "held-out")
+
+
+def _columns(table: Table) -> tuple[Floats, Floats, Floats, Floats, Ints]:
+    """Score and hit of attack and baseline, and the documents."""
+    attack, baseline = (_Ranked.of(table, ranking) for ranking in (PRIMARY, BASELINE))
+    return attack.score, attack.outcome["pr"], baseline.score, baseline.outcome["pr"], table.cluster
+
+
+def curves(table: Table, rng: Generator) -> tuple[Curve, ...]:
+    """HamAt(p) and AccAt(p) on member fields, attack and baseline (figure 6), and the attack's on held-out fields."""
+    drawn = []
+    for name, column, quantity in (
+        ("ham_at", "hd", "mean Hamming distance of the fields ranked first"),
+        ("acc_at", "pr", "share recovered word for word of the fields ranked first"),
+    ):
+        series = {}
+        for label, split, ranking in (
+            ("member, attack", "member", PRIMARY),
+            ("member, baseline", "member", BASELINE),
+            ("held-out, attack", "heldout", PRIMARY),
+        ):
+            rows = _Ranked.of(table.split(split), ranking)
+            if len(np.unique(rows.cluster)) >= 2:
+                points = curve_points(rows.score, rows.outcome[column], rows.cluster, CURVE_SHARES, rng)
+                series[label] = tuple(CurvePoint(*point) for point in points)
+        drawn.append(Curve(name, "share of the fields, the most plausible first", quantity, series))
+    return tuple(drawn)
+
+
+def diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
+    """How much the attempts of a field differ."""
+    distinct = [len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes]
+    return (
+        Diagnostic(
+            "distinct attempts",
+            float(np.median(distinct)),
+            "median number of different reconstructions among a field's attempts; under 2, multi-shot equals one-shot",
+        ),
+    )

@@ -1,0 +1,308 @@
+"""Curves over fields ranked by how plausible their reconstruction is, and their areas (CDMI, section 5.3, appendix B).
+
+Fields are sorted by a membership score, best first. At(m / M) is the mean outcome of the first m of M fields, the area
+the mean of At over m = 1..M. With exact hits as outcomes these are AccAt and AccAUC; with Hamming distances HamAt, and
+HamAAC is one minus the area. Fields of equal score count in expectation over a random order of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.stats.clusters import Floats
+from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+from audit.stats.means import mean
+from audit.stats.rank_order import LEVEL, MIN_DIFFERING_CLUSTERS, Ranking, depth, interval_of_area, ranked
+from audit.stats.resampling import NoSpreadError, bootstrap
+
+
+class CurvePoint(NamedTuple):
+    """A point of the curve and its pointwise 95 % interval.
+
+    Attributes:
+        p: m / M, the share of the fields that is in the mean, in (0, 1].
+        value: mean outcome of the first m fields, in [0, 1].
+        low, high: its interval, see `at_interval`.
+        n: m.
+    """
+
+    p: float
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def curve(scores: npt.ArrayLike, outcomes: npt.ArrayLike) -> Floats:
+    """At(m / M) for m = 1..M: the mean outcome of the m fields of the highest scores (CDMI, equations 7 and 9).
+
+    Args:
+        scores: larger = more plausible, shape (M,); may be infinite.
+        outcomes: hits (0 or 1) or distances, in [0, 1], shape (M,).
+
+    Returns:
+        Shape (M,), in [0, 1]; ties in expectation, exact.
+
+    Raises:
+        ValueError: no fields, shapes differ, a score is NaN, or an outcome is outside [0, 1].
+    """
+    return ranked(scores, outcomes).curve()
+
+
+def at(scores: npt.ArrayLike, outcomes: npt.ArrayLike, p: float) -> float:
+    """AccAt(p) from hits, HamAt(p) from Hamming distances: the mean outcome within T(p).
+
+    Args and errors are those of `curve` and `depth`; at(..., 1) is the mean of all outcomes.
+    """
+    running = curve(scores, outcomes)
+    return float(running[depth(p, running.size) - 1])
+
+
+def area(scores: npt.ArrayLike, outcomes: npt.ArrayLike) -> float:
+    """The mean of `curve`: AccAUC from hits; HamAAC is 1 - area of Hamming distances (equations 8 and 10, exact).
+
+    Args and errors are those of `curve`.
+    """
+    return float(curve(scores, outcomes).mean())
+
+
+def area_interval(
+    scores: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    complement: bool = False,
+    n_resamples: int = 10_000,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
+    """`area` with its interval: BCa over documents, the fields of each resample ranked anew (see `bootstrap`).
+
+    Where fewer than 3 documents differ (no hit at all is the usual case), or there is one document only, the bounds are
+    those that hold for every ranking (see `interval_of_area`).
+
+    Args:
+        scores: larger = more plausible, shape (M,); may be infinite.
+        outcomes: hits (0 or 1) or distances, in [0, 1], shape (M,).
+        clusters: the document of each field, shape (M,), integers.
+        rng: the source of randomness.
+        complement: give 1 - area (HamAAC).
+        n_resamples: resamples of the bootstrap.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+
+    Returns:
+        A number in [0, 1]; n is M.
+
+    Raises:
+        ValueError: as `curve`, or a level out of range.
+    """
+    # The area of a constant is that constant, so 1 - area of the outcomes is the area of 1 - outcomes.
+    ranking = ranked(scores, 1 - np.asarray(outcomes, np.float64) if complement else outcomes, clusters)
+    return interval_of_area(ranking, rng, n_resamples, alphas, unit)
+
+
+def at_interval(
+    scores: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    p: float,
+    rng: np.random.Generator,
+    *,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
+    """`at` with its interval, conditional on the ranking: the fields of T(p) are taken as given, not as drawn.
+
+    Outcomes that are all 0 or 1 are a proportion of these fields (`proportion`), others a mean (`means.mean`; with one
+    document only, Clopper-Pearson with n = 1). Where T(p) ends among fields of equal score, the value is the expected
+    one, and the interval the outer of those with the lowest and with the highest outcomes first among them. p is in
+    (0, 1]; the other arguments and the errors are those of `area_interval`.
+
+    Returns:
+        A number in [0, 1]; n is the number of fields in T(p), clusters that of their documents (the smaller one, where
+        equal scores leave it open).
+    """
+    ranking = ranked(scores, outcomes, clusters)
+    m = depth(p, ranking.outcomes.size)
+    value = float(ranking.curve()[m - 1])
+    intervals = [_mean_of_rows(ranking, rows, rng, alphas, unit) for rows in ranking.first(m)]
+    methods = " and ".join(dict.fromkeys(interval.method for interval in intervals))
+    ties = ", outer over orders of equal scores" if len(intervals) > 1 else ""
+    bounds = np.array([[(interval.low, interval.high), *(b[1:] for b in interval.bounds)] for interval in intervals])
+    return make_interval(
+        value,
+        bounds[:, :, 0].min(axis=0),
+        bounds[:, :, 1].max(axis=0),
+        n=m,
+        clusters=min(interval.clusters for interval in intervals),
+        method=f"{methods}{ties}, conditional on the ranking",
+        level=LEVEL,
+        alphas=alphas,
+    )
+
+
+def curve_points(
+    scores: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    ps: Sequence[float],
+    rng: np.random.Generator,
+    *,
+    unit: str = "document",
+) -> list[CurvePoint]:
+    """The curve with pointwise 95 % intervals, for drawing (CDMI, figure 6): one point for each distinct ceil(p M).
+
+    `ps` are shares of the fields, in (0, 1], in any order; the other arguments and the errors are those of
+    `at_interval`. A point does not depend on which others are asked for.
+
+    Returns:
+        Points in ascending order of p = m / M.
+    """
+    n_fields = np.asarray(scores).size
+    seed = int(rng.integers(2**63))
+    points = []
+    for m in sorted({depth(p, n_fields) for p in ps}):
+        share = m / n_fields
+        point = at_interval(scores, outcomes, clusters, share, np.random.default_rng(seed), unit=unit)
+        points.append(CurvePoint(share, point.value, point.low, point.high, m))
+    return points
+
+
+def excess_area(
+    member_scores_attack: npt.ArrayLike,
+    member_hits_attack: npt.ArrayLike,
+    member_scores_baseline: npt.ArrayLike,
+    member_hits_baseline: npt.ArrayLike,
+    member_clusters: npt.ArrayLike,
+    heldout_scores_attack: npt.ArrayLike,
+    heldout_hits_attack: npt.ArrayLike,
+    heldout_scores_baseline: npt.ArrayLike,
+    heldout_hits_baseline: npt.ArrayLike,
+    heldout_clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    n_resamples: int = 10_000,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
+    """Excess AccAUC: (attack - baseline) on member fields minus the same on held-out fields (METHODS, section 1).
+
+    Attack and baseline each rank the fields by a score of their own. BCa over documents, stratified by split. Where
+    a split has fewer than 3 documents that differ (see `area_interval`), or no spread, the interval is MOVER (Zou &
+    Donner 2008) on the difference in either split; a split without spread has its difference between the bounds of its
+    two areas, and nothing is assumed of how attack and baseline go together.
+
+    Scores, outcomes and documents of each split are what `area_interval` takes, attack and baseline on the same fields,
+    shape (n_m,) or (n_h,); outcomes of 1 - Hamming distance give the excess HamAAC. The rest is as there.
+
+    Returns:
+        The excess, in [-2, 2]; n counts the fields and clusters the documents of both splits.
+    """
+    splits = (
+        _Split(
+            ranked(member_scores_attack, member_hits_attack, member_clusters),
+            ranked(member_scores_baseline, member_hits_baseline, member_clusters),
+        ),
+        _Split(
+            ranked(heldout_scores_attack, heldout_hits_attack, heldout_clusters),
+            ranked(heldout_scores_baseline, heldout_hits_baseline, heldout_clusters),
+        ),
+    )
+    n = sum(split.attack.outcomes.size for split in splits)
+    if all(split.spreads for split in splits):
+        width = max(split.n_documents for split in splits)
+        try:
+            return bootstrap(
+                [np.eye(split.n_documents, width) for split in splits],
+                lambda totals: splits[0].differences(totals[:, 0]) - splits[1].differences(totals[:, 1]),
+                rng,
+                n_resamples=n_resamples,
+                alphas=alphas,
+                n=n,
+                unit=unit,
+                limits=(-2.0, 2.0),
+            )
+        except NoSpreadError:
+            pass  # each split's own interval below finds out which one it is
+    tails = tail_levels(LEVEL, alphas).tolist()
+    (value_m, lower_m, upper_m), (value_h, lower_h, upper_h) = (
+        _split_bounds(split, rng, n_resamples, tails, unit) for split in splits
+    )
+    value = value_m - value_h
+    return make_interval(
+        value,
+        np.maximum(-2.0, value - np.hypot(value_m - lower_m, upper_h - value_h)),
+        np.minimum(2.0, value + np.hypot(upper_m - value_m, value_h - lower_h)),
+        n=n,
+        clusters=sum(split.n_documents for split in splits),
+        method=f"MOVER on the difference of areas in either split ({unit}s too alike to resample)",
+        level=LEVEL,
+        alphas=alphas,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """The fields of one split as the attack ranks them, and as the baseline does."""
+
+    attack: Ranking
+    baseline: Ranking
+
+    @property
+    def n_documents(self) -> int:
+        return self.attack.n_documents
+
+    @property
+    def spreads(self) -> bool:
+        return max(self.attack.n_differing, self.baseline.n_differing) >= MIN_DIFFERING_CLUSTERS
+
+    def differences(self, weights: Floats) -> Floats:
+        """Area of the attack minus that of the baseline, shape (n,); columns past the last document are padding."""
+        used = weights[:, : self.n_documents]
+        return self.attack.areas(used) - self.baseline.areas(used)
+
+
+def _mean_of_rows(
+    ranking: Ranking, rows: npt.NDArray[np.intp], rng: np.random.Generator, alphas: Sequence[float], unit: str
+) -> Interval:
+    outcomes, documents = ranking.outcomes[rows], ranking.documents[rows]
+    if np.isin(ranking.outcomes, (0.0, 1.0)).all():
+        return proportion(outcomes, documents, alphas=alphas, unit=unit)
+    if np.unique(documents).size > 1:
+        return mean(outcomes, documents, rng, alphas=alphas, unit=unit)
+    share = float(outcomes.mean())
+    lower, upper = beta_bounds(share, np.float64(1), tail_levels(LEVEL, alphas))
+    method = f"Clopper-Pearson with n = number of {unit}s"
+    return make_interval(share, lower, upper, n=rows.size, clusters=1, method=method, level=LEVEL, alphas=alphas)
+
+
+def _split_bounds(
+    split: _Split, rng: np.random.Generator, n_resamples: int, tails: list[float], unit: str
+) -> tuple[float, Floats, Floats]:
+    """Attack minus baseline in one split, and its bounds at each tail, each of shape (n_tails,)."""
+    if split.spreads:
+        strata = [np.eye(split.n_documents)]
+        try:
+            difference = bootstrap(
+                strata, lambda totals: split.differences(totals[:, 0]), rng, n_resamples=n_resamples, alphas=tails
+            )
+            return difference.value, *_bounds(difference)
+        except NoSpreadError:
+            pass  # as in `interval_of_area`
+    attack, baseline = (
+        interval_of_area(ranking, rng, n_resamples, tails, unit) for ranking in (split.attack, split.baseline)
+    )
+    (attack_lower, attack_upper), (base_lower, base_upper) = _bounds(attack), _bounds(baseline)
+    return attack.value - baseline.value, attack_lower - base_upper, attack_upper - base_lower
+
+
+def _bounds(interval: Interval) -> tuple[Floats, Floats]:
+    _, lower, upper = np.array(interval.bounds).T
+    return lower, upper
