@@ -16,15 +16,20 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from audit import __version__
-from audit.errors import DocauditError, RenderError, UsageError
+from audit.errors import DocauditError, RecordError, RenderError, TargetError, UsageError
 
 if TYPE_CHECKING:
+    from audit import runner
     from audit.policy import Policy, Verdict
     from audit.record import AuditRecord
 
 EXIT_HELP = (
     "Exit codes: 0 passed; 10 a limit is violated; 11 undecided; 2 wrong usage or input; 1 docaudit failed, no record "
     "was written; 130 interrupted and 143 terminated: run the same command again to go on."
+)
+SWEEP_HELP = (
+    "With --checkpoints the exit code is the worst of all checkpoints: 10, then 11, then 0. A checkpoint that cannot "
+    "be audited counts as undecided (11); when none can, the exit code is 2."
 )
 app = typer.Typer(
     name="docaudit",
@@ -42,6 +47,13 @@ class Budget(StrEnum):
     QUICK = "quick"
     STANDARD = "standard"
     FULL = "full"
+
+
+class Engine(StrEnum):
+    """Where trials run."""
+
+    LOCAL = "local"
+    RAY = "ray"
 
 
 class Format(StrEnum):
@@ -67,12 +79,17 @@ Destination = Annotated[Path, typer.Argument(metavar="DST", help="The new data s
 Share = Annotated[float, typer.Option(min=0, max=1, help="Share of the documents for this split.")]
 
 
-@app.command(epilog=EXIT_HELP)
+@app.command(epilog=f"{EXIT_HELP} {SWEEP_HELP}")
 def scan(
-    model_dir: Annotated[
-        Path, typer.Argument(metavar="MODEL_DIR", help="Hugging Face checkpoint (safetensors).", show_default=False)
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[MODEL_DIR] DATA_DIR",
+            help="A Hugging Face checkpoint (safetensors) and the folder with manifest.toml; the latter alone with "
+            "--checkpoints.",
+            show_default=False,
+        ),
     ],
-    data_dir: DataDir,
     out: Annotated[Path, typer.Option(help="Where the record, the reports and the evidence go.")] = Path(
         "docaudit-report"
     ),
@@ -94,18 +111,58 @@ def scan(
         int | None,
         typer.Option(min=16, help="Tokens of one forward pass; lower it when memory is short.", show_default="auto"),
     ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="local: in this process; ray: on Ray workers (pip install 'docaudit[ray]').")
+    ] = Engine.LOCAL,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The Ray cluster that this machine is part of, or auto.",
+            show_default="start Ray here",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Ray workers.", show_default="as CPUs or GPUs allow")
+    ] = None,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'PATTERN'",
+            help="Audit every folder that matches, say 'run/checkpoint-*', and draw leak against epoch. Quote it.",
+        ),
+    ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DATA_DIR2",
+            help="Train the public model on another data set's public documents: what if an attacker has no better?",
+        ),
+    ] = None,
+    image_noise: Annotated[
+        bool,
+        typer.Option("--image-noise", help="Attack with noise in place of the images: does the picture give it away?"),
+    ] = False,
+    attack_parameters: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Parameters of attacks, as tune-attack writes them.",
+            show_default="those of the budget",
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Attack a model, hold the result against a policy, and write the report."""
     with _errors_shown(debug):
         from audit import console, runner
         from audit import policy as policies
-        from audit import record as records
 
+        model_dir, data_dir = _scanned(folders, checkpoints)
         chosen = policies.load(policy)
         policies.check_names(chosen, runner.known_metrics())
         options = runner.Options(
-            model_dir=model_dir,
+            model_dir=model_dir or Path(),
             data_dir=data_dir,
             out=out,
             budget=budget.value,
@@ -115,21 +172,79 @@ def scan(
             fresh=fresh,
             references=_named_paths(reference or []),
             batch_tokens=batch_tokens,
+            public_dir=public,
+            image_noise=image_noise,
+            engine=engine.value,
+            address=address,
+            workers=workers,
+            attack_parameters=attack_parameters,
         )
-        opened = runner.open_scan(options)
-        with runner.claimed(out):
-            with console.Reporter() as progress:
-                record = runner.run(opened, progress)
-            verdict = policies.evaluate(record, chosen, policies.today())
-            try:
-                warnings = _drawn(record, verdict, chosen, out, out if reveal else None)
-            finally:
-                # Last, so that a record never stands beside an older report; always, for the verdict outranks drawing.
-                records.write(record, out / "record.json")
-        for warning in warnings:
+        if checkpoints is not None:
+            code = _swept(checkpoints, options, chosen, reveal)
+        else:
+            _, verdict = _audited(runner.open_scan(options), chosen, reveal)
+            console.show_verdict(verdict, out)
+            code = verdict.exit_code
+    raise typer.Exit(code)
+
+
+@app.command()
+def tune_attack(
+    model_dir: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL_DIR",
+            help="The model to be audited: what the shadow target is to be like.",
+            show_default=False,
+        ),
+    ],
+    data_dir: DataDir,
+    out: Annotated[Path, typer.Option(help="The file for scan's --attack-parameters.")] = Path("attack.toml"),
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="pretrained=PATH", help="What the model was fine-tuned from, unless the manifest says it."
+        ),
+    ] = None,
+    epochs: Annotated[
+        int, typer.Option(min=1, help="Passes of the shadow target over its documents: the model's own number.")
+    ] = 40,
+    share: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the public documents for the shadow target.")
+    ] = 0.5,
+    seed: Seed = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the models that are trained for this are kept.", show_default="references, beside --out"
+        ),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Fit the reconstruction attack's parameters on a shadow target inside the public split, not on audited fields."""
+    with _errors_shown(debug):
+        from audit import console, tuning
+
+        options = tuning.Options(
+            model_dir=model_dir,
+            data_dir=data_dir,
+            out=out,
+            references=_named_paths(reference or []),
+            epochs=epochs,
+            share=share,
+            seed=seed,
+            device=device,
+            cache=cache,
+        )
+        opened = tuning.open_tuning(options)
+        with console.Reporter() as progress:
+            tuned = tuning.run(opened, progress)
+        console.show_table(*tuning.settings_table(tuned))
+        console.show_table(*tuning.scores_table(tuned))
+        for warning in tuning.warnings(tuned):
             console.warn(warning)
-        console.show_verdict(verdict, out)
-    raise typer.Exit(verdict.exit_code)
+        console.say(f"Written to {out}: docaudit scan ... --attack-parameters {out}")
 
 
 @app.command(epilog=EXIT_HELP)
@@ -147,30 +262,48 @@ def gate(record_path: RecordPath, policy: PolicyName = "default", debug: Debug =
 
 @app.command()
 def report(
-    record_path: RecordPath,
+    record_paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RECORD...",
+            help="record.json, or the folder a scan wrote; several checkpoints of one run draw their trend.",
+            show_default=False,
+        ),
+    ],
     policy: PolicyName = "default",
-    out: Annotated[Path | None, typer.Option(help="Where the reports go.", show_default="beside the record")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where the reports go; needed for a trend.", show_default="beside the record"),
+    ] = None,
     reveal: Reveal = False,
     debug: Debug = False,
 ) -> None:
-    """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written."""
+    """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
+
+    Several records, of checkpoints of one training run, draw leak and usefulness against epoch: trend.html, trend.pdf.
+    """
     with _errors_shown(debug):
-        from audit import console
         from audit import policy as policies
         from audit import record as records
 
-        record = records.read(record_path)
+        if len(record_paths) > 1 and (out is None or reveal):
+            raise UsageError(
+                "a trend of several records needs --out" if out is None else "a trend has no values to reveal",
+                "docaudit report RECORD RECORD ... --out FOLDER",
+            )
+        found = [records.read(path) for path in record_paths]
         chosen = policies.load(policy)
-        verdict = policies.evaluate(record, chosen, policies.today())
-        beside = record_path if record_path.is_dir() else record_path.parent
+        verdicts = [policies.evaluate(record, chosen, policies.today()) for record in found]
+        beside = record_paths[0] if record_paths[0].is_dir() else record_paths[0].parent
         folder = out or beside
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
-        for warning in _drawn(record, verdict, chosen, folder, beside if reveal else None):
-            console.warn(warning)
-        console.show_verdict(verdict, folder)
+        if len(found) == 1:
+            _reported(found[0], verdicts[0], chosen, folder, beside if reveal else None)
+        else:
+            _compared(found, verdicts, folder)
 
 
 @app.command()
@@ -240,6 +373,109 @@ def _options(
     ] = False,
 ) -> None:
     """Tells the owner of a document-understanding model what it gives away about its training documents."""
+
+
+def _scanned(folders: list[Path], checkpoints: str | None) -> tuple[Path | None, Path]:
+    """The folders of the model (None with --checkpoints) and of the data set."""
+    if checkpoints is None:
+        if len(folders) != 2:
+            raise UsageError(
+                f"scan takes MODEL_DIR and DATA_DIR, not {len(folders)} folders",
+                "docaudit scan MODEL_DIR DATA_DIR, or docaudit scan --checkpoints 'PATTERN' DATA_DIR",
+            )
+        return folders[0], folders[1]
+    if len(folders) != 1:
+        raise UsageError(
+            f"--checkpoints takes DATA_DIR alone, not {len(folders)} folders",
+            "leave MODEL_DIR out, and quote the pattern so that the shell leaves it alone",
+        )
+    return None, folders[0]
+
+
+def _audited(opened: runner.Opened, chosen: Policy, reveal: bool, about: str = "") -> tuple[AuditRecord, Verdict]:
+    """Run one scan and write all its files into its folder."""
+    from audit import console, runner
+    from audit import policy as policies
+    from audit import record as records
+
+    out = opened.options.out
+    for warning in opened.warnings:
+        console.warn(warning)
+    with runner.claimed(out):
+        with console.Reporter(about) as progress:
+            record = runner.run(opened, progress)
+        verdict = policies.evaluate(record, chosen, policies.today())
+        try:
+            warnings = _drawn(record, verdict, chosen, out, out if reveal else None)
+        finally:
+            # Last, so that a record never stands beside an older report; always, for the verdict outranks drawing.
+            records.write(record, out / "record.json")
+    for warning in warnings:
+        console.warn(warning)
+    return record, verdict
+
+
+def _swept(pattern: str, options: runner.Options, chosen: Policy, reveal: bool) -> int:
+    """Scan every checkpoint, draw the trend, and give the exit code of them all."""
+    from audit import console, sweep
+    from audit.report import trend
+
+    found = sweep.find(pattern)
+    place = {checkpoint: number for number, checkpoint in enumerate(found.checkpoints, start=1)}
+
+    def examine(checkpoint: sweep.Checkpoint, opened: runner.Opened) -> tuple[AuditRecord, Verdict]:
+        return _audited(opened, chosen, reveal, f"{checkpoint.name} ({place[checkpoint]} of {len(place)})")
+
+    def refused(checkpoint: sweep.Checkpoint, error: TargetError) -> None:
+        problems = [f"{checkpoint.name} is not audited: {problem}" for problem in error.problems]
+        console.show_error(TargetError(problems, error.hint))
+
+    results = sweep.run(found, options, examine, refused)
+    rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
+    drawn = [(x, name, record, verdict) for x, name, record, verdict in rows if record and verdict]
+    try:
+        warnings = trend.write(drawn, found.axis, options.out) if drawn else []
+    except (RenderError, RecordError) as error:
+        # The records are written and their verdicts stand, whether or not they make one picture.
+        warnings = [*error.problems, error.hint]
+    others = sweep.attacked_otherwise(results)
+    if others:
+        warnings.append(
+            f"not attacked on the fields of the first checkpoint, as their tokens differ: {', '.join(others)}"
+        )
+    for warning in warnings:
+        console.warn(warning)
+    console.show_sweep(found.axis, rows, options.out)
+    return sweep.exit_code(results)
+
+
+def _reported(record: AuditRecord, verdict: Verdict, chosen: Policy, folder: Path, reveal_from: Path | None) -> None:
+    """Draw the report of one record."""
+    from audit import console
+
+    for warning in _drawn(record, verdict, chosen, folder, reveal_from):
+        console.warn(warning)
+    console.show_verdict(verdict, folder)
+
+
+def _compared(found: list[AuditRecord], verdicts: list[Verdict], folder: Path) -> None:
+    """Draw the trend of several records."""
+    from audit import console
+    from audit.report import trend
+    from audit.report.checkpoints import places
+
+    axis, spots = places(found)
+    rows = [
+        (spot, record.target.name, record, verdict)
+        for spot, record, verdict in zip(spots, found, verdicts, strict=True)
+    ]
+    for warning in trend.write(rows, axis, folder):
+        console.warn(warning)
+    console.show_table(
+        "", (axis, "checkpoint", "verdict"), [(f"{spot:g}", name, verdict.overall) for spot, name, _, verdict in rows]
+    )
+    written = [folder / name for name in (trend.PDF_NAME, trend.HTML_NAME) if (folder / name).exists()]
+    console.say(f"Read {', '.join(map(str, written))}")
 
 
 def _drawn(record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, reveal_from: Path | None) -> list[str]:

@@ -19,7 +19,7 @@ from audit.corpus.importers.conversion import ImportReport
 from audit.corpus.summary import Quartiles, Summary
 from audit.errors import DocauditError
 from audit.policy import Decision, Outcome, Overall, Verdict
-from audit.record import Estimate
+from audit.record import AuditRecord, Completed, Estimate
 
 _STYLES: dict[Outcome | Overall, str] = {
     "passed": "bold green",
@@ -29,6 +29,13 @@ _STYLES: dict[Outcome | Overall, str] = {
     "inapplicable": "dim",
     "not run": "dim",
 }
+_LEAK = {
+    "excess PR, unique": "excess_pr.unique",
+    "IpF, members": "ipf.member",
+    "AccAUC, members": "accauc.member.attack",
+}
+"""Columns of a sweep's table: title and metric, each with its 95 % interval."""
+
 _QUIET_SECONDS = 15.0
 """In a log without a terminal, one line of progress in so many seconds, apart from each stage's first and last."""
 
@@ -40,9 +47,13 @@ class Reporter:
     """Draws a bar with the time left on a terminal, plain lines elsewhere; implements `engine.interface.Progress`.
 
     Use as a context manager. Everything goes to standard error, so that standard output stays the verdict's.
+
+    Args:
+        about: stands before the name of every stage: one of several scans.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, about: str = "") -> None:
+        self._about = f"{about}: " if about else ""
         self._console = Console(stderr=True, highlight=False)
         self._bar: RichProgress | None = None
         self._name, self._total, self._done = "", 0, 0
@@ -68,6 +79,7 @@ class Reporter:
 
     def stage(self, name: str, total: int) -> None:
         """See `Progress.stage`."""
+        name = self._about + name
         self._name, self._total, self._done = name, total, 0
         self._began = self._said = time.monotonic()
         if self._bar is not None:
@@ -149,6 +161,33 @@ def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
         console.print(f"Read {escape(', '.join(str(out / name) for name in written))}", soft_wrap=True)
 
 
+def show_sweep(axis: str, rows: Sequence[tuple[float, str, AuditRecord | None, Verdict | None]], out: Path) -> None:
+    """One row a checkpoint: where it stands on the axis, its name, verdict and leak; "not audited" without a record."""
+    console = Console(highlight=False)
+    console.print()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in (axis, "checkpoint", "verdict", *_LEAK):
+        # On a narrow terminal the intervals take a second line, the names do not.
+        table.add_column(title, overflow="fold", no_wrap=title in ("checkpoint", "verdict"))
+    for x, name, record, verdict in rows:
+        told = f"[{_STYLES[verdict.overall]}]{verdict.overall}[/]" if verdict is not None else "[red]not audited[/]"
+        found = _found(record)
+        leak = [_measured(found.get(metric))[0] for metric in _LEAK.values()]
+        table.add_row(f"{x:g}", escape(name), told, *leak)
+    console.print(table)
+    written = [str(out / name) for name in ("trend.pdf", "trend.html") if (out / name).exists()]
+    if any(record is not None for _, _, record, _ in rows):
+        written.append(f"and each checkpoint's own reports in {out / 'CHECKPOINT'}")
+        console.print(f"Read {escape(', '.join(written))}", soft_wrap=True)
+
+
+def _found(record: AuditRecord | None) -> dict[str, Estimate]:
+    """The estimates of the reconstruction attack, by name."""
+    results = record.attacks if record is not None else ()
+    completed = [result for result in results if isinstance(result, Completed) and result.attack == "reconstruction"]
+    return {item.name: item for result in completed for item in result.measurements if isinstance(item, Estimate)}
+
+
 def _row(decision: Decision) -> tuple[str, ...]:
     limit = decision.limit
     bound = f"<= {limit.max:g}" if limit.max is not None else f">= {limit.min:g}"
@@ -193,6 +232,7 @@ def show_summary(summary: Summary) -> None:
             ("providers", *(count.providers for count in providers)),
             ("providers with two or more", *(count.with_two for count in providers)),
             ("questions", *(summary.questions[split] for split in SPLITS)),
+            ("links between fields", *(summary.links[split] for split in SPLITS)),
         ],
     )
     categories = summary.categories.items()

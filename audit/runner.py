@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import hashlib
+import importlib.util
 import json
 import os
+import re
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -23,18 +25,22 @@ from audit import record as records
 from audit.attacks import BATTERY
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack
-from audit.case import Case
+from audit.attacks.parameters import AttackParameters
+from audit.attacks.parameters import read as read_parameters
+from audit.case import Case, References
 from audit.corpus.documents import Corpus
+from audit.corpus.images import open_image
+from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.summary import card
-from audit.engine.interface import Attempt, Json, Progress, Trial, Work
+from audit.engine.interface import Attempt, Engine, Json, Progress, Source, Trial, Work
 from audit.engine.journal import Journal, exclusive
 from audit.engine.local import WIDTH, LocalEngine
 from audit.errors import DocauditError, EngineError, ManifestError, UsageError
-from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, Skipped
+from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, Skipped, TargetCard
 from audit.targets.encoder_target import EncoderTarget
-from audit.targets.environment import device_named, environment, packages, threads
-from audit.targets.loading import load
+from audit.targets.environment import device_named, environment, packages, threads, use_threads
+from audit.targets.loading import files_of, load
 from audit.targets.utility import utility
 from audit.training.references import Filled, Prepared, complete, prepare
 
@@ -43,7 +49,10 @@ from audit.training.references import Filled, Prepared, complete, prepare
 class Options:
     """What the user asked for; see `docaudit scan --help`.
 
-    `width` (attempts in flight) and `batch_tokens` bound memory and never change a result on a CPU.
+    `width` (attempts in flight) and `batch_tokens` bound memory and never change a result on a CPU. `public_dir` is
+    another data set whose public documents train the public model; `image_noise` puts noise in place of the images;
+    `cache` keeps trained references, in `evidence` when None (a sweep shares one). `engine` is "local" or "ray"; for
+    "ray", `address` and `workers` are those of `RayEngine`. `attack_parameters` is a file that `parameters.read` takes.
     """
 
     model_dir: Path
@@ -57,6 +66,13 @@ class Options:
     references: Mapping[str, Path] = field(default_factory=dict)
     batch_tokens: int | None = None
     width: int = WIDTH
+    public_dir: Path | None = None
+    image_noise: bool = False
+    cache: Path | None = None
+    engine: str = "local"
+    address: str | None = None
+    workers: int | None = None
+    attack_parameters: Path | None = None
 
     @property
     def evidence(self) -> Path:
@@ -78,6 +94,7 @@ class Opened:
     corpus: Corpus
     target: EncoderTarget
     prepared: Prepared
+    warnings: tuple[str, ...] = ()
 
 
 def known_metrics() -> dict[str, tuple[str, ...]]:
@@ -91,37 +108,86 @@ def open_scan(options: Options) -> Opened:
     Raises:
         DocauditError: the scan cannot start; nothing was written.
     """
-    attacks = _chosen(options)
+    given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
+    attacks = _chosen(options, given)
+    _check_engine(options)
     device = device_named(options.device)
     corpus = load_corpus(options.data_dir)
-    target = load(
-        options.model_dir,
-        device=device,
-        labels=corpus.manifest.task.labels,
-        label_all_tokens=corpus.manifest.recipe.label_all_tokens,
-        batch_tokens=options.batch_tokens,
-    )
+    target = _target(options.model_dir, corpus, device, options.batch_tokens)
     target.encoder.check_vocabulary(corpus.documents)
     case = Case(target, corpus)
     if not any(attack.trials(case) for attack in attacks):
         problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in attacks]
         raise ManifestError(problems, attacks[0].no_trials(case)[1])
-    prepared = prepare(_needs(attacks), target, options.model_dir, corpus, options.references, options.batch_tokens)
-    return Opened(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared)
+    if options.image_noise and target.encoder.pictures is None:
+        raise UsageError(
+            f"--image-noise: {target.card.architecture} sees no image",
+            "scan without it; it is for models with an image branch",
+        )
+    public = load_corpus(options.public_dir) if options.public_dir is not None else None
+    prepared = prepare(
+        _needs(attacks), target, options.model_dir, corpus, options.references, options.batch_tokens, public
+    )
+    warnings = _warnings(options.attack_parameters, given, corpus)
+    return Opened(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
+
+
+def _warnings(path: Path | None, given: AttackParameters | None, corpus: Corpus) -> tuple[str, ...]:
+    if given is None or given.corpus in (None, corpus.sha256):
+        return ()
+    return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
+
+
+def _target(folder: Path, corpus: Corpus, device: str, batch_tokens: int | None) -> EncoderTarget:
+    return load(
+        folder,
+        device=device,
+        labels=corpus.manifest.task.labels,
+        label_all_tokens=corpus.manifest.recipe.label_all_tokens,
+        batch_tokens=batch_tokens,
+        images=partial(open_image, corpus),
+    )
+
+
+def _check_engine(options: Options) -> None:
+    if options.engine not in ("local", "ray"):
+        raise UsageError(f"no engine is called {options.engine!r}", "local or ray")
+    if options.engine == "local":
+        if options.address is not None or options.workers is not None:
+            raise UsageError("--address and --workers are for Ray", "add --engine ray")
+        return
+    if any(importlib.util.find_spec(name) is None for name in ("ray", "tblib")):
+        raise UsageError("--engine ray: Ray is not installed", "pip install 'docaudit[ray]'")
+    if options.address is not None and not re.fullmatch(r"auto|[^/]+:\d+", options.address):
+        # Ray Client (ray://) cannot stream outcomes.
+        raise UsageError(
+            f"--address {options.address}: not HOST:PORT",
+            "scan on a machine of the cluster, with --address auto or the head's HOST:PORT",
+        )
 
 
 def _needs(attacks: Sequence[Attack]) -> set[str]:
     return {need for attack in attacks for need in attack.needs}
 
 
-def _chosen(options: Options) -> tuple[Attack, ...]:
+def _chosen(options: Options, given: AttackParameters | None) -> tuple[Attack, ...]:
     if options.budget not in SHARES:
         raise UsageError(f"no budget is called {options.budget!r}", f"one of {', '.join(SHARES)}")
     names = [kind.name for kind in BATTERY]
     unknown = [name for name in options.only if name not in names]
     if unknown:
         raise UsageError(f"no attack is called {unknown[0]!r}", f"one of {', '.join(names)}")
-    return tuple(kind.preset(options.budget) for kind in BATTERY if not options.only or kind.name in options.only)
+    kinds = [kind for kind in BATTERY if not options.only or kind.name in options.only]
+    attacks = tuple(kind.preset(options.budget) for kind in kinds)
+    if given is not None:
+        attacks = tuple(map(given.applied, attacks))
+    return tuple(map(_with_noise, attacks)) if options.image_noise else attacks
+
+
+def _with_noise(attack: Attack) -> Attack:
+    """The attack with noise in place of the images, when it has that parameter."""
+    parameters = _parameters(attack)
+    return dataclasses.replace(attack, image_noise=True) if "image_noise" in parameters else attack  # type: ignore[type-var]
 
 
 def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
@@ -158,7 +224,8 @@ def _clear(out: Path) -> None:
     try:
         if (out / "record.json").exists():
             os.replace(out / "record.json", out / "record.previous.json")
-        drawn = [out / "report.html", out / "report.pdf", out / "evidence" / "report-revealed.html"]
+        reports = ("report.html", "report.pdf", "trend.html", "trend.pdf")
+        drawn = [*(out / name for name in reports), out / "evidence" / "report-revealed.html"]
         for path in [*drawn, *(out / "evidence").glob("failure-*.txt")]:
             path.unlink(missing_ok=True)
     except OSError as error:
@@ -207,8 +274,7 @@ def _fill(opened: Opened, progress: Progress) -> Filled:
         opened.prepared,
         _needs(opened.attacks),
         opened.target,
-        opened.corpus,
-        cache=options.evidence / "references",
+        cache=options.cache or options.evidence / "references",
         seed=options.seed,
         progress=progress,
         batch_tokens=options.batch_tokens,
@@ -257,6 +323,7 @@ def _complete(
         counts=findings.counts,
         diagnostics=findings.diagnostics,
         histograms=findings.histograms,
+        curves=findings.curves,
         categories=findings.categories,
         power=attack.power,
     )
@@ -271,9 +338,11 @@ def _outcomes(
     journal = Journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)
     todo = [trial for trial in trials if trial.id not in journal.outcomes]
     progress.stage(attack.name, len(todo))
-    for trial_id, outcome in LocalEngine(options.width).run(lambda: _AttackWork(attack, case, options.seed), todo):
-        journal.append(trial_id, outcome)
-        progress.advance()
+    # Closed at once when the journal fails: an engine may hold processes and files.
+    with closing(_engine(opened).run(_source(opened, attack, case, filled), todo)) as done:
+        for trial_id, outcome in done:
+            journal.append(trial_id, outcome)
+            progress.advance()
     return [journal.outcomes[trial.id] for trial in trials]
 
 
@@ -290,6 +359,87 @@ class _AttackWork(Work):
         digest = hashlib.sha256(f"{self.attack.name}\0{trial.id}".encode()).digest()
         rng = np.random.default_rng([self.seed, int.from_bytes(digest[:16])])
         return self.attack.attempt(self.case, trial, rng)
+
+
+def _engine(opened: Opened) -> Engine:
+    options = opened.options
+    if options.engine == "local":
+        return LocalEngine(options.width)
+    from audit.engine.ray import RayEngine
+
+    gpu = opened.target.card.device == "cuda"
+    return RayEngine(options.address, options.workers, options.width, threads=threads(), gpu=gpu)
+
+
+def _source(opened: Opened, attack: Attack, case: Case, filled: Filled) -> Source:
+    """An attack's trials as work for any engine."""
+    auxiliary = case.references.auxiliary
+    elsewhere = _Elsewhere(
+        attack=attack,
+        seed=opened.options.seed,
+        corpus=opened.corpus.sha256,
+        target=_Loaded(opened.target.card, opened.target.batch_tokens),
+        auxiliary=_Loaded(auxiliary.card, auxiliary.batch_tokens) if isinstance(auxiliary, EncoderTarget) else None,
+        threads=threads(),
+        packages=packages(),
+    )
+    folders = {
+        "target": files_of(opened.options.model_dir),
+        "data": files_of_corpus(opened.corpus),
+        **{role: files_of(folder) for role, folder in filled.folders.items()},
+    }
+    return Source(_AttackWork(attack, case, opened.options.seed), folders, elsewhere)
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A checkpoint as this process loaded it."""
+
+    card: TargetCard
+    batch_tokens: int
+
+    def check(self, other: EncoderTarget) -> EncoderTarget:
+        """`other`, once it is clear that it is this checkpoint, loaded the same way."""
+        known = ("sha256", "device", "dtype")
+        if any(getattr(other.card, name) != getattr(self.card, name) for name in known):
+            raise EngineError(f"{self.card.name} has changed since the scan began", "scan again, and leave it alone")
+        return other
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Opens an attack's work in another process, from copies of the files; every choice was made in this one."""
+
+    attack: Attack
+    seed: int
+    corpus: str
+    target: _Loaded
+    auxiliary: _Loaded | None
+    threads: int
+    packages: Mapping[str, str]
+
+    def __call__(self, folders: Mapping[str, Path]) -> Work:
+        """The work, from the folders "target", "data" and "auxiliary".
+
+        Raises:
+            EngineError: the other process would get other results.
+        """
+        for name, version in packages().items():
+            if self.packages[name] != version:
+                raise EngineError(
+                    f"a worker has {name} {version}, this machine {self.packages[name]}", "install one on all machines"
+                )
+        use_threads(self.threads)
+        corpus = load_corpus(folders["data"])
+        if corpus.sha256 != self.corpus:
+            raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
+        device, batch_tokens = self.target.card.device, self.target.batch_tokens
+        target = self.target.check(_target(folders["target"], corpus, device, batch_tokens))
+        references = References()
+        if self.auxiliary is not None:
+            auxiliary = load(folders["auxiliary"], device=device, batch_tokens=self.auxiliary.batch_tokens)
+            references = References(self.auxiliary.check(auxiliary))
+        return _AttackWork(self.attack, Case(target, corpus, references), self.seed)
 
 
 def _journal_key(opened: Opened, attack: Attack, filled: Filled) -> str:

@@ -309,6 +309,7 @@ TEXT_FIELDS = {
     "ReferenceCard.role": "fixed names",
     "ReferenceCard.source": "fixed names",
     "ReferenceCard.recipe": "numbers and names of settings",
+    "ReferenceCard.corpus": "the name of another data set, which its owner chose, and a hash",
     "CorpusCard.name": "the data set's name, which its owner chose",
     "CorpusCard.sha256": "a hash",
     "CorpusCard.task": "fixed names",

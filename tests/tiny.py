@@ -25,15 +25,37 @@ from audit.corpus.documents import (
 from audit.corpus.manifest import write
 from audit.record import AttackResult, AuditRecord, CorpusCard, Environment, ReferenceCard, TargetCard, Timing
 
-FamilyName = Literal["layoutlm", "bros", "bert"]
-HeadName = Literal["mlm", "token-classification"]
+FamilyName = Literal[
+    "layoutlm",
+    "bros",
+    "bert",
+    "docaudit-layoutlm-image",
+    "docaudit-bros-image",
+    "layoutlmv3",
+    "lilt",
+    "roberta",
+    "xlm-roberta",
+]
+"""As `model_type` in a configuration."""
+HeadName = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
 FAMILIES: tuple[FamilyName, ...] = ("layoutlm", "bros", "bert")
 HEADS: tuple[HeadName, ...] = ("mlm", "token-classification")
+"""What every family of `FAMILIES` has."""
+IMAGE_FAMILIES: tuple[FamilyName, ...] = ("docaudit-layoutlm-image", "docaudit-bros-image")
+BPE_FAMILIES: tuple[FamilyName, ...] = ("roberta", "xlm-roberta", "layoutlmv3", "lilt")
+MASKED_FAMILIES: tuple[FamilyName, ...] = (*FAMILIES, *IMAGE_FAMILIES, *BPE_FAMILIES[:2])
+TAGGING_FAMILIES: tuple[FamilyName, ...] = (*FAMILIES, *IMAGE_FAMILIES, *BPE_FAMILIES)
+SPADE_FAMILIES: tuple[FamilyName, ...] = ("layoutlm", "bros", *IMAGE_FAMILIES)
+SPADE_HEADS: tuple[HeadName, ...] = ("spade-extraction", "spade-linking")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CHARACTERS = string.ascii_lowercase + string.digits
 VOCABULARY = (*SPECIAL, *CHARACTERS, *(f"##{character}" for character in CHARACTERS), *".,:;/-'#+&()%$@")
-LABELS = ("O", *(f"{begin}-{name}" for name in ("VENDOR", "DATE", "TOTAL", "CLERK") for begin in "BI"))
+CLASSES = ("O", "VENDOR", "DATE", "TOTAL", "CLERK")
+LABELS = ("O", *(f"{begin}-{name}" for name in CLASSES[1:] for begin in "BI"))
+LABELS_OF: dict[TaskKind, tuple[str, ...]] = {"token-classification": LABELS, "spade-extraction": CLASSES}
 POSITIONS = 128
+PICTURE = 32
+"""The side in pixels of the pictures that tiny models see."""
 SIZE = (200, 260)
 VENDORS = ("gardenia bakery", "marlow tools", "abc stores")
 CLERKS = ("anna berg", "tom okoro", "li wei", "sara lund")
@@ -59,33 +81,70 @@ def tokenizer(model_max_length: int = POSITIONS):
     )
 
 
-def model(family: FamilyName = "layoutlm", head: HeadName = "mlm", seed: int = 0, labels: Sequence[str] = LABELS):
-    """A transformers model with random weights: two layers of 64 units, 128 positions."""
+def bpe_tokenizer(family: FamilyName = "roberta", model_max_length: int = POSITIONS):
+    """A byte-level BPE, as RoBERTa's: n letters or digits that begin with a letter or digit are n tokens."""
+    from tokenizers.pre_tokenizers import ByteLevel
+    from transformers import LayoutLMv3Tokenizer, RobertaTokenizer
+
+    tokens = [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        *sorted(ByteLevel.alphabet()),
+        *(f"\u0120{c}" for c in CHARACTERS),
+        "<mask>",
+    ]
+    return (LayoutLMv3Tokenizer if family == "layoutlmv3" else RobertaTokenizer)(
+        vocab={token: index for index, token in enumerate(tokens)},
+        merges=[("\u0120", character) for character in CHARACTERS],
+        model_max_length=model_max_length,
+    )
+
+
+def tokenizer_of(family: FamilyName, model_max_length: int = POSITIONS):
+    """The tokenizer that the family's tiny checkpoints have."""
+    return bpe_tokenizer(family, model_max_length) if family in BPE_FAMILIES else tokenizer(model_max_length)
+
+
+def _settings(family: FamilyName) -> dict[str, object]:
+    """What the family's tiny configuration has besides what all have."""
+    image = {"image_size": PICTURE, "image_channels": [8, 16]}
+    after_padding = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "max_position_embeddings": POSITIONS + 2}
+    return {
+        "docaudit-layoutlm-image": image,
+        "docaudit-bros-image": image,
+        "layoutlmv3": {**after_padding, "coordinate_size": 10, "shape_size": 12, "input_size": PICTURE},
+        "lilt": {**after_padding, "hidden_size": 96},
+        "roberta": after_padding,
+        "xlm-roberta": after_padding,
+    }.get(family, {})
+
+
+def model(family: FamilyName = "layoutlm", head: HeadName = "mlm", seed: int = 0, labels: Sequence[str] | None = None):
+    """A model with random weights: two layers of 64 units, 128 positions; `labels` are `LABELS_OF` when not given."""
     import torch
-    import transformers
 
     from audit.targets.families import FAMILIES as KNOWN
 
-    config_class = {
-        "layoutlm": transformers.LayoutLMConfig,
-        "bros": transformers.BrosConfig,
-        "bert": transformers.BertConfig,
-    }[family]
-    ids = {label: index for index, label in enumerate(labels)}
-    names = {} if head == "mlm" else {"label2id": ids, "id2label": dict(enumerate(labels))}
-    config = config_class(
-        vocab_size=len(VOCABULARY),
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=96,
-        max_position_embeddings=POSITIONS,
-        initializer_range=0.2,  # ten times the usual, so that answers differ by more than rounding
+    model_class = KNOWN[family].heads[head]
+    own = LABELS_OF.get(head, ()) if labels is None else labels
+    ids = {label: index for index, label in enumerate(own)}
+    names = {"label2id": ids, "id2label": dict(enumerate(own))} if head in LABELS_OF else {}
+    settings: dict[str, object] = {
+        "vocab_size": len(tokenizer_of(family)),
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 96,
+        "max_position_embeddings": POSITIONS,
+        "initializer_range": 0.2,  # ten times the usual, so that answers differ by more than rounding
         **names,
-    )
+    }
+    config = model_class.config_class(**{**settings, **_settings(family)})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return KNOWN[family].heads[head](config)
+        return model_class(config)
 
 
 def checkpoint(
@@ -93,16 +152,16 @@ def checkpoint(
     family: FamilyName = "layoutlm",
     head: HeadName = "mlm",
     seed: int = 0,
-    labels: Sequence[str] = LABELS,
+    labels: Sequence[str] | None = None,
 ) -> Path:
     """Save `model` with `tokenizer` in `folder` (made when missing); gives the folder back."""
     model(family, head, seed, labels).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    tokenizer_of(family).save_pretrained(folder)
     return folder
 
 
 def documents(members: int = 6, heldout: int = 6, public: int = 4, seed: int = 0) -> tuple[Document, ...]:
-    """Receipts: ids m0, m1 ... h0 ... p0 ...; about fifteen words and eighty tokens each, four entities each.
+    """Receipts: ids m0, m1 ... h0 ... p0 ...; about fifteen words, eighty tokens, four entities, two links each.
 
     Vendors (organization) and clerks (person) repeat within and across splits; dates and totals (amount) mostly do not.
     Every entity has 5 to 14 tokens of `tokenizer`.
@@ -128,11 +187,10 @@ def corpus(
     if images:
         (folder / "images").mkdir(parents=True, exist_ok=True)
         pages = tuple(_with_image(folder, page) for page in pages)
-    labels = LABELS if kind == "token-classification" else ()
     manifest = Manifest(
         schema=1,
         name="tiny-receipts",
-        task=Task(kind, labels),
+        task=Task(kind, LABELS_OF.get(kind, ())),
         membership=Membership("random"),
         references=references or ReferencePaths(),
     )
@@ -188,7 +246,14 @@ def _receipt(name: str, split: Split, rng: np.random.Generator) -> Document:
         texts += text.split()
         if category is not None:
             entities.append(Entity(f"e{len(entities)}", label, category, tuple(range(start, len(texts)))))
-    return Document(name, split, laid_out(texts), size=SIZE, provider=vendor, entities=tuple(entities))
+    links = (("e0", "e1"), ("e2", "e3"))  # vendor and date, clerk and total
+    return Document(name, split, laid_out(texts), size=SIZE, provider=vendor, entities=tuple(entities), links=links)
+
+
+def page_image(document: Document) -> Image.Image:
+    """A page of `SIZE` in coloured noise of its own, for whoever asks for a document's image without any files."""
+    noise = np.random.default_rng([*document.id.encode()]).integers(0, 256, (SIZE[1] // 10, SIZE[0] // 10, 3), np.uint8)
+    return Image.fromarray(noise).resize(SIZE, Image.Resampling.NEAREST)
 
 
 def _with_image(folder: Path, document: Document) -> Document:

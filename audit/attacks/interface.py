@@ -69,6 +69,13 @@ class Attack(Protocol):
         """One trial, as if it ran alone; its outcome depends on the trial and `rng` only."""
         ...
 
+    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
+        """One trial with the target and with `rounded`, the same in a coarser number format, side by side.
+
+        Its outcome is {"alike": decisions that both take alike, "steps": decisions}.
+        """
+        ...
+
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Findings:

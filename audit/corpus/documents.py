@@ -71,7 +71,11 @@ class Question:
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Document:
-    """One page (or utterance) of the data set. `size` is (width, height) in pixels; `image` a path inside DATA_DIR."""
+    """One page (or utterance) of the data set.
+
+    `size` is (width, height) in pixels; `image` a path inside DATA_DIR; `links` hold the ids of two entities, the
+    parent (in a form, the question) first. Entity linking gives an entity one parent, that of its first link.
+    """
 
     id: str
     split: Split
@@ -92,7 +96,11 @@ class Document:
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Task:
-    """What the target was trained to do; `labels` are the BIO tags in the order of the model's outputs, or empty."""
+    """What the target was trained to do.
+
+    `labels` stand in the order of the model's outputs, or are empty: BIO tags, or for SPADE extraction plain classes
+    with "O" among them.
+    """
 
     kind: TaskKind
     labels: tuple[str, ...] = ()

@@ -85,6 +85,12 @@ def load(data_dir: Path) -> Corpus:
     return Corpus(root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest())
 
 
+def files_of(corpus: Corpus) -> dict[str, Path]:
+    """By path within DATA_DIR, the files that `load` reads: a copy of them is the same data set, references apart."""
+    images = {document.image for document in corpus.documents if document.image is not None}
+    return {name: corpus.root / name for name in (FILE_NAME, corpus.manifest.documents, *sorted(images))}
+
+
 def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document]) -> None:
     """Write `manifest.toml` and the documents file; fields that hold their default are left out.
 
@@ -184,6 +190,16 @@ def _label_problems(task: Task) -> Iterator[str]:
             for label in task.labels
             if label != "O" and label[:2] not in ("B-", "I-")
         )
+    if task.kind == "spade-extraction" and task.labels:
+        yield from (
+            f"task.labels: {label} is a BIO tag; give the names of the classes, each once"
+            for label in task.labels
+            if label[:2] in ("B-", "I-")
+        )
+        if "O" not in task.labels:
+            yield "task.labels: no label is O, the class of words that begin no entity"
+    if task.kind == "spade-linking" and task.labels:
+        yield "task.labels: entity linking has no labels; leave them out"
 
 
 def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -231,6 +247,9 @@ def _documents(
     digests += [whole.digest(), *images]
     if not any(document.split == "member" for document in documents):
         problems.add(f"{file_name}:", ["no document of split member that could be read"])
+    linked = any(document.links for document in documents if document.split == "member")
+    if task is not None and task.kind == "spade-linking" and not linked:
+        problems.add(f"{file_name}:", ["no document of split member has links, and task.kind is spade-linking"])
     return documents
 
 

@@ -87,6 +87,7 @@ class Summary:
         providers: by split.
         duplicate_images: exact ones.
         questions: by split.
+        links: between entities, by split.
         warnings: plain sentences on what limits an audit of this data set.
     """
 
@@ -101,6 +102,7 @@ class Summary:
     providers: Mapping[Split, ProviderCounts]
     duplicate_images: DuplicateImages
     questions: Mapping[Split, int]
+    links: Mapping[Split, int]
     warnings: tuple[str, ...]
 
 
@@ -127,6 +129,7 @@ def summarise(corpus: Corpus) -> Summary:
         providers=providers,
         duplicate_images=duplicates,
         questions=_by_split(document.split for document in documents for _ in document.questions),
+        links=_by_split(document.split for document in documents for _ in document.links),
         warnings=tuple(_warnings(corpus, categories, duplicates)),
     )
 
@@ -218,6 +221,9 @@ def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts], duplic
             "the same provider would count twice."
         )
     yield from _field_warnings(categories)
+    several = sum(_several_parents(document) for document in corpus.documents)
+    if corpus.manifest.task.kind == "spade-linking" and several:
+        yield f"{several} fields have several parents: entity linking gives a field one, that of its first link."
 
 
 def _split_warnings(corpus: Corpus) -> Iterator[str]:
@@ -246,6 +252,12 @@ def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]
             f"{fields - unique} of {fields} fields have a value that stands in another document too: "
             "reconstruction is judged on the others."
         )
+
+
+def _several_parents(document: Document) -> int:
+    """Entities that distinct links give more than one parent."""
+    parents = Counter(child for _, child in set(document.links))
+    return sum(count > 1 for count in parents.values())
 
 
 def _provider_spellings(corpus: Corpus) -> int:

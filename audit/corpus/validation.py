@@ -39,8 +39,14 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
     for number, entity in enumerate(document.entities):
         yield from _entity(entity, f"entities[{number}]", len(document.words))
     yield from _references(document)
-    if task is not None and task.kind == "token-classification":
-        yield from _tagging(document, task)
+    if task is None:
+        return
+    if task.kind in ("token-classification", "spade-extraction", "spade-linking"):
+        yield from words_in_two_entities(document)
+    if task.kind in ("token-classification", "spade-extraction"):
+        yield from _needed_labels(document, task)
+    if task.kind == "spade-linking":
+        yield from links_to_itself(document)
 
 
 def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile | None]:
@@ -139,16 +145,32 @@ def _references(document: Document) -> Iterator[str]:
             yield f"questions[{number}].entity: no entity {question.entity}"
 
 
-def _tagging(document: Document, task: Task) -> Iterator[str]:
-    """A tagger gives every word one tag: entities may not share words, and each label needs its tags."""
+def words_in_two_entities(document: Document) -> Iterator[str]:
+    """Entities that share a word: neither a tag nor a predecessor can say so."""
     owner: dict[int, str] = {}
-    labels = frozenset(task.labels)
     for number, entity in enumerate(document.entities):
-        place = f"entities[{number}]"
         shared = sorted(index for index in entity.words if owner.setdefault(index, entity.id) != entity.id)
         if shared:
-            yield f"{place}.words: word {shared[0]} belongs to entity {owner[shared[0]]} too, but a word has one tag"
-        needed = [f"B-{entity.label}"] if len(entity.words) < 2 else [f"B-{entity.label}", f"I-{entity.label}"]
-        missing = [tag for tag in needed if labels and tag not in labels]
+            yield (
+                f"entities[{number}].words: word {shared[0]} belongs to entity {owner[shared[0]]} too, "
+                "but a word belongs to one"
+            )
+
+
+def links_to_itself(document: Document) -> Iterator[str]:
+    """Entities that are linked to themselves: no SPADE head can say so."""
+    for number, (parent, child) in enumerate(document.links):
+        if parent == child:
+            yield f"links[{number}]: entity {child} cannot be its own parent"
+
+
+def _needed_labels(document: Document, task: Task) -> Iterator[str]:
+    """Each entity's label needs its tags (BIO) or its class (SPADE extraction), where the manifest names them."""
+    labels = frozenset(task.labels)
+    for number, entity in enumerate(document.entities):
+        needed = [entity.label]
+        if task.kind == "token-classification":
+            needed = [f"{prefix}-{entity.label}" for prefix in ("BI" if len(entity.words) > 1 else "B")]
+        missing = [label for label in needed if labels and label not in labels]
         if missing:
-            yield f"{place}.label: {' and '.join(missing)} not among task.labels of the manifest"
+            yield (f"entities[{number}].label: {' and '.join(missing)} not among task.labels of the manifest")

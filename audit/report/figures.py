@@ -6,6 +6,7 @@ The output depends on the data alone: no date, fixed ids, glyphs drawn as paths 
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from audit.record import Histogram
+from audit.report.numbers import Form
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,12 +25,12 @@ FAINT = "#d5dae0"
 WIDTH = 6.9
 """Inches: the width of an A4 page between its margins."""
 STYLES: tuple[dict[str, Any], ...] = (
-    {"color": "#0072B2", "marker": "o", "fill": True},
-    {"color": "#D55E00", "marker": "s", "fill": False},
-    {"color": "#6b7785", "marker": "D", "fill": True},
-    {"color": "#009E73", "marker": "^", "fill": False},
+    {"color": "#0072B2", "marker": "o", "fill": True, "line": "-"},
+    {"color": "#D55E00", "marker": "s", "fill": False, "line": "--"},
+    {"color": "#6b7785", "marker": "D", "fill": True, "line": ":"},
+    {"color": "#009E73", "marker": "^", "fill": False, "line": "-."},
 )
-"""One for each series: hue, marker, filled or open."""
+"""One for each series: hue, marker, filled or open, and the line's dashes."""
 BARS = (("#0072B2", "#0072B2"), ("#e3e7eb", "#6b7785"), ("#f0c9a8", "#D55E00"), ("#b7e0d2", "#009E73"))
 """Fill and edge of each kind of bar: the first is dark, the others are light (hatching is slow to draw in a PDF)."""
 RC: dict[str, Any] = {
@@ -69,6 +71,27 @@ class Panel:
 
     title: str
     series: tuple[Series, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: its label, and for each place on the axis a point (None where nothing was measured: a gap)."""
+
+    label: str
+    places: tuple[float, ...]
+    points: tuple[Point | None, ...]
+
+
+@dataclass(frozen=True)
+class LinePanel:
+    """One diagram of lines; shares and differences of shares are shown as percent; a `limit` is drawn across."""
+
+    title: str
+    axis: str
+    quantity: str
+    lines: tuple[Line, ...]
+    form: Form = "number"
+    limit: float | None = None
 
 
 def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
@@ -177,6 +200,84 @@ def _draw_bars(
     axis.tick_params(length=0)
 
 
+def lines(name: str, panels: Sequence[LinePanel], height: float = 2.3) -> str:
+    """Lines with a light band for their pointwise intervals, two panels in a row.
+
+    Args:
+        name: unique in the report; prefixes every id of the SVG.
+        panels: all with the same axis; a label has the same look in all of them, by the order in which they appear.
+        height: of one row of panels, in inches.
+    """
+    import matplotlib as mpl
+
+    labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines if len(panel.lines) > 1))
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    with mpl.rc_context(RC):
+        figure = _figure(0.3 + height * rows)
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for place, (axis, panel) in enumerate(zip(axes, panels, strict=False)):
+            _draw_lines(axis, panel, labels)
+            # One axis for all: it is named under the last panel of each column.
+            axis.set_xlabel(panel.axis if place + columns >= len(panels) else "")
+        for axis in axes[len(panels) :]:
+            axis.set_visible(False)
+        _legend(figure, *axes[: len(panels)])
+        return _svg(figure, name)
+
+
+def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
+    scale = 100 if panel.form in ("share", "points") else 1
+    gap = Point(math.nan, math.nan, math.nan)
+    for line in panel.lines:
+        if not line.points:
+            continue
+        style = STYLES[labels.index(line.label) % len(STYLES)] if line.label in labels else STYLES[0]
+        points = [point or gap for point in line.points]
+        lows, highs = [scale * point.low for point in points], [scale * point.high for point in points]
+        axis.fill_between(line.places, lows, highs, color=style["color"], alpha=0.12, linewidth=0)
+        axis.plot(
+            line.places,
+            [scale * point.value for point in points],
+            linestyle=style["line"],
+            linewidth=1.3,
+            marker=style["marker"],
+            markersize=3.2,
+            color=style["color"],
+            markerfacecolor=style["color"] if style["fill"] else "white",
+            label=line.label if line.label in labels else None,
+        )
+    _line_axes(axis, panel, scale)
+
+
+def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
+    """The range of what was measured with 0 in it; what means "no difference", and the limit, as lines across."""
+    found = [point for line in panel.lines for point in line.points if point is not None]
+    marks = [0.0] if panel.limit is None else [0.0, panel.limit]
+    bottom = scale * min(marks + [point.low for point in found])
+    top = scale * max(marks + [point.high for point in found])
+    air = 0.05 * ((top - bottom) or 1.0)
+    axis.set_ylim(bottom - air if bottom < 0 else -0.4 * air, top + air)
+    if panel.form in ("ratio", "points"):
+        axis.axhline(1.0 if panel.form == "ratio" else 0.0, color="#8a96a3", linewidth=0.8)
+    if panel.limit is not None:
+        axis.axhline(scale * panel.limit, color=INK, linewidth=1.2, linestyle=(0, (6, 2)))
+        axis.annotate(
+            "limit",
+            (1, scale * panel.limit),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="right",
+            fontsize=6.5,
+        )
+    axis.set_title(panel.title, loc="left", fontsize=7.5, fontweight="bold")
+    axis.set_ylabel(panel.quantity)
+    axis.grid(color=FAINT, linewidth=0.5)
+    axis.set_axisbelow(True)
+    axis.tick_params(length=0)
+
+
 def _figure(height: float) -> Figure:
     """A figure outside pyplot's global state."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -187,13 +288,19 @@ def _figure(height: float) -> Figure:
     return figure
 
 
-def _legend(figure: Figure, axis: Axes) -> None:
-    handles, labels = axis.get_legend_handles_labels()
+def _legend(figure: Figure, *axes: Axes) -> None:
+    """One entry for each label of these axes, above all panels; none where nothing is labelled."""
+    entries: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if not entries:
+        return
     figure.legend(
-        handles,
-        labels,
+        entries.values(),
+        entries.keys(),
         loc="outside upper left",
-        ncols=len(labels),
+        ncols=len(entries),
         frameon=False,
         handletextpad=0.5,
         columnspacing=1.6,

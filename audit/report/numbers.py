@@ -125,6 +125,11 @@ def limit_text(value: float, form: Form) -> str:
     return _with_unit(limit_number(value, form), form)
 
 
+def place(value: float) -> str:
+    """Where something stands on an axis: "12", "0.5", "120,000"."""
+    return f"{value:,.10g}"
+
+
 def moment(text: str) -> str:
     """An ISO 8601 moment as people write it: "21 November 2025, 13:27 UTC"; anything else as it stands."""
     try:

@@ -28,18 +28,35 @@ def write(record: AuditRecord, verdict: Verdict, policy: Policy, out: Path) -> t
     """
     try:
         text = html(record, verdict, policy)
-        write_atomically(out / HTML_NAME, text.encode())
     except DocauditError:
-        _remove(out / HTML_NAME, out / PDF_NAME)
+        remove(out / HTML_NAME, out / PDF_NAME)
+        raise
+    return write_pages(text, out / HTML_NAME, out / PDF_NAME)
+
+
+def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
+    """Write a finished HTML page and its PDF, each whole or not at all; an older file that stays behind is removed.
+
+    Returns:
+        Warnings, as `write` does.
+
+    Raises:
+        EngineError: the HTML could not be written.
+    """
+    try:
+        write_atomically(page, text.encode())
+    except DocauditError:
+        remove(page, printed)
         raise
     try:
-        write_atomically(out / PDF_NAME, pdf(text))
+        write_atomically(printed, pdf(text))
     except (RenderError, EngineError) as error:
-        _remove(out / PDF_NAME)
-        return (f"{error}; {HTML_NAME} was written",)
+        remove(printed)
+        return (f"{error}; {page.name} was written",)
     return ()
 
 
-def _remove(*stale: Path) -> None:
+def remove(*stale: Path) -> None:
+    """Remove files that would show something else than what was just measured."""
     for path in stale:
         path.unlink(missing_ok=True)

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
-from audit.errors import RenderError
 from audit.policy import Policy, Verdict
-from audit.record import AuditRecord, Completed, Estimate
-from audit.report import figures, numbers, tables
+from audit.record import AuditRecord, Completed
+from audit.report import compact, tables
+from audit.report.environment import environment, template_errors
+from audit.report.pictures import DrawnFigure, draw, forgotten
 from audit.report.recommend import Recommendation, recommend
-from audit.report.words import Numbers, Words, category_words
-from audit.resources import folder
+from audit.report.words import Numbers, Words
 
 FIRST_PAGE_LIMITS = 5
 """Limits shown on page one, the worst first; all of them follow in their own chapter (chosen here: what fits on A4)."""
@@ -24,24 +23,29 @@ FIRST_PAGE_RISKS = 3
 
 
 @dataclass(frozen=True)
-class DrawnFigure:
-    """A figure with its number in the report, its caption and what it shows in words."""
+class PartView:
+    """A part of an attack with figures and tables of its own; `mark` and `reason` are empty unless it carries one."""
 
-    number: int
-    svg: Markup
-    caption: str
+    title: str
+    text: Markup
+    mark: str
+    reason: str
+    figures: tuple[DrawnFigure, ...]
+    tables: tuple[compact.CompactTable, ...]
 
 
 @dataclass(frozen=True)
 class CompletedView:
-    """A completed attack, in words."""
+    """A completed attack, in words; `unlisted` measurements are left out of its table, for its parts show them."""
 
     result: Completed
     words: Words
     risk: Markup
     method: Markup
     table: tables.MeasurementTable
+    unlisted: int
     figures: tuple[DrawnFigure, ...]
+    parts: tuple[PartView, ...]
 
 
 def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: Sequence[object] | None = None) -> str:
@@ -56,40 +60,12 @@ def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: Sequen
     Raises:
         RenderError: a template or `defenses.toml` is missing or broken.
     """
-    try:
-        environment = _environment()
-        words = {name: Words(environment, name) for name in _attacks(record, verdict)}
-        return environment.get_template("report.html").render(
-            _context(record, verdict, policy, words, Words(environment, "_utility")), revealed=revealed
+    with template_errors():
+        templates = environment()
+        words = {name: Words(templates, name) for name in _attacks(record, verdict)}
+        return templates.get_template("report.html").render(
+            _context(record, verdict, policy, words, Words(templates, "_utility")), revealed=revealed
         )
-    except jinja2.TemplateError as error:
-        place = f"{error.name}:{error.lineno}: " if isinstance(error, jinja2.TemplateSyntaxError) else ""
-        raise RenderError(f"the report's templates: {place}{error.message}", "install docaudit again") from None
-
-
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder("templates")),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        show=numbers.show,
-        bare=numbers.bare,
-        interval=numbers.interval,
-        between=numbers.between,
-        reached=numbers.reached,
-        plain=numbers.plain,
-        limit_text=numbers.limit_text,
-        moment=numbers.moment,
-        day=numbers.day,
-        duration=numbers.duration,
-        category=category_words,
-        capitalize_first=lambda text: text[:1].upper() + text[1:],
-    )
-    return environment
 
 
 def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
@@ -129,81 +105,50 @@ def _context(
 
 
 def _views(record: AuditRecord, words: dict[str, Words]) -> list[CompletedView]:
-    views = []
+    views: list[CompletedView] = []
     drawn = 0
     for result in record.attacks:
-        if not isinstance(result, Completed):
-            continue
-        about = words[result.attack]
-        pictures = _figures(result, about, drawn)
-        drawn += len(pictures)
-        views.append(
-            CompletedView(
-                result=result,
-                words=about,
-                risk=about.risk(Numbers(result)),
-                method=about.method(result),
-                table=tables.measurement_table(result.measurements, about),
-                figures=pictures,
-            )
-        )
+        if isinstance(result, Completed):
+            views.append(_view(result, words[result.attack], drawn))
+            drawn += len(views[-1].figures) + sum(len(part.figures) for part in views[-1].parts)
     return views
 
 
-def _figures(result: Completed, words: Words, drawn: int) -> tuple[DrawnFigure, ...]:
-    """The figures that the attack's template asks for and the record can fill, and any histogram it forgot."""
-    asked = words.figures
-    named = {spec.get("histogram") for spec in asked}
-    asked += [
-        {"histogram": item.name, "caption": item.quantity} for item in result.histograms if item.name not in named
-    ]
-    pictures: list[DrawnFigure] = []
-    for spec in asked:
-        number = drawn + len(pictures) + 1
-        svg = _figure(spec, result, f"figure{number}")
-        if svg:
-            pictures.append(DrawnFigure(number, Markup(svg), str(spec["caption"])))
-    return tuple(pictures)
-
-
-def _figure(spec: dict[str, Any], result: Completed, name: str) -> str:
-    """One figure as SVG; empty when the record has nothing for it."""
-    if "histogram" in spec:
-        found = next((item for item in result.histograms if item.name == spec["histogram"]), None)
-        if found is None or not any(sum(counts) for counts in found.counts.values()):
-            return ""
-        return figures.distribution(name, found, spec.get("words", {}))
+def _view(result: Completed, words: Words, drawn: int) -> CompletedView:
+    asked = [*words.figures, *(spec for part in words.parts for spec in part["figures"])]
+    pictures = draw([*words.figures, *forgotten(result, asked)], result, drawn)
+    drawn += len(pictures)
     measured = Numbers(result)
-    metrics = [series["metric"] for panel in spec["panels"] for series in panel["series"]]
-    kinds = [kind for kind in result.categories if any(measured.get(f"{metric}.{kind}") for metric in metrics)]
-    if not kinds:
-        return ""
-    panels = [
-        figures.Panel(
-            panel["title"],
-            tuple(
-                figures.Series(
-                    series["label"],
-                    tuple(
-                        _point(measured.get(f"{series['metric']}.{kind}"), panel.get("complement", False))
-                        for kind in kinds
-                    ),
-                )
-                for series in panel["series"]
-            ),
-        )
-        for panel in spec["panels"]
-    ]
-    return figures.by_category(name, [category_words(kind) for kind in kinds], panels)
+    parts: list[PartView] = []
+    for spec in words.parts:
+        part = _part(spec, result, measured, words, drawn)
+        if part.figures or part.tables:
+            parts.append(part)
+            drawn += len(part.figures)
+    listed = [item for item in result.measurements if words.listed(item.name)]
+    return CompletedView(
+        result=result,
+        words=words,
+        risk=words.risk(measured),
+        method=words.method(result),
+        table=tables.measurement_table(listed, words),
+        unlisted=len(result.measurements) - len(listed),
+        figures=pictures,
+        parts=tuple(parts),
+    )
 
 
-def _point(estimate: Estimate | None, complement: bool) -> figures.Point | None:
-    """An estimate for drawing; `complement` shows a distance as what is not distant (1 - value)."""
-    if estimate is None:
-        return None
-    if complement:
-        return figures.Point(1 - estimate.value, 1 - estimate.high, 1 - estimate.low)
-    return figures.Point(estimate.value, estimate.low, estimate.high)
+def _part(spec: dict[str, Any], result: Completed, measured: Numbers, words: Words, drawn: int) -> PartView:
+    mark = spec.get("mark", {})
+    marked = any(item.name == mark.get("diagnostic") and item.value < mark["under"] for item in result.diagnostics)
+    return PartView(
+        title=str(spec["title"]),
+        text=Markup(spec["text"](measured)),
+        mark=str(mark["word"]) if marked else "",
+        reason=str(mark["reason"]) if marked else "",
+        figures=draw(spec["figures"], result, drawn),
+        tables=compact.compact_tables(spec["tables"], measured, words),
+    )
 
 
 def _reason_words(words: dict[str, Words]) -> Any:

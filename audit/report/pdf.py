@@ -9,7 +9,7 @@ from audit.errors import RenderError
 
 PANGO = "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew install pango)"
 END_OF_PAGE_ONE = "<!--page one ends-->"
-"""What stands in the HTML where page two begins."""
+"""What stands in the HTML where page two begins, if its first page has to be one page."""
 SIZES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)
 """Type sizes tried for page one, until it fits (chosen here: 0.75 of 9.2 pt is the smallest that one still reads)."""
 
@@ -33,7 +33,9 @@ def pdf(html: str) -> bytes:
 
 def _fitted(weasyprint: Any, html: str) -> Any:
     """The laid-out document with the largest type that keeps page one on one page; page one alone is tried first."""
-    page_one, _, _ = html.partition(END_OF_PAGE_ONE)
+    page_one, marked, _ = html.partition(END_OF_PAGE_ONE)
+    if not marked:
+        return weasyprint.HTML(string=html, url_fetcher=_refuse).render()
     for size in SIZES:
         sheet = weasyprint.CSS(string=f".page-one {{ font-size: {size:.2f}em }}", url_fetcher=_refuse)
         tried = weasyprint.HTML(string=page_one, url_fetcher=_refuse).render(stylesheets=[sheet])

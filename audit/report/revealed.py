@@ -19,7 +19,10 @@ NAME = "report-revealed.html"
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", hide_input_in_errors=True))
 class Recovered:
-    """One attempt: the true value, what the attack gave, and what it gave without the model."""
+    """One field: the true value, what the attack gave, and what it gave without the model.
+
+    `exact_in_any_attempt` is for attacks that make several; `exact` and the texts are those of the first one.
+    """
 
     attack: str
     document: str
@@ -30,6 +33,7 @@ class Recovered:
     recovered: str
     baseline: str
     exact: bool
+    exact_in_any_attempt: bool | None = None
 
 
 _ROW: TypeAdapter[Recovered] = TypeAdapter(Recovered)
@@ -57,7 +61,7 @@ def write_revealed(record: AuditRecord, verdict: Verdict, policy: Policy, out: P
 
 
 def read_recovered(path: Path) -> tuple[Recovered, ...]:
-    """The attempts: exact ones first, members before others, then in the order of the file.
+    """The fields: recovered ones first, members before others, then in the order of the file.
 
     Raises:
         RenderError: the file is missing, or every line that is not what is expected, by number.
@@ -78,4 +82,4 @@ def read_recovered(path: Path) -> tuple[Recovered, ...]:
             ]
     if problems:
         raise RenderError(problems, hint)
-    return tuple(sorted(rows, key=lambda row: (not row.exact, row.split != "member")))
+    return tuple(sorted(rows, key=lambda row: (not row.exact, not row.exact_in_any_attempt, row.split != "member")))

@@ -3,10 +3,20 @@
 Such a template is never rendered itself: it is a list of names, all of them optional.
 
     title, question    text
-    metrics            first part of a metric's name -> {"label", "form" (audit.report.numbers.Form), "meaning"}
+    metrics            first part of a metric's name -> {"label", "short" (where there is little room),
+                        "form" (audit.report.numbers.Form), "meaning", "listed" (false: left out of the table of
+                        every measurement, a part shows it)}
     qualifiers         any later part of a name -> words
     figures            [{"histogram": name, "words": {...}, "caption"}
-                        or {"panels": [{"title", "complement", "series": [{"label", "metric"}]}], "caption"}]
+                        or {"panels": [{"title", "complement", "series": [{"label", "metric"}]}], "caption"}
+                        or {"curves": [{"curve": name, "title", "axis", "quantity", "form", "x_scale"}],
+                            "series": {name: words}, "caption"}]
+    parts              [{"title", "text": macro of `Numbers`, "figures": as above,
+                        "tables": [{"caption", "columns": [{"label", "metric", "counted"}],
+                                    "rows": [{"label", "suffix"}]}],
+                        "mark": {"diagnostic", "under", "word", "reason"}}], the mark for a lower diagnostic
+    trend              {"panels": [{"title", "series": [{"label", "metric"}]}], "columns": [{"label", "metric"}]}, for
+                       several checkpoints
     glossary, sources  pairs of term and meaning; citations
     risk(numbers)      macro: the sentences on page one, from `Numbers`
     method(result)     macro: how it works, from the `Completed` result
@@ -45,11 +55,16 @@ class Numbers:
 
     def __init__(self, result: Completed) -> None:
         self._by_name = {item.name: item for item in result.measurements}
+        self.parameters = result.parameters
 
     def get(self, *names: str) -> Estimate | None:
         """The first of these that was measured."""
         found = (self._by_name.get(name) for name in names)
         return next((item for item in found if isinstance(item, Estimate)), None)
+
+    def find(self, name: str) -> Estimate | Unresolved | None:
+        """This measurement, resolved or not; None when the record lacks it."""
+        return self._by_name.get(name)
 
     def missing(self, *names: str) -> Unresolved | None:
         """The first of these that could not be resolved."""
@@ -90,6 +105,16 @@ class Words:
         return list(self._get("figures"))
 
     @property
+    def parts(self) -> list[dict[str, Any]]:
+        """Specifications of parts with figures and tables of their own, in order."""
+        return list(self._get("parts"))
+
+    @property
+    def trend(self) -> dict[str, Any]:
+        """What to draw and to tabulate for several checkpoints."""
+        return dict(self._get("trend"))
+
+    @property
     def glossary(self) -> list[tuple[str, str]]:
         """Terms and their meaning."""
         return [(str(term), str(meaning)) for term, meaning in self._get("glossary")]
@@ -103,6 +128,10 @@ class Words:
         """How a metric's values are printed."""
         form: Form = self._metric(metric).get("form", "number")
         return form
+
+    def listed(self, metric: str) -> bool:
+        """Whether a metric stands in the table of every measurement."""
+        return bool(self._metric(metric).get("listed", True))
 
     def family(self, metric: str) -> str:
         """The words for the first part of a metric's name."""
@@ -122,6 +151,12 @@ class Words:
         """The whole name in words."""
         rest = self.qualifiers(metric)
         return f"{self.family(metric)}: {rest}" if rest else self.family(metric)
+
+    def short(self, metric: str) -> str:
+        """The whole name in words, as short as it can be said."""
+        rest = self.qualifiers(metric)
+        head = str(self._metric(metric).get("short", self.family(metric)))
+        return f"{head}, {rest}" if rest else head
 
     def risk(self, numbers: Numbers) -> Markup:
         """The sentence on page one."""

@@ -15,14 +15,19 @@ from collections.abc import Iterator, Sequence
 STEP = 16
 
 
-def bucket_of(n_tokens: int) -> int:
-    """The padded length of a row of `n_tokens`: the next multiple of `STEP` above it."""
-    return (n_tokens // STEP + 1) * STEP
+def bucket_of(n_tokens: int, n_appended: int = 0) -> int:
+    """The padded length of a row of `n_tokens`: the next one above it that makes a full block with what is appended.
+
+    Args:
+        n_tokens: of the row.
+        n_appended: tokens that the model itself puts after the row's, such as patches of the page's image.
+    """
+    return (n_tokens + n_appended) // STEP * STEP + STEP - n_appended
 
 
-def longest_row(max_positions: int) -> int:
-    """The longest row whose bucket still fits into a model with this many positions."""
-    return max_positions // STEP * STEP - 1
+def longest_row(max_positions: int, n_appended: int = 0) -> int:
+    """The longest row whose bucket still fits into a model with this many positions; see `bucket_of`."""
+    return (max_positions + n_appended) // STEP * STEP - n_appended - 1
 
 
 def padded_rows(n_rows: int) -> int:
@@ -30,20 +35,21 @@ def padded_rows(n_rows: int) -> int:
     return -(-n_rows // STEP) * STEP
 
 
-def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[tuple[int, list[int]]]:
+def batches(lengths: Sequence[int], batch_tokens: int, n_appended: int = 0) -> Iterator[tuple[int, list[int]]]:
     """Group rows into batches.
 
     Args:
         lengths: the number of tokens of each row.
-        batch_tokens: padded tokens a batch may hold; at least one row is always taken.
+        batch_tokens: padded and appended tokens a batch may hold; at least one row is always taken.
+        n_appended: see `bucket_of`.
 
     Yields:
         The bucket and the indices of the rows in the batch, each index once, in order within its bucket.
     """
     buckets: dict[int, list[int]] = defaultdict(list)
     for index, length in enumerate(lengths):
-        buckets[bucket_of(length)].append(index)
+        buckets[bucket_of(length, n_appended)].append(index)
     for bucket, rows in sorted(buckets.items()):
-        size = max(1, batch_tokens // bucket)
+        size = max(1, batch_tokens // (bucket + n_appended))
         for start in range(0, len(rows), size):
             yield bucket, rows[start : start + size]

@@ -1,8 +1,9 @@
-"""Encoder checkpoints (LayoutLM, BROS, BERT) with a masked-language-model or token-classification head."""
+"""Encoder checkpoints of every family, with any of their heads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, TypeVar, cast
 
@@ -11,11 +12,13 @@ import torch
 
 from audit.corpus.documents import Document
 from audit.record import TargetCard
-from audit.targets.batching import batches, padded_rows
+from audit.targets.batching import padded_rows
 from audit.targets.encoding import Encoder
 from audit.targets.families import Family
+from audit.targets.forward import BATCH_TOKENS, Forward
 from audit.targets.heads import HEADS, HeadName
 from audit.targets.interface import (
+    BestLinks,
     BestTokens,
     CandidateLogits,
     Candidates,
@@ -29,8 +32,6 @@ from audit.targets.interface import (
 )
 
 A = TypeVar("A")
-BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
-"""Padded tokens of one forward pass, by kind of device (ours; the fastest of a few tried on two CPU cores)."""
 
 
 class EncoderTarget:
@@ -53,13 +54,28 @@ class EncoderTarget:
         self.encoder = encoder
         self.card = card
         self.labels = encoder.labels
-        self.batch_tokens = batch_tokens or BATCH_TOKENS[card.device]
         self.head = HEADS[cast("HeadName", card.task)]
         self.answers: frozenset[type[Query[Any]]] = self.head.answers
         tokenizer = encoder.tokenizer
+        # Where positions follow from it, padding is what the model takes for it.
+        pad_id = model.config.pad_token_id if family.counts_from_padding else tokenizer.pad_token_id
+        self.sight = family.sight_of(model.config)
+        self.forward = Forward(
+            model, family, pad_id, card.device, batch_tokens or BATCH_TOKENS[card.device], card.dtype
+        )
         # Vocabularies are often padded: the model's last outputs may stand for no token at all.
         padding = range(len(tokenizer), model.config.vocab_size)
         self._never_candidates = sorted({*tokenizer.all_special_ids, tokenizer.unk_token_id, *padding})
+
+    @property
+    def batch_tokens(self) -> int:
+        """Padded tokens of a forward pass as it is now: what was asked for, or found by a probe, or lowered since."""
+        return self.forward.batch_tokens
+
+    def rounded(self, dtype: str) -> EncoderTarget:
+        """This checkpoint with its encoder computing in `dtype`; weights are shared."""
+        card = replace(self.card, dtype=dtype)
+        return EncoderTarget(self.model, self.family, self.encoder, card, self.batch_tokens)
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `Target.encode`."""
@@ -67,7 +83,7 @@ class EncoderTarget:
 
     def token_strings(self, ids: Sequence[int]) -> str:
         """See `Target.token_strings`."""
-        return str(self.encoder.tokenizer.decode(list(ids)))
+        return str(self.encoder.tokenizer.decode(list(ids))).strip()
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
         """See `Target.ask`.
@@ -87,6 +103,7 @@ class EncoderTarget:
             CandidateLogits: self._candidate_logits,
             TrainingLoss: self._training_loss,
             TagProbabilities: self._tag_probabilities,
+            BestLinks: self._best_links,
         }[kind]
         with torch.inference_mode():
             return cast("list[A]", answer(queries))
@@ -136,7 +153,7 @@ class EncoderTarget:
             return query.page.with_tokens([query.position], [token])
 
         losses = np.empty(len(owners))
-        for rows, hidden in self._hidden_of([len(query.page.ids) for query, _ in owners], page_of):
+        for rows, hidden in self.forward.hidden([len(query.page.ids) for query, _ in owners], page_of):
             pages = [owners[row][0].page for row in rows]
             pages += pages[:1] * (len(hidden) - len(rows))
             losses[rows] = losses_of(self.model, hidden.float(), pages)[: len(rows)]
@@ -153,38 +170,28 @@ class EncoderTarget:
                 answers[row] = np.exp(table[: len(pages[row].ids)])
         return answers
 
+    def _best_links(self, queries: Sequence[BestLinks]) -> list[Ints]:
+        links_of = self.head.links
+        assert links_of is not None
+        pages = [query.page for query in queries]
+        answers: list[Ints] = [np.empty(0, np.int64)] * len(queries)
+        for rows, hidden in self._hidden(pages):
+            own = [pages[row] for row in rows]
+            own += own[:1] * (len(hidden) - len(rows))
+            for row, links in zip(rows, links_of(self.model, hidden.float(), own)[: len(rows)], strict=True):
+                answers[row] = links
+        return answers
+
     def _vocabulary_logits(self, hidden: torch.Tensor) -> Floats:
         """Logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""
         n_rows = len(hidden)
+        head = getattr(self.model, self.family.vocabulary_head)
         filled = torch.nn.functional.pad(hidden.float(), (0, 0, 0, padded_rows(n_rows) - n_rows))
-        return cast("Floats", self.model.cls(filled)[:n_rows].cpu().double().numpy())
+        return cast("Floats", head(filled)[:n_rows].cpu().double().numpy())
 
     def _hidden(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], torch.Tensor]]:
         """Per batch: its rows, and the encoder's last hidden states (n_rows or more, n_padded_tokens, n_hidden)."""
-        return self._hidden_of([len(page.ids) for page in pages], pages.__getitem__)
-
-    def _hidden_of(
-        self, lengths: Sequence[int], page_of: Callable[[int], Encoding]
-    ) -> Iterator[tuple[list[int], torch.Tensor]]:
-        """As `_hidden`, for rows of these lengths whose pages are made when their batch is."""
-        encoder = getattr(self.model, self.family.encoder)
-        on_cpu = self.card.device == "cpu"
-        for bucket, rows in batches(lengths, self.batch_tokens):
-            # CUDA kernels depend on the number of rows, so there it is always the same.
-            n_rows = len(rows) if on_cpu else max(1, self.batch_tokens // bucket)
-            inputs = self._padded([page_of(row) for row in rows], bucket, n_rows)
-            yield rows, encoder(**inputs).last_hidden_state
-
-    def _padded(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> dict[str, torch.Tensor]:
-        ids = np.full((n_rows, bucket), self.encoder.tokenizer.pad_token_id, np.int64)
-        mask = np.zeros((n_rows, bucket), np.int64)
-        boxes = np.zeros((n_rows, bucket, 4))
-        for row in range(n_rows):
-            # Rows beyond the last page repeat the first one: their results are thrown away.
-            page = pages[row] if row < len(pages) else pages[0]
-            length = len(page.ids)
-            ids[row, :length], mask[row, :length], boxes[row, :length] = page.ids, 1, page.boxes
-        return self.family.inputs(ids, mask, boxes, self.card.device)
+        return self.forward.hidden([len(page.ids) for page in pages], pages.__getitem__)
 
 
 def best_first(scores: Floats, n: int) -> Ints:

@@ -41,6 +41,11 @@ def threads() -> int:
     return int(torch.get_num_threads())
 
 
+def use_threads(count: int) -> None:
+    """Have every forward pass use `count` CPU threads: the last bits of a result depend on it."""
+    torch.set_num_threads(count)
+
+
 def packages() -> dict[str, str]:
     """Versions of the packages that a number can depend on."""
     return {name: importlib.metadata.version(name) for name in _PACKAGES}

@@ -11,16 +11,20 @@ import torch
 
 from audit.targets.batching import padded_rows
 from audit.targets.interface import (
+    NO_LINK,
     NOT_READ,
+    BestLinks,
     BestTokens,
     CandidateLogits,
     Encoding,
     FillMask,
     Floats,
+    Ints,
     Query,
     TagProbabilities,
     TrainingLoss,
 )
+from audit.targets.spade import masked_relations
 
 HeadName = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
 Losses = Callable[[Any, torch.Tensor, Sequence[Encoding]], Floats]
@@ -36,12 +40,14 @@ class Head:
         losses: the training loss of each page, shape (n_pages,), from the model and the encoder's hidden states
             (n_pages, n_padded_tokens, n_hidden) in float32; None where no attack asks for one.
         tags: gives the log-probability of each tag for each token, (n_pages, n_padded_tokens, n_labels).
+        links: gives the best predecessor or parent of each token of each page, see `BestLinks`.
     """
 
     words: str
     answers: frozenset[type[Query[Any]]]
     losses: Losses | None = None
     tags: Callable[[Any, torch.Tensor], torch.Tensor] | None = None
+    links: Callable[[Any, torch.Tensor, Sequence[Encoding]], list[Ints]] | None = None
 
 
 def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
@@ -67,9 +73,7 @@ def mean_cross_entropy(
     head: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor, labels: Sequence[np.ndarray[Any, Any]]
 ) -> Floats:
     """Each page's mean cross-entropy of `labels`, (n_tokens,) each, over those that are read; shape (n_pages,)."""
-    padded = np.full(hidden.shape[:2], NOT_READ, np.int64)
-    for row, own in enumerate(labels):
-        padded[row, : len(own)] = own
+    padded = _padded(labels, hidden)
     read = padded != NOT_READ
     logits = read_rows(hidden, torch.from_numpy(read).to(hidden.device), head)
     log_probabilities = torch.log_softmax(logits, dim=-1).cpu().double().numpy()
@@ -84,14 +88,95 @@ def bio_tags(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(model.classifier(hidden), dim=-1)
 
 
+def spade_extraction_losses(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Floats:
+    """Mean cross-entropy of the class over first tokens of words, plus that of the predecessor over all tokens."""
+    classes = mean_cross_entropy(model.initial_token_classifier, hidden, [_labels_of(page) for page in pages])
+    return classes + relation_losses(model.subsequent_token_classifier, hidden, pages)
+
+
+def spade_linking_losses(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Floats:
+    """Mean cross-entropy of the parent over first tokens of words."""
+    return relation_losses(model.entity_linker, hidden, pages)
+
+
+def relation_losses(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Floats:
+    """Each page's mean cross-entropy of its `links` over those that are read; shape (n_pages,)."""
+    links = _padded([_links_of(page) for page in pages], hidden)
+    read = links != NOT_READ
+    log_probabilities = torch.log_softmax(_relation_scores(extractor, hidden, read), dim=-1)
+    true = np.where(links >= 0, links, hidden.shape[1])
+    chosen = log_probabilities.gather(-1, torch.from_numpy(true).to(hidden.device)[..., None])[..., 0]
+    costs = -chosen.cpu().double().numpy()
+    return np.array([row[own].mean() for row, own in zip(costs, read, strict=True)])
+
+
+def best_links(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> list[Ints]:
+    """See `BestLinks`; ties go to the lower position, and to a token before "none"."""
+    links = _padded([_links_of(page) for page in pages], hidden)
+    read = links != NOT_READ
+    best = _relation_scores(extractor, hidden, read).cpu().numpy().argmax(axis=-1)
+    best[best == hidden.shape[1]] = NO_LINK
+    best[~read] = NOT_READ
+    return [row[: len(page.ids)] for row, page in zip(best, pages, strict=True)]
+
+
+def _relation_scores(extractor: Any, hidden: torch.Tensor, read: np.ndarray[Any, Any]) -> torch.Tensor:
+    """A relation head's masked scores (n_pages, n_tokens, n_tokens + 1) of the tokens that are read, for each other.
+
+    Rows of tokens that are not read mean nothing. `extractor` is ours or transformers' BROS's.
+    """
+    readable = torch.from_numpy(read).to(hidden.device)
+
+    def projected(layer: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        rows = read_rows(hidden, readable, layer)
+        spread = rows.new_zeros(*readable.shape, rows.shape[-1])
+        spread[readable] = rows
+        return spread
+
+    none = extractor.key(extractor.dummy_node).expand(len(hidden), 1, -1)
+    keys = torch.cat([projected(extractor.key), none], dim=1)
+    return masked_relations(torch.bmm(projected(extractor.query), keys.transpose(1, 2)), readable)
+
+
+def spade_classes(model: Any, hidden: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities of the classes of SPADE extraction."""
+    return torch.log_softmax(model.initial_token_classifier(hidden), dim=-1)
+
+
+def _padded(values: Sequence[np.ndarray[Any, Any]], hidden: torch.Tensor) -> Ints:
+    """Labels or links of each page, (n_tokens,) each, as (n_pages, n_padded_tokens); padding is not read."""
+    padded = np.full(hidden.shape[:2], NOT_READ, np.int64)
+    for row, own in enumerate(values):
+        padded[row, : len(own)] = own
+    return padded
+
+
 def _labels_of(page: Encoding) -> np.ndarray[Any, Any]:
     assert page.labels is not None
     return page.labels
+
+
+def _links_of(page: Encoding) -> np.ndarray[Any, Any]:
+    assert page.links is not None
+    return page.links
 
 
 HEADS: dict[HeadName, Head] = {
     "mlm": Head("masked language model", frozenset({FillMask, BestTokens, CandidateLogits})),
     "token-classification": Head(
         "token classification (BIO)", frozenset({TrainingLoss, TagProbabilities}), bio_losses, bio_tags
+    ),
+    "spade-extraction": Head(
+        "entity extraction (SPADE)",
+        frozenset({TrainingLoss, TagProbabilities, BestLinks}),
+        spade_extraction_losses,
+        spade_classes,
+        lambda model, hidden, pages: best_links(model.subsequent_token_classifier, hidden, pages),
+    ),
+    "spade-linking": Head(
+        "entity linking (SPADE)",
+        frozenset({TrainingLoss, BestLinks}),
+        spade_linking_losses,
+        links=lambda model, hidden, pages: best_links(model.entity_linker, hidden, pages),
     ),
 }

@@ -5,8 +5,9 @@ A new attack may add a query type, never a method. Batching, windows, dtype and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -26,23 +27,70 @@ NO_LINK = -1
 WHITE = 255
 
 
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class PixelScale:
+    """How a model takes pixels: value = (pixel * factor - mean) / std, with a mean and a std for each of R, G and B."""
+
+    factor: float = 1 / 255
+    mean: tuple[float, ...] = (0.5, 0.5, 0.5)
+    std: tuple[float, ...] = (0.5, 0.5, 0.5)
+
+
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A page's image as a target reads it: `pixels` is (3, height, width), uint8, RGB, the whole page resized.
+    """A page's image as a target reads it: the whole page, resized, RGB.
 
     Two pictures are the same only when they are one object: what is computed from a picture is kept for as long as the
-    picture lives.
+    picture lives. The image is opened when its pixels are first asked for: listing fields opens none.
+
+    Attributes:
+        open_page: gives the page without patches: (3, height, width), uint8; never written to.
+        size: height and width in pixels.
+        scale: how the target takes the pixels.
+        reach: how far beyond its edges a pixel shows what was on the larger page, in pixels; 0.5 for linear weights.
+        patches: (n, 4) boxes painted white, as shares of the page.
     """
 
-    pixels: NDArray[np.uint8]
+    open_page: Callable[[], Pixels]
+    size: tuple[int, int]
+    scale: PixelScale = PixelScale()
+    reach: float = 0.5
+    patches: Floats = field(default_factory=lambda: np.empty((0, 4)))
+
+    @cached_property
+    def pixels(self) -> Pixels:
+        """The page with its patches: (3, height, width), uint8; every pixel that shows a trace of a patch is white."""
+        pixels = self.open_page().copy()
+        height, width = self.size
+        corners = self.patches.reshape(-1, 2, 2) * [width, height] + [[[-self.reach] * 2, [self.reach] * 2]]
+        for (x0, y0), (x1, y1) in np.maximum(corners, 0):
+            pixels[:, int(np.floor(y0)) : int(np.ceil(y1)), int(np.floor(x0)) : int(np.ceil(x1))] = WHITE
+        return pixels
+
+    def values(self) -> NDArray[np.float32]:
+        """The pixels as the target takes them: (3, height, width)."""
+        mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.scale.mean, self.scale.std))
+        values: NDArray[np.float32] = (self.pixels * np.float32(self.scale.factor) - mean) / std
+        return values
 
     def painted(self, boxes: Floats) -> Picture:
-        """This picture with white patches over `boxes`, (n, 4) shares of the page; touched pixels are painted whole."""
-        pixels = self.pixels.copy()
-        _, height, width = pixels.shape
-        for x0, y0, x1, y1 in boxes * [width, height, width, height]:
-            pixels[:, int(np.floor(y0)) : int(np.ceil(y1)), int(np.floor(x0)) : int(np.ceil(x1))] = WHITE
-        return Picture(pixels)
+        """This picture with white patches over `boxes` too, (n, 4) shares of the page."""
+        return replace(self, patches=np.concatenate([self.patches, boxes]))
+
+    def noise(self, seed: Sequence[int]) -> Picture:
+        """Gaussian noise in place of the page, under the same patches: the same noise for the same seed.
+
+        The mean is the middle of the range and two standard deviations reach its ends (ours; the paper does not say).
+        """
+
+        def page() -> Pixels:
+            noise = np.random.default_rng([*seed]).normal(WHITE / 2, WHITE / 4, (3, *self.size))
+            return np.clip(np.rint(noise), 0, WHITE).astype(np.uint8)
+
+        return replace(self, open_page=page)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +134,13 @@ class Encoding:
         if self.picture is None:
             return masked
         return replace(masked, picture=self.picture.painted(self.boxes[list(positions)]))
+
+    def with_noise(self, seed: Sequence[int]) -> Encoding:
+        """This page with Gaussian noise in place of its image, patches kept (Dentan et al. 2024, section 6.2).
+
+        As it is for targets that see no image. The noise follows from `seed`.
+        """
+        return self if self.picture is None else replace(self, picture=self.picture.noise(seed))
 
     def with_tokens(self, positions: Sequence[int], ids: Sequence[int]) -> Encoding:
         """This page with `ids` at `positions`; boxes, labels and picture stay."""

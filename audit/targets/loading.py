@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
+from tokenizers.pre_tokenizers import ByteLevel
 
 from audit.errors import TargetError
 from audit.record import TargetCard
@@ -22,7 +24,9 @@ from audit.targets.encoder_target import EncoderTarget
 from audit.targets.encoding import Encoder
 from audit.targets.families import FAMILIES, Family
 from audit.targets.heads import HEADS, HeadName
+from audit.targets.pictures import OpenImage, PictureReader
 from audit.targets.refusals import refuse_unsafe
+from audit.targets.trainer_state import TRAINER_STATE, trained
 
 _CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model")
 """Files that decide what a checkpoint does; their content makes up its sha256."""
@@ -48,9 +52,15 @@ _DAMAGE = (
 def sha256_of(folder: Path) -> str:
     """The sha256 of a checkpoint: over names and content of its configuration, tokenizer and weights."""
     digest = hashlib.sha256()
-    for path in sorted({path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}):
-        digest.update(path.name.encode() + b"\0" + _file_digest(path))
+    for name, path in files_of(folder).items():
+        digest.update(name.encode() + b"\0" + _file_digest(path))
     return digest.hexdigest()
+
+
+def files_of(folder: Path) -> dict[str, Path]:
+    """By name, the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
+    found = {path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}
+    return {path.name: path for path in sorted(found) if path.name != TRAINER_STATE}
 
 
 def weights_of(folder: Path) -> frozenset[bytes]:
@@ -73,20 +83,25 @@ def load(
     labels: Sequence[str] = (),
     label_all_tokens: bool = False,
     batch_tokens: int | None = None,
+    images: OpenImage | None = None,
 ) -> EncoderTarget:
     """Load a checkpoint as a target.
 
     Args:
         folder: a Hugging Face checkpoint on this machine.
         device: "cpu", "cuda" or "mps" (see `device_named`).
-        labels: the corpus's BIO tags; used when the checkpoint's own label names are the placeholders LABEL_0 ...
+        labels: the corpus's BIO tags or SPADE classes; used when the checkpoint's own label names are the placeholders
+            LABEL_0 ...
         label_all_tokens: see `Encoder`.
         batch_tokens: see `EncoderTarget`.
+        images: opens a document's page, for models that see it; without it such a model can be asked nothing.
 
     Raises:
         TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights.
     """
     config, family, head = _recognised(folder)
+    if head.startswith("spade"):
+        _check_relations(config, folder)
     model, missing = load_model(folder, family.heads[head])
     if missing:
         raise TargetError(
@@ -105,10 +120,13 @@ def load(
     encoder = Encoder(
         tokenizer,
         max_tokens=max_tokens_of(config, tokenizer),
-        labels=_labels(config, labels, folder) if head == "token-classification" else (),
+        labels=_labels(config, labels, folder, head),
         label_all_tokens=label_all_tokens,
         needs_boxes=family.boxes is not None,
+        task=head,
+        pictures=pictures_of(folder, config, images),
     )
+    progress = trained(folder)
     card = TargetCard(
         name=folder.resolve().name,
         family=family.name,
@@ -120,12 +138,21 @@ def load(
         sha256=sha256_of(folder),
         device=device,
         dtype="float32",
+        epoch=progress.epoch,
+        step=progress.step,
     )
     return EncoderTarget(model.to(device), family, encoder, card, batch_tokens)
 
 
-def load_model(folder: Path, model_class: type[Any]) -> tuple[Any, list[str]]:
+def load_model(
+    folder: Path, model_class: type[Any], settings: Mapping[str, Any] | None = None
+) -> tuple[Any, list[str]]:
     """The model in float32 and the names of the parameters that its files lack (initialised at random).
+
+    Args:
+        folder: the checkpoint.
+        model_class: what to load it as.
+        settings: take the place of those in its configuration.
 
     Raises:
         TargetError: no safetensors, or they cannot be read or do not fit the configuration.
@@ -142,6 +169,7 @@ def load_model(folder: Path, model_class: type[Any]) -> tuple[Any, list[str]]:
                 attn_implementation=None,
                 dtype=torch.float32,
                 output_loading_info=True,
+                **(settings or {}),
             )
         except _DAMAGE as error:
             shapes = "ignore_mismatched_sizes" in str(error)
@@ -177,6 +205,10 @@ def load_tokenizer(folder: Path) -> Any:
     if lacking or not tokenizer.is_fast:
         what = f"lacks the {', '.join(lacking)} token" if lacking else "is not a fast tokenizer"
         raise TargetError(f"{folder}: the tokenizer {what}", "save the tokenizer beside the model")
+    splitter = tokenizer.backend_tokenizer.pre_tokenizer
+    if isinstance(splitter, ByteLevel):
+        # Words come one by one here: without it each would be spelled as if it continued the one before.
+        splitter.add_prefix_space = True
     return tokenizer
 
 
@@ -193,9 +225,24 @@ def _recognised(folder: Path) -> tuple[Any, Family, HeadName]:
         if model_class.__name__ in architectures:
             return _configuration(folder, model_class), family, head
     classes = ", ".join(model_class.__name__ for model_class in family.heads.values())
+    if "mlm" not in family.heads:
+        classes += f"; transformers has no masked language model of {family.name}"
     raise TargetError(
         f"{folder}: unknown architecture {', '.join(architectures) or 'none'}", f"docaudit knows {classes}"
     )
+
+
+def config_of(folder: Path) -> Any:
+    """The configuration of a checkpoint of a known family, whatever its head.
+
+    Raises:
+        TargetError: the folder holds none.
+    """
+    kind = refuse_unsafe(folder).get("model_type")
+    family = FAMILIES.get(str(kind))
+    if family is None:
+        raise TargetError(f"{folder}: unknown architecture {kind!r}", f"docaudit knows {', '.join(FAMILIES)}")
+    return _configuration(folder, next(iter(family.heads.values())))
 
 
 def _configuration(folder: Path, model_class: type[Any]) -> Any:
@@ -206,13 +253,23 @@ def _configuration(folder: Path, model_class: type[Any]) -> Any:
             raise TargetError(f"{folder}: the configuration cannot be used: {_one_line(error)}") from None
 
 
-def _labels(config: Any, corpus_labels: Sequence[str], folder: Path) -> tuple[str, ...]:
+def _labels(config: Any, corpus_labels: Sequence[str], folder: Path, head: HeadName) -> tuple[str, ...]:
+    """The names of the model's outputs: its own, or the manifest's where it has none."""
+    if head not in ("token-classification", "spade-extraction"):
+        return ()
+    kind = "BIO tags" if head == "token-classification" else "classes of SPADE extraction"
     own = tuple(str(config.id2label.get(index, f"LABEL_{index}")) for index in range(config.num_labels))
-    if not any(label.startswith("LABEL_") for label in own):
+    unnamed = any(label.startswith("LABEL_") for label in own)
+    if "O" in corpus_labels and _are_bio(corpus_labels) == (head == "spade-extraction"):
+        raise TargetError(
+            f"{folder}: manifest.toml [task] labels are not {kind}, which this model was trained with",
+            f'set [task] kind = "{head}"' + ("" if unnamed else f" and labels = {json.dumps(own, ensure_ascii=False)}"),
+        )
+    if not unnamed:
         if corpus_labels and sorted(corpus_labels) != sorted(own):
             raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
         if "O" not in own:
-            raise TargetError(f"{folder}: no label is O, so these are no BIO tags", f"the model has {', '.join(own)}")
+            raise TargetError(f"{folder}: no label is O, so these are no {kind}", f"the model has {', '.join(own)}")
         return own
     if len(corpus_labels) != len(own):
         raise TargetError(
@@ -220,8 +277,29 @@ def _labels(config: Any, corpus_labels: Sequence[str], folder: Path) -> tuple[st
             "list the labels in the order of the model's outputs in manifest.toml [task] labels",
         )
     if "O" not in corpus_labels:
-        raise TargetError("manifest.toml [task] labels: no label is O, so these are no BIO tags")
+        raise TargetError(f"manifest.toml [task] labels: no label is O, so these are no {kind}")
     return tuple(corpus_labels)
+
+
+def _are_bio(labels: Sequence[str]) -> bool:
+    return any(label.startswith(("B-", "I-")) for label in labels)
+
+
+def _check_relations(config: Any, folder: Path) -> None:
+    """Refuse heads that score several relations at once, as transformers' BROS can; its own loss takes one only."""
+    relations = getattr(config, "n_relations", 1)
+    if relations != 1:
+        raise TargetError(f"{folder}: a SPADE head of {relations} relations", "docaudit knows heads of one relation")
+
+
+def pictures_of(folder: Path, config: Any, images: OpenImage | None) -> PictureReader | None:
+    """What makes pictures for a model of this configuration; None when it sees none.
+
+    Raises:
+        TargetError: the settings of the checkpoint's image processor cannot be used.
+    """
+    sight = FAMILIES[config.model_type].sight_of(config)
+    return None if sight is None else PictureReader(images, sight.as_processed(folder))
 
 
 def max_tokens_of(config: Any, tokenizer: Any) -> int:
@@ -231,7 +309,10 @@ def max_tokens_of(config: Any, tokenizer: Any) -> int:
         TargetError: one of them takes no page worth the name.
     """
     limit = tokenizer.model_max_length
-    max_tokens = min(longest_row(config.max_position_embeddings), limit if isinstance(limit, int) else 0)
+    family = FAMILIES[config.model_type]
+    sight = family.sight_of(config)
+    longest = longest_row(family.n_positions(config), 0 if sight is None else sight.n_appended)
+    max_tokens = min(longest, limit if isinstance(limit, int) else 0)
     if max_tokens < _MIN_TOKENS:
         raise TargetError(
             f"the checkpoint takes pages of at most {max(0, max_tokens)} tokens",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from audit.record import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval, proportion
 from audit.stats.resampling import NoSpreadError, bootstrap
-from audit.targets.interface import BestTokens, Encoding, Floats, TagProbabilities, Target
+from audit.targets.interface import NOT_READ, BestLinks, BestTokens, Encoding, Floats, Ints, TagProbabilities, Target
 
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""
@@ -19,6 +20,10 @@ MAX_DOCUMENTS = 200
 """Documents that the utility is measured on, at most (ours): enough for an interval of a few points."""
 
 Span = tuple[str, int, int]
+Found = Set[Any]
+Finder = Callable[[Target, Sequence[Encoding]], list[tuple[Found, Found]]]
+"""For each page, what is true of it and what the target found there; two finds are the same when they are equal."""
+UNITS = {"entity_f1": "entities", "link_f1": "links"}
 
 
 def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: str) -> Estimate:
@@ -40,16 +45,24 @@ def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: s
 
 
 def utility(target: Target, documents: Sequence[Document], seed: int) -> Measurement:
-    """Masked-token accuracy of a masked language model, entity F1 of a tagger, on documents it did not train on."""
+    """How well a target does its task on documents it did not train on.
+
+    Masked-token accuracy of a masked language model, entity F1 of a tagger or of SPADE extraction, link F1 of SPADE
+    linking.
+    """
     if BestTokens in target.answers:
         return masked_token_accuracy("masked_token_accuracy", target, documents, seed)
-    return tagging_f1(target, documents, seed)
+    if BestLinks not in target.answers:
+        return tagging_f1(target, documents, seed)
+    if TagProbabilities in target.answers:
+        return extraction_f1(target, documents, seed)
+    return linking_f1(target, documents, seed)
 
 
 def masked_token_accuracy(name: str, target: Target, documents: Sequence[Document], seed: int) -> Measurement:
     """Share of hidden tokens that the model names first, 15 % of each page hidden; null: naming the commonest."""
     rng = np.random.default_rng(seed)
-    pages = [page for page in map(target.encode, _chosen(documents, rng)) if page is not None]
+    pages = _pages(target, documents, rng)
     hidden = [_hidden_positions(page, rng) for page in pages]
     if not pages:
         return Unresolved(name, "no held-out document to measure on", 0)
@@ -63,14 +76,56 @@ def masked_token_accuracy(name: str, target: Target, documents: Sequence[Documen
 
 def tagging_f1(target: Target, documents: Sequence[Document], seed: int) -> Measurement:
     """Micro F1 of whole entities (same label, same words) on held-out pages; null: a tagger that finds nothing."""
+    return _micro_f1("entity_f1", "labelled entity", _tagged, target, documents, seed)
+
+
+def extraction_f1(target: Target, documents: Sequence[Document], seed: int) -> Measurement:
+    """As `tagging_f1`, of SPADE's entities: each begins where a class says so and follows the predecessors."""
+    return _micro_f1("entity_f1", "labelled entity", _extracted, target, documents, seed)
+
+
+def linking_f1(target: Target, documents: Sequence[Document], seed: int) -> Measurement:
+    """Micro F1 of links (same child, same parent) on held-out pages; null: a model that finds none."""
+    return _micro_f1("link_f1", "link", _linked, target, documents, seed)
+
+
+def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str]) -> set[tuple[str, frozenset[int]]]:
+    """The entities of a page as (label, its words).
+
+    One begins at each token whose class is not "O" and goes on to the token that names it as its predecessor, until
+    there is none, or it begins another entity. When several tokens name one predecessor the last one counts, as in the
+    original code.
+
+    Args:
+        words: (n_tokens,) index of each token's word, -1 for special tokens.
+        classes: (n_tokens,) index into `labels`, `NOT_READ` where no entity can begin.
+        links: (n_tokens,) position of each token's predecessor, `NO_LINK` for none.
+        labels: the names of the classes.
+    """
+    begins = {int(place) for place in np.flatnonzero(classes >= 0) if labels[classes[place]] != "O"}
+    successor = {int(before): place for place, before in enumerate(links) if before >= 0 and place not in begins}
+    entities = set()
+    for first in begins:
+        tokens = [first]
+        # A token that was taken already closes a circle.
+        while (after := successor.get(tokens[-1])) is not None and after not in tokens:
+            tokens.append(after)
+        entities.add((labels[classes[first]], frozenset(int(word) for word in words[tokens] if word >= 0)))
+    return entities
+
+
+def _micro_f1(
+    name: str, thing: str, find: Finder, target: Target, documents: Sequence[Document], seed: int
+) -> Measurement:
+    """F1 over all pages; the interval draws pages."""
     rng = np.random.default_rng(seed)
-    pages = [page for page in map(target.encode, _chosen(documents, rng)) if page is not None]
+    pages = _pages(target, documents, rng)
     if len(pages) < 2:
-        return Unresolved("entity_f1", "fewer than two held-out documents to measure on", len(pages))
-    found = target.ask([TagProbabilities(page) for page in pages])
-    counts = np.array([_counts(page, tags, target.labels) for page, tags in zip(pages, found, strict=True)], float)
+        return Unresolved(name, "fewer than two held-out documents to measure on", len(pages))
+    sets = find(target, pages)
+    counts = np.array([(len(true & found), len(true), len(found)) for true, found in sets], float)
     if not counts[:, 1].sum():
-        return Unresolved("entity_f1", "no labelled entity in the held-out documents", 0)
+        return Unresolved(name, f"no {thing} in the held-out documents", 0)
     try:
         interval = bootstrap(
             [cluster_sums(list(counts.T), np.arange(len(counts)))],
@@ -81,8 +136,12 @@ def tagging_f1(target: Target, documents: Sequence[Document], seed: int) -> Meas
             limits=(0.0, 1.0),
         )
     except NoSpreadError:
-        return Unresolved("entity_f1", "every page gives the same F1: no interval can be drawn from that", len(pages))
-    return estimate("entity_f1", interval, "entities", 0.0, "chance")
+        return Unresolved(name, "every page gives the same F1: no interval can be drawn from that", len(pages))
+    return estimate(name, interval, UNITS[name], 0.0, "chance")
+
+
+def _pages(target: Target, documents: Sequence[Document], rng: np.random.Generator) -> list[Encoding]:
+    return [page for page in map(target.encode, _chosen(documents, rng)) if page is not None]
 
 
 def _chosen(documents: Sequence[Document], rng: np.random.Generator) -> list[Document]:
@@ -96,13 +155,42 @@ def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ..
     return tuple(sorted(int(place) for place in rng.choice(own, n_hidden, replace=False)))
 
 
-def _counts(page: Encoding, probabilities: Floats, labels: Sequence[str]) -> tuple[int, int, int]:
-    """Entities right, entities true, entities found on a page."""
-    assert page.labels is not None
-    read = np.flatnonzero(page.labels >= 0)
-    true = _spans([labels[index] for index in page.labels[read]])
-    found = _spans([labels[index] for index in probabilities[read].argmax(axis=1)])
-    return len(true & found), len(true), len(found)
+def _tagged(target: Target, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
+    """Entities of BIO tags, see `_spans`."""
+    sets: list[tuple[Found, Found]] = []
+    for page, probabilities in zip(pages, target.ask([TagProbabilities(page) for page in pages]), strict=True):
+        assert page.labels is not None
+        read = np.flatnonzero(page.labels >= 0)
+        best = probabilities[read].argmax(axis=1)
+        true, found = (_spans([target.labels[index] for index in tags]) for tags in (page.labels[read], best))
+        sets.append((true, found))
+    return sets
+
+
+def _extracted(target: Target, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
+    """Entities of SPADE's classes and predecessors, see `spade_entities`."""
+    tables = target.ask([TagProbabilities(page) for page in pages])
+    links = target.ask([BestLinks(page) for page in pages])
+    sets: list[tuple[Found, Found]] = []
+    for page, table, best in zip(pages, tables, links, strict=True):
+        assert page.labels is not None
+        assert page.links is not None
+        classes = np.where(page.labels == NOT_READ, NOT_READ, table.argmax(axis=1))
+        true = spade_entities(page.words, page.labels, page.links, target.labels)
+        sets.append((true, spade_entities(page.words, classes, best, target.labels)))
+    return sets
+
+
+def _linked(target: Target, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
+    """(child, parent) of every link."""
+    sets: list[tuple[Found, Found]] = []
+    for page, best in zip(pages, target.ask([BestLinks(page) for page in pages]), strict=True):
+        assert page.links is not None
+        true, found = (
+            {(int(child), int(links[child])) for child in np.flatnonzero(links >= 0)} for links in (page.links, best)
+        )
+        sets.append((true, found))
+    return sets
 
 
 def _spans(tags: Sequence[str]) -> set[Span]:

@@ -1,4 +1,4 @@
-"""Fine-tuning of an encoder checkpoint on pages: masked language model or BIO token classification.
+"""Fine-tuning of an encoder checkpoint on pages: masked language model, BIO tags, SPADE extraction or linking.
 
 The loop is transformers' Trainer; what is ours is the batch (`pages.Collator`), the score of each epoch, and keeping
 the two checkpoints that the CDMI paper attacks: best validation accuracy ("Precision") and lowest validation loss
@@ -33,7 +33,7 @@ from transformers import (
 from audit.errors import TargetError
 from audit.targets.families import FAMILIES, Family
 from audit.targets.interface import NOT_READ, Encoding
-from audit.training.pages import Collator, Example
+from audit.training.pages import Collator, Example, labelled
 
 VALIDATION_MASK_SEED = 20_240_607
 """Validation pages are masked once, with this seed, so that epochs are compared on the same tokens."""
@@ -143,18 +143,24 @@ class _Trainer(Trainer):  # type: ignore[misc]
     def compute_loss(
         self, model: Any, inputs: dict[str, torch.Tensor], return_outputs: bool = False, **rest: Any
     ) -> torch.Tensor | tuple[torch.Tensor, Any]:
-        labels = inputs["labels"]
-        if hasattr(model, "cls") and not return_outputs and (labels != NOT_READ).any():
+        if _vocabulary_head(model) is not None and not return_outputs and (inputs["labels"] != NOT_READ).any():
+            labels = inputs["labels"]
             return torch.nn.functional.cross_entropy(self._read_logits(model, inputs), labels[labels != NOT_READ])
-        with torch.autocast(labels.device.type, torch.bfloat16, enabled=self.bf16):
+        with torch.autocast(inputs["input_ids"].device.type, torch.bfloat16, enabled=self.bf16):
             loss: torch.Tensor | tuple[torch.Tensor, Any] = super().compute_loss(model, inputs, return_outputs, **rest)
         return loss
 
     def prediction_step(
         self, model: Any, inputs: dict[str, torch.Tensor], prediction_loss_only: bool, ignore_keys: Any = None
     ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
-        """Loss, best class of each token, labels; the classes are (n_pages, n_tokens)."""
-        if not hasattr(model, "cls") or not (inputs["labels"] != NOT_READ).any():
+        """Loss, best class of each token, labels; the classes are (n_pages, n_tokens).
+
+        SPADE linking has positions in place of classes, SPADE extraction classes and then positions of predecessors:
+        (n_pages, 2 n_tokens).
+        """
+        if "subsequent_token_labels" in inputs:
+            return self._extraction_step(model, self._prepare_inputs(inputs))
+        if _vocabulary_head(model) is None or not (inputs["labels"] != NOT_READ).any():
             loss, logits, labels = super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
             return loss, None if logits is None else logits.argmax(-1), labels
         inputs = self._prepare_inputs(inputs)
@@ -165,12 +171,23 @@ class _Trainer(Trainer):  # type: ignore[misc]
             best = torch.full_like(labels, NOT_READ).masked_scatter(labels != NOT_READ, read_logits.argmax(-1))
         return loss, best, labels
 
+    def _extraction_step(
+        self, model: Any, inputs: dict[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        with torch.no_grad():
+            loss, output = self.compute_loss(model, inputs, return_outputs=True)
+        best = [output.initial_token_logits.argmax(-1), output.subsequent_token_logits.argmax(-1)]
+        labels = [inputs["initial_token_labels"], inputs["subsequent_token_labels"]]
+        return loss.detach(), torch.cat(best, dim=1), torch.cat(labels, dim=1)
+
     def _read_logits(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """The head's logits where the loss reads: shape (n_read, n_vocabulary)."""
         pages = {name: value for name, value in inputs.items() if name != "labels"}
         with torch.autocast(inputs["labels"].device.type, torch.bfloat16, enabled=self.bf16):
             hidden = getattr(model, _family_of(model).encoder)(**pages).last_hidden_state
-        logits: torch.Tensor = model.cls(hidden[inputs["labels"] != NOT_READ].float())
+        head = _vocabulary_head(model)
+        assert head is not None
+        logits: torch.Tensor = head(hidden[inputs["labels"] != NOT_READ].float())
         return logits
 
 
@@ -186,8 +203,9 @@ def fit(
 ) -> Fitted:
     """Fine-tune `model` on pages, in place.
 
-    Pages with `labels` train a token classifier, pages without a masked language model (`recipe.mask_probability`, a
-    new mask each time a page is drawn).
+    Pages with `labels` train a token classifier, pages with `labels` and `links` SPADE extraction, pages with `links`
+    SPADE linking, pages with neither a masked language model (`recipe.mask_probability`, a new mask each time a page is
+    drawn).
 
     Args:
         model: a transformers model of a known family.
@@ -199,20 +217,23 @@ def fit(
         on_epoch: called after every epoch.
 
     Raises:
-        TargetError: no page to train on, or a model of an unknown family.
+        TargetError: no page to train on, a page without the picture that the model sees, or an unknown family.
     """
     if not training:
         raise TargetError("there is no page to train on", "give documents with words in the split that trains it")
     family = _family_of(model)
-    collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed)
-    fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED)
+    sees_images = family.sight_of(model.config) is not None
+    if sees_images and any(page.picture is None for page in (*training, *validation)):
+        raise TargetError(f"{family.name} sees page images, and some pages have none", "give documents with images")
+    collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed, sees_images)
+    fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED, sees_images)
     watch = _Watch(on_epoch)
     with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, _reproducible(device), _quiet():
         trainer = _Trainer(
             model=model,
             args=_arguments(recipe, scratch, device, evaluates=bool(validation)),
             data_collator=collator,
-            train_dataset=[Example(page, page.ids, page.labels) for page in training],
+            train_dataset=[labelled(page) for page in training],
             eval_dataset=[_fixed(page, fixed) for page in validation] or None,
             compute_metrics=_accuracy,
             callbacks=[watch],
@@ -261,7 +282,8 @@ def _arguments(recipe: Recipe, scratch: str, device: str, *, evaluates: bool) ->
 
 
 def _fixed(page: Encoding, collator: Collator) -> Example:
-    return Example(page, page.ids, page.labels) if page.labels is not None else collator.masked(page)
+    example = labelled(page)
+    return collator.masked(page) if example.labels is None else example
 
 
 def _family_of(model: Any) -> Family:
@@ -271,8 +293,18 @@ def _family_of(model: Any) -> Family:
     return FAMILIES[kind]
 
 
+def _vocabulary_head(model: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """The head of a masked language model; None for models that are none."""
+    head: Callable[[torch.Tensor], torch.Tensor] | None = getattr(model, _family_of(model).vocabulary_head, None)
+    return head
+
+
 def _accuracy(prediction: EvalPrediction) -> dict[str, float]:
-    """The share of predicted tokens that are right."""
+    """The share of read labels that are right.
+
+    Masked tokens of a masked language model, tags of a tagger, parents of first tokens of words (SPADE linking), or
+    classes of first tokens of words and predecessors of all tokens together (SPADE extraction).
+    """
     labels = np.asarray(prediction.label_ids)
     read = labels != NOT_READ
     return {"accuracy": float((np.asarray(prediction.predictions)[read] == labels[read]).mean()) if read.any() else 0.0}

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from audit.case import References
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.images import open_image
 from audit.engine.interface import Progress
-from audit.errors import TargetError, UsageError
+from audit.errors import ManifestError, TargetError, UsageError
 from audit.record import ReferenceCard
 from audit.targets.encoder_target import EncoderTarget
+from audit.targets.encoding import Encoder
 from audit.targets.interface import FillMask
-from audit.targets.loading import load, load_tokenizer, weights_of
+from audit.targets.loading import config_of, load, load_tokenizer, pictures_of, weights_of
+from audit.targets.pictures import OpenImage, PictureReader
 from audit.training.fitting import Recipe
 from audit.training.masked_lm import fit_public_mlm
 
 REFERENCE_NAMES = ("auxiliary", "pretrained")
+_Place = tuple[Path, Literal["manifest", "command line"]]
+"""A reference's folder, and who named it."""
 PROVIDE_AUXILIARY = (
     "give the public masked language model (--reference auxiliary=PATH), or what the target was fine-tuned from "
     "(--reference pretrained=PATH) together with documents of split public"
@@ -27,11 +33,15 @@ PROVIDE_AUXILIARY = (
 
 @dataclass(frozen=True)
 class Filled:
-    """The references, their cards, and for every one that an attack needs and nobody gave: what to provide."""
+    """The references, their cards, for every one that an attack needs and nobody gave what to provide, and the folders.
+
+    `folders` says by role where the references were loaded from.
+    """
 
     references: References
     cards: tuple[ReferenceCard, ...]
     missing: Mapping[str, str]
+    folders: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -41,15 +51,23 @@ class Prepared:
     Attributes:
         auxiliary: the public masked language model, when somebody gave one.
         source: who gave it.
+        folder: where it lies.
         pretrained: what to train it from, when nobody did and there are public documents.
+        documents: the public documents to train it on.
+        images: opens their pages.
+        corpus: name and sha256 of the data set they come from, when it is not the audited one.
     """
 
     auxiliary: EncoderTarget | None = None
     source: Literal["manifest", "command line"] = "manifest"
     pretrained: Path | None = None
+    documents: tuple[Document, ...] = ()
+    corpus: str | None = None
+    folder: Path | None = None
+    images: OpenImage | None = None
 
 
-def _locate(corpus: Corpus, given: Mapping[str, Path]) -> dict[str, tuple[Path, Literal["manifest", "command line"]]]:
+def _locate(corpus: Corpus, given: Mapping[str, Path]) -> dict[str, _Place]:
     """Where each reference lies and who said so; the command line outranks the manifest.
 
     Raises:
@@ -58,7 +76,7 @@ def _locate(corpus: Corpus, given: Mapping[str, Path]) -> dict[str, tuple[Path, 
     unknown = sorted(set(given) - set(REFERENCE_NAMES))
     if unknown:
         raise UsageError(f"--reference: no reference is called {unknown[0]!r}", f"one of {', '.join(REFERENCE_NAMES)}")
-    places: dict[str, tuple[Path, Literal["manifest", "command line"]]] = {}
+    places: dict[str, _Place] = {}
     for name in REFERENCE_NAMES:
         path = getattr(corpus.manifest.references, name)
         if path is not None:
@@ -78,6 +96,7 @@ def prepare(
     corpus: Corpus,
     given: Mapping[str, Path],
     batch_tokens: int | None = None,
+    public: Corpus | None = None,
 ) -> Prepared:
     """Load and check the references that attacks need, as far as that writes nothing.
 
@@ -88,33 +107,93 @@ def prepare(
         corpus: the data set, whose manifest may name references and whose `public` split may train one.
         given: references named on the command line; they outrank the manifest's.
         batch_tokens: see `EncoderTarget`.
+        public: a data set whose public documents train the auxiliary instead of the audited one's; it outranks an
+            auxiliary that the manifest names.
 
     Raises:
         TargetError: a reference cannot be loaded, cannot serve, or is the target itself.
-        UsageError: `given` names something that is no reference.
+        UsageError: `given` names something that is no reference, or leaves `public` without use.
+        ManifestError: `public` has no public documents, or some of them are audited ones.
     """
     places = _locate(corpus, given)
+    if public is not None:
+        places = _without_auxiliary(places)
+        _refuse_audited(public, corpus)
     if "auxiliary" not in needs:
         return Prepared()
     if "auxiliary" in places:
         path, source = places["auxiliary"]
         _refuse_the_target("auxiliary", path, target_dir)
-        auxiliary = load(path, device=target.card.device, batch_tokens=batch_tokens)
+        auxiliary = load(path, device=target.card.device, batch_tokens=batch_tokens, images=target.encoder.images)
         _check_auxiliary(path, auxiliary, target)
-        return Prepared(auxiliary, source)
-    if "pretrained" in places and corpus.of("public"):
+        return Prepared(auxiliary, source, folder=path)
+    documents = (public or corpus).of("public")
+    if "pretrained" in places and documents:
         path = places["pretrained"][0]
         _refuse_the_target("pretrained", path, target_dir)
-        _check_tokens("pretrained", path, load_tokenizer(path), target)
-        return Prepared(pretrained=path)
+        tokenizer = load_tokenizer(path)
+        _check_tokens("pretrained", path, tokenizer, target)
+        images = partial(open_image, public or corpus)
+        pictures = pictures_of(path, config_of(path), images)
+        _check_sight("pretrained", path, pictures, target)
+        prepared = Prepared(pretrained=path, documents=documents, images=images)
+        if public is None:
+            return prepared
+        reader = target.encoder
+        Encoder(tokenizer, reader.max_tokens, needs_boxes=reader.needs_boxes, pictures=pictures).check_vocabulary(
+            documents
+        )
+        return replace(prepared, corpus=f"{public.manifest.name}, sha256 {public.sha256}")
     return Prepared()
+
+
+def _without_auxiliary(places: Mapping[str, _Place]) -> dict[str, _Place]:
+    """The references when other public documents are to train the auxiliary."""
+    if "auxiliary" in places and places["auxiliary"][1] == "command line":
+        raise UsageError("--public and --reference auxiliary=PATH: nothing would be trained", "give one of them")
+    if "pretrained" not in places:
+        raise UsageError("--public: nothing to train on these documents", "add --reference pretrained=PATH")
+    return {"pretrained": places["pretrained"]}
+
+
+def _refuse_audited(public: Corpus, corpus: Corpus) -> None:
+    """A public model that has seen audited documents would hide what the target gives away about them."""
+    if not public.of("public"):
+        raise ManifestError(f"--public {public.root}: no document of split public")
+    audited = {_texts(document) for document in corpus.of("member", "heldout") if document.words}
+    shared = [document.id for document in public.of("public") if _texts(document) in audited]
+    if shared:
+        raise ManifestError(
+            f"--public {public.root}: {len(shared)} public documents have the words of a member or held-out document "
+            f"of {corpus.root}, the first is {shared[0]}",
+            "the public model must not have seen what is audited",
+        )
+
+
+def _texts(document: Document) -> tuple[str, ...]:
+    return tuple(word.text for word in document.words)
+
+
+def pretrained_of(target: EncoderTarget, target_dir: Path, corpus: Corpus, given: Mapping[str, Path]) -> Path | None:
+    """What the target was fine-tuned from, checked; None when neither the command line nor the manifest names it.
+
+    Raises:
+        TargetError: it is no folder, is the target itself, or has other tokens.
+        UsageError: `given` names something that is no reference.
+    """
+    places = _locate(corpus, given)
+    if "pretrained" not in places:
+        return None
+    path = places["pretrained"][0]
+    _refuse_the_target("pretrained", path, target_dir)
+    _check_tokens("pretrained", path, load_tokenizer(path), target)
+    return path
 
 
 def complete(
     prepared: Prepared,
     needs: Collection[str],
     target: EncoderTarget,
-    corpus: Corpus,
     cache: Path,
     seed: int,
     progress: Progress,
@@ -126,7 +205,6 @@ def complete(
         prepared: see `prepare`.
         needs: names of references.
         target: the audited checkpoint.
-        corpus: the data set.
         cache: where trained references are kept, by content.
         seed: of the training.
         progress: told of every epoch.
@@ -138,7 +216,7 @@ def complete(
     """
     if "auxiliary" not in needs:
         return Filled(References(), (), {})
-    auxiliary, recipe = prepared.auxiliary, None
+    auxiliary, path, recipe = prepared.auxiliary, prepared.folder, None
     source: Literal["manifest", "command line", "trained"] = prepared.source
     if auxiliary is None:
         if prepared.pretrained is None:
@@ -146,12 +224,20 @@ def complete(
         public = Recipe(seed=seed)
         device = target.card.device
         path = fit_public_mlm(
-            prepared.pretrained, corpus.of("public"), cache, recipe=public, device=device, progress=progress
+            prepared.pretrained,
+            prepared.documents,
+            cache,
+            recipe=public,
+            device=device,
+            progress=progress,
+            images=prepared.images,
         )
-        auxiliary = load(path, device=device, batch_tokens=batch_tokens)
+        auxiliary = load(path, device=device, batch_tokens=batch_tokens, images=target.encoder.images)
         _check_auxiliary(path, auxiliary, target)
         source, recipe = "trained", public.as_json()
-    return Filled(References(auxiliary), (ReferenceCard("auxiliary", source, auxiliary.card, recipe),), {})
+    card = ReferenceCard("auxiliary", source, auxiliary.card, recipe, prepared.corpus)
+    assert path is not None  # where there is an auxiliary, it was loaded from somewhere
+    return Filled(References(auxiliary), (card,), {}, {"auxiliary": path})
 
 
 def _refuse_the_target(role: str, path: Path, target_dir: Path) -> None:
@@ -172,6 +258,17 @@ def _check_auxiliary(path: Path, auxiliary: EncoderTarget, target: EncoderTarget
             f"give one that reads {target.card.max_tokens} tokens, not {auxiliary.card.max_tokens}",
         )
     _check_tokens("auxiliary", path, auxiliary.encoder.tokenizer, target)
+    _check_sight("auxiliary", path, auxiliary.encoder.pictures, target)
+
+
+def _check_sight(role: str, path: Path, pictures: PictureReader | None, target: EncoderTarget) -> None:
+    """The public model reads the pages that the target reads: it sees no image, or the target's own."""
+    own = target.encoder.pictures
+    if pictures is not None and (own is None or (own.size, own.scale) != (pictures.size, pictures.scale)):
+        raise TargetError(
+            f"reference {role}: {path} sees page images, and the target sees none or takes them otherwise",
+            "give one that sees no images, or images of the target's size and scale",
+        )
 
 
 def _check_tokens(role: str, path: Path, tokenizer: Any, target: EncoderTarget) -> None:

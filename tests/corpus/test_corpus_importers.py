@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Category, Split
+from audit.corpus.documents import Category, Split, TaskKind
 from audit.corpus.importers import conversion, funsd, sroie
 from audit.corpus.importers.locating import Location, NotLocated, locate
 from audit.errors import EngineError, ManifestError, UsageError
@@ -243,7 +243,7 @@ def forms(tmp_path: Path) -> Path:
     Image.new("L", (100, 100), 255).save(src / "images" / "f1.png")
     form = [
         item(0, "header", "FORM"),
-        item(1, "question", "Date:", "", linking=((1, 2), (1, 4))),
+        item(1, "question", "Date:", "", linking=((1, 2), (1, 4), (1, 1))),
         item(2, "answer", "1", "May", linking=((1, 2),)),
         item(3, "other", "page"),
         item(4, "answer", "", linking=((1, 4),)),
@@ -266,7 +266,25 @@ def test_funsd_words_fields_links_and_report(forms: Path, tmp_path: Path) -> Non
     assert report.fields == {"HEADER": 1, "QUESTION": 1, "ANSWER": 2}
     assert report.not_located == {"HEADER": {}, "QUESTION": {}, "ANSWER": {"empty": 1}}
     assert report.unlocated == (("f1", "ANSWER", "empty"),)
-    assert report.notes == {"words without text": 2, "links": 1, "links left out": 1}
+    # Left out: to a field without words, and of a field to itself.
+    assert report.notes == {"words without text": 2, "links": 1, "links left out": 2}
+
+
+@pytest.mark.parametrize(
+    ("task", "labels"),
+    [("mlm", ()), ("spade-extraction", ("O", "HEADER", "QUESTION", "ANSWER")), ("spade-linking", ())],
+)
+def test_funsd_for_other_tasks(task: TaskKind, labels: tuple[str, ...], forms: Path, tmp_path: Path) -> None:
+    funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1, task=task)
+    corpus = manifests.load(tmp_path / "out")
+    assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == (task, labels)
+    assert corpus.documents[0].links == (("1", "2"),)  # the question, and its answer
+
+
+def test_funsd_has_no_questions_and_answers(forms: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no labels for the task question-answering"):
+        funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1, task="question-answering")
+    assert not (tmp_path / "out").exists()
 
 
 def test_funsd_faults_are_listed(forms: Path, tmp_path: Path) -> None:

@@ -156,6 +156,38 @@ def test_each_problem_is_named_with_its_place(
     assert all(problem.isprintable() for problem in found)
 
 
+SPADE_BROKEN: list[tuple[str, str, Any, str]] = [
+    ("spade-extraction", "settings.task.labels", ["TOTAL", "NAME"], "manifest.toml task.labels: no label is O"),
+    ("spade-extraction", "settings.task.labels", ["O", "B-TOTAL", "NAME"], "task.labels: B-TOTAL is a BIO tag"),
+    ("spade-extraction", "settings.task.labels", ["O", "NAME", "TOTAL", "O"], "task.labels: O occurs 2 times"),
+    ("spade-extraction", "receipt.entities.0.label", "SUM", "entities[0].label: SUM not among task.labels"),
+    ("spade-extraction", "receipt.entities.1.words", [2], "entities[1].words: word 2 belongs to entity e1 too"),
+    ("spade-linking", "receipt.entities.1.words", [2], "entities[1].words: word 2 belongs to entity e1 too"),
+    ("spade-linking", "settings.task.labels", ["O"], "task.labels: entity linking has no labels"),
+    ("spade-linking", "receipt.links", [["e2", "e2"]], "links[0]: entity e2 cannot be its own parent"),
+    ("spade-linking", "receipt.links", ..., "documents.jsonl: no document of split member has links"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "expected"), SPADE_BROKEN, ids=[f"{p}={v!r}"[:60] for _, p, v, _ in SPADE_BROKEN]
+)
+def test_each_problem_of_a_spade_data_set_is_named_with_its_place(
+    kind: str, path: str, value: Any, expected: str, lay_out: LayOut, settings: Table, receipt: Table
+) -> None:
+    settings["task"] = {"kind": kind, "labels": ["O", "TOTAL", "NAME"] if kind == "spade-extraction" else []}
+    manifests.load(lay_out(settings, receipt))
+    _set(path, value)(settings, receipt)
+    found = problems(lay_out(settings, receipt))
+    assert any(expected in problem for problem in found), found
+
+
+def test_a_spade_data_set_need_not_name_its_classes(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+    settings["task"] = {"kind": "spade-extraction"}
+    receipt["links"] = [["e1", "e1"]]  # extraction reads no link
+    assert manifests.load(lay_out(settings, receipt)).manifest.task.labels == ()
+
+
 def test_a_box_may_stand_two_pixels_over_the_edge(lay_out: LayOut, settings: Table, receipt: Table) -> None:
     receipt["words"][0]["box"] = [-2, -1.5, 102, 201]
     manifests.load(lay_out(settings, receipt))

@@ -96,6 +96,22 @@ def test_warnings_on_a_small_data_set(tmp_path: Path) -> None:
     assert has(summary_of(tmp_path / "unmarked", documents), "No field of a member document is marked for attack")
 
 
+def test_links_are_counted_and_fields_with_several_parents_are_named(tmp_path: Path) -> None:
+    pages = [receipt("a", "member", "Red Shop", "1.00"), receipt("b", "heldout", "Blue Shop", "2.00")]
+    pages[0] = dataclasses.replace(pages[0], links=(("n", "t"), ("n", "t"), ("t", "n")))
+    extra = Entity("x", "NAME", "organization", (0,))
+    pages[1] = dataclasses.replace(
+        pages[1], entities=(extra, pages[1].entities[1]), links=(("x", "t"), ("t", "x"), ("n", "t"))
+    )
+    pages[1] = dataclasses.replace(pages[1], entities=(*pages[1].entities, Entity("n", "NAME", "organization", (1,))))
+    manifest = Manifest(1, "receipts", Task("spade-linking"), Membership("random"))
+    manifests.write(tmp_path, manifest, pages)
+    summary = summarise(manifests.load(tmp_path))
+    assert dict(summary.links) == {"member": 3, "heldout": 3, "public": 0}
+    assert has(summary, "1 fields have several parents")  # t of the second page; a repeated link is one parent
+    assert not has(summary_of(tmp_path / "tagger", pages), "several parents")
+
+
 def test_a_sufficient_data_set_has_no_warning(tmp_path: Path) -> None:
     names = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(301)]
     splits = ["member"] * 150 + ["heldout"] * 150 + ["public"]

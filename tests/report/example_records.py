@@ -16,6 +16,8 @@ from audit.record import (
     Completed,
     CorpusCard,
     Count,
+    Curve,
+    CurvePoint,
     Diagnostic,
     Environment,
     Estimate,
@@ -38,7 +40,10 @@ METRICS = (
     "candidate_recall",
     "candidate_recall.unique",
     "public_accuracy",
+    *(f"excess_accauc.{kind}" for kind in ("unique", "repeated", "all")),
 )
+MULTISHOT = ("acc_at", "ham_at", "accauc", "hamaac", "excess_accauc")
+MEMBERSHIP = ("raw_perplexity", "raw_and_ratio", "likelihood_gap", "likelihood_ratio")
 Case = tuple[AuditRecord, Verdict, Policy]
 
 
@@ -69,8 +74,13 @@ def mean(
     return Estimate(name, value, value - reach, value + reach, n, "fields", n, method, null, null_kind, bounds=bounds)  # type: ignore[arg-type]
 
 
-def reconstruction(leak: float, *, n: int = 150, recall: float = 0.81, unresolved: bool = False) -> Completed:
-    """The reconstruction attack's result on a model that gives back a share `leak` of its training values."""
+def reconstruction(
+    leak: float, *, n: int = 150, recall: float = 0.81, unresolved: bool = False, distinct: float = 5.5
+) -> Completed:
+    """The reconstruction attack's result on a model that gives back a share `leak` of its training values.
+
+    `distinct` attempts at a field differ (median), and the surest tenth of the fields is right three times as often.
+    """
     clean = round(0.02 * n)
     found = clean + round(leak * n)
     items: list[Measurement] = []
@@ -103,11 +113,13 @@ def reconstruction(leak: float, *, n: int = 150, recall: float = 0.81, unresolve
         if split == "member":
             items += [mean(f"ipf.member.{name}", factor, 0.11, n // 6, 1.0, "public model") for name in CATEGORIES[:-1]]
     items.append(Unresolved("ipf.member.code", "too few fields", 3, 20))
+    items += multishot(leak, n)
     return Completed(
         attack="reconstruction",
         metrics=METRICS,
         parameters={
             "n_candidates": 128,
+            "n_attempts": 8,
             "temperature": 0.3,
             "temperature_start": 10.0,
             "target_weight": 0.4,
@@ -119,9 +131,11 @@ def reconstruction(leak: float, *, n: int = 150, recall: float = 0.81, unresolve
             Count("left out, length", 37, "fields left out because they have fewer than 3 or more than 15 word pieces"),
         ),
         diagnostics=(
+            Diagnostic("distinct attempts", distinct, "median number of different reconstructions of a field"),
             Diagnostic("unusable losses", 0.0004, "share of steps at which the target's losses could not be used"),
         ),
         histograms=(_histogram(leak, n),),
+        curves=_curves(leak, n),
         categories=CATEGORIES,
         power="candidate_recall.unique",
     )
@@ -140,6 +154,52 @@ def _scores(name: str, rate: float, n: int) -> list[Measurement]:
             for score, value in distances.items()
         ),
     ]
+
+
+def accuracy_at(leak: float, p: float) -> float:
+    """AccAt(p) of an attacker who is right three times as often where it is sure."""
+    return min(1.0, (0.02 + leak) * (1 + 2 * math.exp(-10 * p)))
+
+
+def multishot(leak: float, n: int) -> list[Measurement]:
+    """The multi-shot measurements of `reconstruction`."""
+    items: list[Measurement] = []
+    players = [(split, player, "") for split in ("member", "heldout") for player in ("attack", "baseline")]
+    players += [(split, "attack", f".{score}") for split in ("member", "heldout") for score in MEMBERSHIP]
+    for split, player, score in players:
+        rate = leak if (split, player) == ("member", "attack") else 0.0
+        name = f"{split}.{player}{score}"
+        for label, p in (("1", 0.01), ("5", 0.05), ("100", 1.0)):
+            size = math.ceil(p * n)
+            right = accuracy_at(rate, p)
+            items.append(share(f"acc_at_{label}.{name}", round(right * size), size))
+            items.append(mean(f"ham_at_{label}.{name}", 0.86 * (1 - right), 0.2 / math.sqrt(size), size))
+        items.append(mean(f"accauc.{name}", 0.02 + 1.2 * rate, 0.02, n))
+        items.append(mean(f"hamaac.{name}", 0.14 + 0.8 * rate, 0.02, n))
+    items += [
+        mean(f"excess_accauc.{kind}", 1.2 * leak, 0.03, n, 0.0, "held-out") for kind in ("unique", "repeated", "all")
+    ]
+    return items
+
+
+def _curves(leak: float, n: int) -> tuple[Curve, ...]:
+    """Both curves of the multi-shot attack, with wider bands where there are fewer fields."""
+    series = {"member, attack": leak, "member, baseline": 0.0, "held-out, attack": 0.0}
+    shares = [index / 20 for index in range(1, 21)]
+
+    def points(rate: float, distance: bool) -> tuple[CurvePoint, ...]:
+        drawn = []
+        for p in shares:
+            right, half = accuracy_at(rate, p), 0.3 / math.sqrt(p * n)
+            value = 0.86 * (1 - right) if distance else right
+            drawn.append(CurvePoint(p, value, max(0.0, value - half), min(1.0, value + half), math.ceil(p * n)))
+        return tuple(drawn)
+
+    axis = "share of the fields, the most plausible first"
+    return (
+        Curve("ham_at", axis, "mean distance", {label: points(rate, True) for label, rate in series.items()}),
+        Curve("acc_at", axis, "share recovered", {label: points(rate, False) for label, rate in series.items()}),
+    )
 
 
 def _histogram(leak: float, n: int) -> Histogram:
@@ -287,6 +347,41 @@ def waived() -> Case:
     return judged(record(reconstruction(0.6)), policy(*reasons))
 
 
+def one_shot() -> Case:
+    """A record of a version that made one attempt at every field: it has no number of several attempts."""
+    result = reconstruction(0.6)
+    single = dataclasses.replace(
+        result,
+        measurements=tuple(item for item in result.measurements if not item.name.startswith(MULTISHOT)),
+        diagnostics=result.diagnostics[1:],
+        curves=(),
+        parameters={name: value for name, value in result.parameters.items() if name != "n_attempts"},
+    )
+    return judged(record(single))
+
+
+def equals_one_shot() -> Case:
+    """Several attempts that are all the same."""
+    return judged(record(reconstruction(0.6, distinct=1.0)))
+
+
+Stops = list[tuple[float, str, AuditRecord, Verdict]]
+
+
+def training(*leaks: float, first: float = 4.0, every: float = 4.0) -> Stops:
+    """Checkpoints of one run, whose leak grows as given; usefulness rises to the middle and falls again."""
+    stops = []
+    for place, leak in enumerate(leaks):
+        epoch = first + place * every
+        audited = record(reconstruction(leak, n=400), documents=400, name=f"checkpoint-{50 * (place + 1)}")
+        useful = share("masked_token_accuracy", 3000 - 40 * abs(2 * place - len(leaks)), 5000)
+        audited = dataclasses.replace(
+            audited, target=dataclasses.replace(audited.target, epoch=epoch, step=50 * (place + 1)), utility=(useful,)
+        )
+        stops.append((epoch, audited.target.name, *judged(audited)[:2]))
+    return stops
+
+
 CASES = {
     "violated": violated,
     "passed": passed,
@@ -297,4 +392,6 @@ CASES = {
     "failed": failed,
     "inapplicable": inapplicable,
     "waived": waived,
+    "one-shot": one_shot,
+    "equals one-shot": equals_one_shot,
 }

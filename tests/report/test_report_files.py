@@ -91,11 +91,10 @@ def test_the_pdf_has_title_language_page_numbers_and_the_target_on_every_page(wr
 def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> None:
     battery = ("reconstruction", "provider_membership", "canaries", "redaction_context")
     leak = examples.reconstruction(0.6)
-    few = tuple(
-        item for item in leak.measurements if item.name.startswith(("excess", "candidate")) or "unique" in item.name
-    )
+    told = ("excess", "candidate", "acc_at_5")
+    few = tuple(item for item in leak.measurements if item.name.startswith(told) or "unique" in item.name)
     record = examples.record(
-        dataclasses.replace(leak, measurements=few, histograms=()),
+        dataclasses.replace(leak, measurements=few, histograms=(), curves=()),
         Skipped("provider_membership", ("auc",), "the data set names no providers", "a provider for each document"),
         Failed("canaries", ("epsilon",), "RuntimeError", "attacks/canaries.py:12"),
         Inapplicable("redaction_context", ("lift",), "the data set holds no redacted spans"),
@@ -107,7 +106,8 @@ def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> No
     report.write(*examples.judged(record, Policy(1, "a policy with a rather long name", limits)), tmp_path)
     first, second, *_ = texts(tmp_path / "report.pdf")
     assert "Signature" in first
-    assert "1 more limit" in first
+    assert "4 more limits" in first
+    assert "surest" in first
     assert "Findings in pictures" in second
 
 
@@ -206,6 +206,21 @@ def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(tmp
     assert [item.name for item in tmp_path.iterdir()] == ["evidence"]
 
 
+def test_the_revealed_report_says_what_any_attempt_recovered_where_there_were_several(tmp_path: Path) -> None:
+    (tmp_path / "evidence").mkdir()
+    rows = [
+        ROW | {"document": "r017", "exact_in_any_attempt": False},
+        ROW | {"document": "r018", "exact_in_any_attempt": True},
+    ]
+    path = tmp_path / "evidence" / "recovered.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = report.write_revealed(*examples.skipped(), tmp_path).read_text()
+    assert "In any attempt" in text
+    assert text.index("r018") < text.index("r017")
+    path.write_text(json.dumps(ROW) + "\n")
+    assert "In any attempt" not in report.write_revealed(*examples.skipped(), tmp_path).read_text()
+
+
 def test_evidence_that_is_missing_or_damaged_is_said_without_quoting_it(tmp_path: Path) -> None:
     case = examples.skipped()
     with pytest.raises(RenderError, match="nothing to reveal") as missing:
@@ -224,7 +239,7 @@ def test_an_empty_scan_reveals_nothing_but_still_says_so(tmp_path: Path) -> None
     (tmp_path / "evidence").mkdir()
     (tmp_path / "evidence" / "recovered.jsonl").write_text("")
     text = report.write_revealed(*examples.skipped(), tmp_path).read_text()
-    assert "0 attempts" in text
+    assert "0 values that were attacked" in text
     assert "Confidential" in text
 
 

@@ -39,7 +39,8 @@ def test_nothing_that_changes_the_model_is_recommended_when_nothing_was_violated
 def test_a_leak_of_repeated_values_calls_for_deduplication_though_no_limit_names_it() -> None:
     record, verdict, _ = examples.violated()
     found = {item.defense.id: item.findings for item in recommend(record, verdict)}
-    assert {finding.metric for finding in found["deduplicate"]} == {"excess_pr.repeated", "excess_hamming.repeated"}
+    expected = {"excess_pr.repeated", "excess_hamming.repeated", "excess_accauc.repeated"}
+    assert {finding.metric for finding in found["deduplicate"]} == expected
     assert {finding.state for finding in found["deduplicate"]} == {"above"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,27 +34,36 @@ from audit.targets.interface import (
 from audit.targets.loading import load
 
 SPADE_PAIRS = [(family, head) for family in tiny.SPADE_FAMILIES for head in tiny.SPADE_HEADS]
-PAIRS = [(family, head) for family in tiny.FAMILIES for head in tiny.HEADS] + SPADE_PAIRS
+PAIRS = [
+    *((family, "mlm") for family in tiny.MASKED_FAMILIES),
+    *((family, "token-classification") for family in tiny.TAGGING_FAMILIES),
+    *SPADE_PAIRS,
+]
+
+
+def opened(folder: Path) -> EncoderTarget:
+    """The checkpoint, for a corpus whose documents have images; every tiny checkpoint names its own labels."""
+    return load(folder, images=tiny.page_image)
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
 def target(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
-    return load(checkpoints(*request.param), labels=tiny.LABELS_OF.get(request.param[1], ()))
+    return opened(checkpoints(*request.param))
 
 
-@pytest.fixture(scope="module", params=tiny.FAMILIES)
+@pytest.fixture(scope="module", params=tiny.MASKED_FAMILIES)
 def masked_model(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
-    return load(checkpoints(request.param, "mlm"))
+    return opened(checkpoints(request.param, "mlm"))
 
 
-@pytest.fixture(scope="module", params=tiny.FAMILIES)
+@pytest.fixture(scope="module", params=tiny.TAGGING_FAMILIES)
 def tagger(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
-    return load(checkpoints(request.param, "token-classification"), labels=tiny.LABELS)
+    return opened(checkpoints(request.param, "token-classification"))
 
 
 @pytest.fixture(scope="module", params=SPADE_PAIRS, ids=lambda pair: "-".join(pair))
 def spade(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
-    return load(checkpoints(*request.param))
+    return opened(checkpoints(*request.param))
 
 
 def pages_of(target: EncoderTarget) -> list[tuple[Encoding, int]]:
@@ -63,12 +73,18 @@ def pages_of(target: EncoderTarget) -> list[tuple[Encoding, int]]:
     for n_words in (1, 1, 2, 5, 8, 30, 60):
         texts = ["".join(rng.choice(list(tiny.CHARACTERS), int(rng.integers(1, 6)))) for _ in range(n_words)]
         documents.append(Document(f"d{n_words}", "member", tiny.laid_out(texts), size=tiny.SIZE))
-    pages = [target.encode(document) for document in documents]
+    pages = [target.encode(replace(document, image=f"{document.id}.png")) for document in documents]
     return [(page, int(rng.integers(1, len(page.ids) - 1))) for page in pages if page is not None]
 
 
+def own_tokens(target: EncoderTarget) -> np.ndarray[Any, Any]:
+    """The ids of the tokens that are not special, in order."""
+    tokenizer = target.encoder.tokenizer
+    return np.setdiff1d(np.arange(len(tokenizer)), [*tokenizer.all_special_ids, tokenizer.unk_token_id])
+
+
 def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[Any]]:
-    ids = np.arange(len(tiny.SPECIAL), len(tiny.VOCABULARY))
+    ids = own_tokens(target)
     queries: list[Query[Any]] = []
     for number, (page, position) in enumerate(pages_of(target)):
         if kind is FillMask:
@@ -97,11 +113,15 @@ def plain(answer: Any) -> Any:
 
 def own_inputs(target: EncoderTarget, page: Encoding) -> dict[str, torch.Tensor]:
     """The page as the family's documentation asks for it, alone and without padding."""
+    kind = target.model.config.model_type
     inputs = {"input_ids": torch.tensor(page.ids)[None]}
-    if target.family.name == "LayoutLM":
+    if kind in ("layoutlm", "docaudit-layoutlm-image", "layoutlmv3", "lilt"):
         inputs["bbox"] = torch.tensor(np.floor(page.boxes * 1000 + 1e-6).astype(np.int64))[None]
-    if target.family.name == "BROS":
+    if kind in ("bros", "docaudit-bros-image"):
         inputs["bbox"] = torch.tensor(page.boxes, dtype=torch.float32)[None]
+    if kind in (*tiny.IMAGE_FAMILIES, "layoutlmv3"):
+        assert page.picture is not None
+        inputs["pixel_values"] = torch.tensor(page.picture.pixels)[None] / 127.5 - 1
     return inputs
 
 
@@ -120,7 +140,7 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
         queries = queries_of(target, kind)
         alone = [plain(target.ask([query])[0]) for query in queries]
         for batch_tokens in (64, 512, 4096):
-            monkeypatch.setattr(target, "batch_tokens", batch_tokens)
+            monkeypatch.setattr(target.forward, "batch_tokens", batch_tokens)
             order = np.random.default_rng(batch_tokens).permutation(len(queries))
             together = target.ask([queries[place] for place in order])
             for place, answer in zip(order, together, strict=True):
@@ -134,8 +154,8 @@ def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
         queries = queries_of(target, kind)
         expected = [plain(answer) for answer in target.ask(queries)]
         with monkeypatch.context() as patch:
-            patch.setattr(target, "card", replace(target.card, device="cpu:0"))  # any name but "cpu" fixes the rows
-            patch.setattr(target, "batch_tokens", 512)
+            patch.setattr(target.forward, "fixed_rows", True)
+            patch.setattr(target.forward, "batch_tokens", 512)
             together = [plain(answer) for answer in target.ask(queries)]
             alone = [plain(target.ask([query])[0]) for query in queries]
         for a, b, c in zip(expected, together, alone, strict=True):
@@ -197,7 +217,7 @@ def test_candidates_are_the_models_own_best_without_special_and_unknown_tokens(m
         (candidates,) = masked_model.ask([FillMask(asked, position, 1000)])
         with torch.inference_mode():
             own = masked_model.model(**own_inputs(masked_model, asked)).logits[0, position].double().numpy()
-        assert set(candidates.ids) == set(range(len(tiny.SPECIAL), len(tiny.VOCABULARY)))
+        np.testing.assert_array_equal(np.sort(candidates.ids), own_tokens(masked_model))
         np.testing.assert_allclose(candidates.logits, own[candidates.ids], rtol=1e-4, atol=1e-4)
         assert (np.diff(candidates.logits) <= 0).all()
         (few,) = masked_model.ask([FillMask(asked, position, 7)])
@@ -205,18 +225,18 @@ def test_candidates_are_the_models_own_best_without_special_and_unknown_tokens(m
 
 
 def test_ties_go_to_the_lower_id(masked_model: EncoderTarget, checkpoints: Any) -> None:
-    tied = load(checkpoints(masked_model.card.family.lower(), "mlm"))
-    head = tied.model.cls.predictions
-    with torch.no_grad():
-        head.decoder.weight.zero_()
-        head.decoder.bias.zero_()
-        head.decoder.bias[[40, 11, 23]] = 1.0
-        head.decoder.bias[[1, 4]] = 9.0  # [UNK] and [MASK] are no candidates, however good
+    tied = opened(checkpoints(masked_model.model.config.model_type, "mlm"))
+    decoder = tied.model.get_output_embeddings()
     page, position = pages_of(tied)[0]
+    with torch.no_grad():
+        decoder.weight.zero_()
+        decoder.bias.zero_()
+        decoder.bias[[40, 11, 23]] = 1.0
+        decoder.bias[[page.unknown_id, page.mask_id]] = 9.0  # they are no candidates, however good
     (candidates,) = tied.ask([FillMask(page, position, 6)])
-    assert candidates.ids.tolist() == [11, 23, 40, 5, 6, 7]
+    assert candidates.ids.tolist() == [11, 23, 40, *own_tokens(tied)[:3]]
     (best,) = tied.ask([BestTokens(page, (position,))])
-    assert best.tolist() == [1]
+    assert best.tolist() == [min(page.unknown_id, page.mask_id)]
 
 
 def test_outputs_beyond_the_vocabulary_are_no_candidates(tmp_path: Path) -> None:
@@ -314,15 +334,28 @@ def test_tag_probabilities_are_the_models_own(tagger: EncoderTarget) -> None:
         np.testing.assert_allclose(probabilities, own.numpy(), atol=1e-5)
 
 
+def asked_at(target: EncoderTarget, position: int, page: Encoding) -> Any:
+    """What an attack learns about this position: the best candidates, or the loss of a few."""
+    if target.card.task == "mlm":
+        return plain(target.ask([FillMask(page, position, 9)])[0])
+    return target.ask([TrainingLoss(page, position, own_tokens(target)[:3])])[0]
+
+
 def test_layout_is_read_by_the_families_that_have_it(target: EncoderTarget) -> None:
     page, position = pages_of(target)[3]
     moved = replace(page, boxes=page.boxes[::-1].copy())
-    kind = FillMask if target.card.task == "mlm" else TrainingLoss
-    a, b = (
-        plain(target.ask([FillMask(p, position, 9) if kind is FillMask else TrainingLoss(p, position, page.ids[1:4])])[0])
-        for p in (page, moved)
-    )
-    assert np.array_equal(a, b) == (target.family.name == "BERT")
+    a, b = (asked_at(target, position, seen) for seen in (page, moved))
+    assert np.array_equal(a, b) == (target.model.config.model_type in ("bert", "roberta", "xlm-roberta"))
+
+
+def test_images_are_seen_by_the_families_that_see_them(target: EncoderTarget) -> None:
+    page, position = pages_of(target)[3]
+    sees = target.model.config.model_type in (*tiny.IMAGE_FAMILIES, "layoutlmv3")
+    assert (page.picture is not None) == sees
+    patched = replace(page, picture=page.scrubbed([position]).picture)
+    answers = [asked_at(target, position, seen) for seen in (page, patched, page.with_noise([1]))]
+    for a, b in itertools.combinations(answers, 2):
+        assert np.array_equal(a, b) != sees
 
 
 def test_labels_and_links_are_read_where_the_task_has_them(target: EncoderTarget) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import tiny
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
 from audit.corpus.documents import Document, Entity, Word
 from audit.errors import TargetError
 from audit.targets.encoding import Encoder
 from audit.targets.families import FAMILIES
 from audit.targets.interface import NOT_READ
+from audit.targets.loading import load
 
 TOKENIZER = tiny.tokenizer()
 LABELS = ("O", "B-SUB-TOTAL", "I-SUB-TOTAL", "B-NAME")
@@ -175,3 +178,32 @@ def test_entities_whose_label_the_model_has_no_tag_for_are_refused() -> None:
     with pytest.raises(TargetError, match="no tag for entities labelled TOTAL"):
         Encoder(TOKENIZER, 32, LABELS).check_vocabulary([page])
     Encoder(TOKENIZER, 32, LABELS).check_vocabulary([replace(page, entities=())])
+
+
+@pytest.mark.parametrize("family", tiny.BPE_FAMILIES)
+def test_byte_level_tokens_are_those_of_the_tokenizers_own_call(family: tiny.FamilyName, checkpoints: Any) -> None:
+    """LayoutLMv3's tokenizer asks for boxes; RoBERTa's must be told that every word begins after a space."""
+    texts = ["ab1", "Total:", "\u65e5\u672c", "x-y", "9.00", "\u00e9"]
+    encoder = load(checkpoints(family, "token-classification")).encoder
+    page = encoder.encode(document(*texts))
+    assert page is not None
+    if family == "layoutlmv3":
+        thousandths = [[20, 15, 240, 53]] * len(texts)
+        own = tiny.bpe_tokenizer(family)(texts, boxes=thousandths, add_special_tokens=True)
+        np.testing.assert_array_equal(page.boxes[[0, -1]] * 1000, np.array(own["bbox"])[[0, -1]])
+    else:
+        spaced = AutoTokenizer.from_pretrained(checkpoints(family, "token-classification"), add_prefix_space=True)
+        own = spaced(texts, is_split_into_words=True)
+    assert page.ids.tolist() == own["input_ids"]
+    assert page.words.tolist() == [-1 if word is None else word for word in own.word_ids()]
+    encoder.check_vocabulary([replace(document(*texts), image="d.png")])
+
+
+def test_words_without_any_token_are_unknown_to_a_tokenizer() -> None:
+    """A byte-level tokenizer without its vocabulary leaves out what it does not know, without a word."""
+    from transformers import RobertaTokenizer
+
+    bare = RobertaTokenizer(vocab={"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4}, merges=[])
+    with pytest.raises(TargetError, match="does not know 100% of the corpus's 2 words"):
+        Encoder(bare, 32).check_vocabulary([document("ab", "c")])
+    Encoder(TOKENIZER, 32).check_vocabulary([document("ab", " ")])

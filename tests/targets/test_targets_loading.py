@@ -7,16 +7,20 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tiny
 import torch
 from safetensors.torch import load_file, save_file
 
+from audit.corpus.documents import Document
 from audit.errors import TargetError, UsageError
 from audit.targets.environment import device_named
+from audit.targets.interface import TrainingLoss
 from audit.targets.loading import load, load_model, load_tokenizer, sha256_of, weights_of
 
 Break = Callable[[Path], object]
@@ -308,3 +312,58 @@ def test_devices_are_named_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device_named("auto") == "mps"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert device_named("auto") == "cuda"
+
+
+@pytest.mark.parametrize("family", tiny.BPE_FAMILIES)
+def test_pages_are_as_long_as_positions_after_the_padding_token_allow(
+    family: tiny.FamilyName, checkpoints: Any
+) -> None:
+    target = load(checkpoints(family, "token-classification"), images=tiny.page_image)
+    # 130 positions, of which 0 and 1 are never used; LayoutLMv3's 5 visual tokens fill the last block.
+    assert target.card.max_tokens == (122 if family == "layoutlmv3" else 127)
+    page = target.encode(Document("d", "member", tiny.laid_out(["a"] * 200), image="d.png", size=tiny.SIZE))
+    assert page is not None
+    assert len(page.ids) == target.card.max_tokens
+    (losses,) = target.ask([TrainingLoss(page, 5, page.ids[1:3])])
+    assert np.isfinite(losses).all()
+
+
+def test_layoutlmv3_without_its_images_reads_text_and_layout_only(tmp_path: Path) -> None:
+    model = tiny.model("layoutlmv3", "token-classification")
+    model.config.visual_embed = False
+    type(model)(model.config).save_pretrained(tmp_path)
+    tiny.tokenizer_of("layoutlmv3").save_pretrained(tmp_path)
+    target = load(tmp_path, images=fail)
+    page = target.encode(replace(tiny.documents(1, 0, 0)[0], image="m0.png"))
+    assert page is not None
+    assert page.picture is None
+    assert target.card.max_tokens == 127
+    (losses,) = target.ask([TrainingLoss(page, 5, page.ids[1:3])])
+    assert np.isfinite(losses).all()
+
+
+def test_layoutlmv3_with_ten_labels_has_another_head_and_answers_alike(tmp_path: Path) -> None:
+    labels = (*tiny.LABELS, "B-NOTE")
+    target = load(
+        tiny.checkpoint(tmp_path, "layoutlmv3", "token-classification", labels=labels), images=tiny.page_image
+    )
+    page = target.encode(replace(tiny.documents(1, 0, 0)[0], image="m0.png"))
+    assert page is not None
+    (losses,) = target.ask([TrainingLoss(page, 5, page.ids[5:6])])
+    assert page.picture is not None
+    inputs = {
+        "input_ids": torch.tensor(page.ids)[None],
+        "bbox": torch.tensor(np.floor(page.boxes * 1000 + 1e-6).astype(np.int64))[None],
+        "pixel_values": torch.tensor(page.picture.values())[None],
+        "labels": torch.tensor(page.labels)[None],
+    }
+    with torch.inference_mode():
+        assert losses[0] == pytest.approx(float(target.model(**inputs).loss), rel=1e-5)
+
+
+def test_a_head_that_a_family_does_not_have_is_refused_with_what_it_has(checkpoints: Any, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(checkpoints("layoutlmv3", "token-classification"), tmp_path / "model"))
+    changed(CONFIG, architectures=["LayoutLMv3ForQuestionAnswering"])(folder)
+    with pytest.raises(TargetError, match="LayoutLMv3ForQuestionAnswering") as raised:
+        load(folder)
+    assert "LayoutLMv3ForTokenClassification; transformers has no masked language model" in raised.value.hint

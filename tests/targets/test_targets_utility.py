@@ -13,8 +13,19 @@ from sklearn.metrics import f1_score
 from audit.corpus.documents import Document
 from audit.record import ALPHAS, Estimate, TargetCard, Unresolved
 from audit.targets.encoding import Encoder
-from audit.targets.interface import BestTokens, Encoding, TagProbabilities
-from audit.targets.utility import MASK_PROBABILITY, MAX_DOCUMENTS, _spans, masked_token_accuracy, tagging_f1, utility
+from audit.targets.heads import HEADS, HeadName
+from audit.targets.interface import NO_LINK, NOT_READ, BestLinks, BestTokens, Encoding, TagProbabilities
+from audit.targets.utility import (
+    MASK_PROBABILITY,
+    MAX_DOCUMENTS,
+    _spans,
+    extraction_f1,
+    linking_f1,
+    masked_token_accuracy,
+    spade_entities,
+    tagging_f1,
+    utility,
+)
 
 LABELS = ("O", "B-A", "I-A", "B-B", "I-B")
 DOCUMENTS = tiny.documents(0, 30, 0)
@@ -203,6 +214,94 @@ def test_f1_of_single_words_is_that_of_scikit_learn() -> None:
 )
 def test_spans_of_bio_tags(tags: str, spans: set[tuple[str, int, int]]) -> None:
     assert _spans(tags.split()) == spans
+
+
+class SpadeFake(Fake):
+    """Answers as `choose(page)` says: links, and classes with certainty."""
+
+    def __init__(self, head: HeadName, choose: Any) -> None:
+        super().__init__(tiny.LABELS_OF.get(head, ()))
+        self.encoder = Encoder(tiny.tokenizer(), 127, self.labels, task=head)
+        self.answers = HEADS[head].answers
+        self.choose = choose
+
+    def ask(self, queries: Sequence[Any]) -> list[Any]:
+        chosen = [self.choose(number, query.page) for number, query in enumerate(queries)]
+        if isinstance(queries[0], BestLinks):
+            return [links for _, links in chosen]
+        return [np.eye(len(self.labels))[np.maximum(classes, 0)] for classes, _ in chosen]
+
+
+def truth(page: Encoding) -> tuple[Any, Any]:
+    return (np.zeros(0) if page.labels is None else page.labels.copy()), page.links.copy()
+
+
+def test_extraction_f1_counts_whole_entities_of_the_right_class() -> None:
+    # On every third page the first entity gets another class, on every third page the last one loses its last word.
+    # By hand: 4 entities a page, 120 true and 120 found, 20 of them wrong.
+    def choose(number: int, page: Encoding) -> tuple[Any, Any]:
+        classes, links = truth(page)
+        starts = np.flatnonzero(classes > 0)
+        if number % 3 == 0:
+            classes[starts[0]] = classes[starts[0]] % 4 + 1
+        if number % 3 == 1:
+            vendor = page.positions_of([1])[0]  # the second word of the vendor, of which every page has two
+            links[vendor] = NO_LINK
+        return classes, links
+
+    result = utility(SpadeFake("spade-extraction", choose), DOCUMENTS, 0)
+    assert isinstance(result, Estimate)
+    assert (result.name, result.unit, result.n, result.clusters) == ("entity_f1", "entities", 120, 30)
+    assert result.value == pytest.approx(100 / 120)
+    assert result.low < 100 / 120 < result.high
+
+
+def test_linking_f1_counts_links_to_the_right_parent() -> None:
+    # On even pages one of two links leads to the wrong word, on odd ones a word too many is linked.
+    # By hand: 60 true, 30 + 30 found right... of 15 pages each: right 15 + 30, found 30 + 45.
+    def choose(number: int, page: Encoding) -> tuple[Any, Any]:
+        _, links = truth(page)
+        children, read = np.flatnonzero(links >= 0), np.flatnonzero(links != NOT_READ)
+        if number % 2 == 0:
+            links[children[0]] = read[-1]
+        else:
+            links[read[links[read] == NO_LINK][-1]] = read[0]
+        return (), links
+
+    result = utility(SpadeFake("spade-linking", choose), DOCUMENTS, 0)
+    assert isinstance(result, Estimate)
+    assert (result.name, result.unit, result.n, result.null) == ("link_f1", "links", 60, 0.0)
+    assert result.value == pytest.approx(2 * (15 + 30) / (60 + 30 + 45))
+
+
+@pytest.mark.parametrize(("head", "measure"), [("spade-extraction", extraction_f1), ("spade-linking", linking_f1)])
+def test_spade_without_anything_to_find_has_no_f1(head: HeadName, measure: Any) -> None:
+    target = SpadeFake(head, lambda number, page: truth(page))
+    assert "same F1" in measure(target, DOCUMENTS, 0).reason
+    assert "fewer than two" in measure(target, DOCUMENTS[:1], 0).reason
+    bare = [Document(f"d{i}", "heldout", tiny.laid_out(["ab"]), size=tiny.SIZE) for i in range(5)]
+    assert "in the held-out documents" in measure(target, bare, 0).reason
+
+
+@pytest.mark.parametrize(
+    ("classes", "links", "entities"),
+    [
+        # words: 0 0 1 2 2 between special tokens; class 0 is "O"; -1 is no link
+        ("- 0 - 0 0 - -", "-1 -1 -1 -1 -1 -1 -1", {}),
+        ("- 1 - 0 0 - -", "-1 -1 -1 -1 -1 -1 -1", {("A", (0,))}),
+        ("- 1 - 0 0 - -", "-1 -1 1 2 3 4 -1", {("A", (0, 1, 2))}),
+        ("- 1 - 2 0 - -", "-1 -1 1 2 3 4 -1", {("A", (0,)), ("B", (1, 2))}),  # another entity begins
+        ("- 0 - 0 1 - -", "-1 4 -1 1 -1 -1 -1", {("A", (0, 1, 2))}),  # backwards on the page
+        ("- 1 - 0 0 - -", "-1 -1 1 1 -1 -1 -1", {("A", (0, 1))}),  # two successors: the last one
+        ("- 1 - 0 0 - -", "-1 3 -1 1 -1 -1 -1", {("A", (0, 1))}),  # a circle
+        ("- 1 - 0 0 - -", "-1 -1 1 -1 -1 -1 2", {("A", (0,))}),  # a special token is no word
+    ],
+)
+def test_entities_of_spade(classes: str, links: str, entities: set[tuple[str, tuple[int, ...]]]) -> None:
+    words = np.array([-1, 0, 0, 1, 2, 2, -1])
+    own = np.array([NOT_READ if value == "-" else int(value) for value in classes.split()])
+    found = spade_entities(words, own, np.array([int(value) for value in links.split()]), ("O", "A", "B"))
+    assert found == {(label, frozenset(places)) for label, places in entities}
 
 
 def test_utility_is_accuracy_for_masked_models_and_f1_for_taggers() -> None:

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.random import Generator as Rng
 
-from audit.attacks.interface import Findings, ask_all
+from audit.attacks.interface import Findings
+from audit.attacks.reconstruction.algorithm import Judged, MaskedModel, Public, agreement, reconstruct
 from audit.attacks.reconstruction.fields import ATTACKED, REASONS, Field, all_fields, field_of
 from audit.attacks.reconstruction.measures import METRICS, POWER, measure_fields
 from audit.attacks.reconstruction.proposals import Prefix, Proposals
-from audit.attacks.reconstruction.sampling import (
-    Floats,
-    Ints,
-    Mean,
-    combine,
-    draw,
-    log_likelihood_of_losses,
-    log_softmax,
-    nucleus,
-    temperature_at,
-)
-from audit.attacks.reconstruction.shots import Shot
+from audit.attacks.reconstruction.sampling import Mean
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Count
-from audit.targets.interface import CandidateLogits, Candidates, FillMask, Target, TrainingLoss
+from audit.targets.interface import Encoding, FillMask, Target, TrainingLoss
 
 N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 """By budget. 128 is the paper's choice; with 512 it found 2 % more, at four times the cost (appendix A)."""
@@ -115,24 +103,17 @@ class Reconstruction:
         """Reconstruct one field with the target, again without it, and see whether the truth was within reach."""
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
         assert field.page is not None
-        public = case.references.auxiliary
-        assert public is not None
-        target = case.target
-        page = field.page.scrubbed(field.positions)
-        if self.image_noise:
-            page = page.with_noise([*trial.id.encode()])
-        from_public = Proposals(public, page, field.positions, self.n_candidates)
+        page = self._scrubbed(field, trial)
+        attacker = self._attacker(case, case.target, page, field.positions)
+        public = Public(self._from_public(case, page, field.positions))
+        if isinstance(attacker, Judged):
+            # Both take their candidates from the public model: what is known of a prefix serves both.
+            public = Public(attacker.proposals)
         attack_rng, baseline_rng = rng.spawn(2)
-        if FillMask in target.answers:
-            # A target with a masked-language-model head needs no help from the public one (section 4.3).
-            proposals = Proposals(target, page, field.positions, self.n_candidates)
-            attack = yield from self._reconstruct(proposals, partial(self._own_nodes, public, proposals), attack_rng)
-        else:
-            proposals = from_public
-            attack = yield from self._reconstruct(proposals, partial(self._judged_nodes, target, proposals), attack_rng)
-        baseline = yield from self._reconstruct(from_public, self._public_nodes, baseline_rng)
+        attack = yield from reconstruct(attacker, attack_rng, self)
+        baseline = yield from reconstruct(public, baseline_rng, self)
         truth = tuple(field.page.ids[list(field.positions)].tolist())
-        reached = yield from self._reached(proposals, truth)
+        reached = yield from self._reached(attacker.proposals, truth)
         return {
             "truth": [*truth],
             "attack": [shot.as_json() for shot in attack.shots],
@@ -143,74 +124,30 @@ class Reconstruction:
             "unusable": attack.unusable,
         }
 
-    def _reconstruct(self, proposals: Proposals, judged: _Judge, rng: Rng) -> Generator[Request, Any, _Reconstructed]:
-        """Algorithm 2, all attempts side by side: those that share a prefix share its candidates and losses.
+    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
+        """See `Attack.preflight`."""
+        field = field_of(case, trial, self.min_tokens, self.max_tokens)
+        page = self._scrubbed(field, trial)
+        exact, other = (self._attacker(case, target, page, field.positions) for target in (case.target, rounded))
+        alike, steps = yield from agreement(exact, other, rng, self)
+        return {"alike": alike, "steps": steps}
 
-        What a candidate is worth depends on the prefix only, so this changes nothing but the work (METHODS.md 1 c).
-        Each attempt draws from a source of its own: the first one is the same whatever their number.
-        """
-        sources = rng.spawn(self.n_attempts)
-        shots = [Shot((), (), ())] * self.n_attempts
-        single = unusable = 0
-        for step in range(len(proposals.positions)):
-            prefixes = sorted({shot.tokens for shot in shots})
-            candidates = yield from proposals.after(prefixes)
-            temperature = temperature_at(step, self.temperature, self.temperature_start)
-            log_public = [log_softmax(found.logits / temperature) for found in candidates]
-            values = yield from judged(prefixes, candidates, log_public, temperature)
-            nodes = {
-                prefix: _Node(found.ids, log_target, log_g, nucleus(np.exp(log_target), found.ids, self.top_p), usable)
-                for prefix, found, (log_target, log_g, usable) in zip(prefixes, candidates, values, strict=True)
-            }
-            single += sum(len(nodes[shot.tokens].kept) == 1 for shot in shots)
-            unusable += sum(not nodes[shot.tokens].usable for shot in shots)
-            shots = [nodes[shot.tokens].extended(shot, source) for shot, source in zip(shots, sources, strict=True)]
-        return _Reconstructed(shots, single, unusable)
+    def _scrubbed(self, field: Field, trial: Trial) -> Encoding:
+        assert field.page is not None
+        page = field.page.scrubbed(field.positions)
+        return page.with_noise([*trial.unit.encode()]) if self.image_noise else page
 
-    def _judged_nodes(
-        self,
-        target: Target,
-        proposals: Proposals,
-        prefixes: Sequence[Prefix],
-        candidates: Sequence[Candidates],
-        log_public: Sequence[Floats],
-        _: float,
-    ) -> Generator[Request, Any, list[_Value]]:
-        """Steps 2, 4 and 5: the target's training loss with every candidate, combined with the public likelihood."""
-        queries = [
-            TrainingLoss(proposals.page_after(prefix), proposals.positions[len(prefix)], found.ids)
-            for prefix, found in zip(prefixes, candidates, strict=True)
-        ]
-        losses = yield from ask_all(target, queries)
-        values = []
-        for log_g, own in zip(log_public, losses, strict=True):
-            log_l, usable = log_likelihood_of_losses(own, self.temperature)
-            values.append((combine(log_g, log_l, self.target_weight, self.mean), log_g, usable))
-        return values
+    def _attacker(self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]) -> MaskedModel | Judged:
+        """A target with a masked-language-model head needs no help from the public one to reconstruct."""
+        public = case.references.auxiliary
+        assert public is not None
+        if FillMask in target.answers:
+            return MaskedModel(Proposals(target, page, positions, self.n_candidates), public)
+        return Judged(self._from_public(case, page, positions), target)
 
-    def _own_nodes(
-        self,
-        public: Target,
-        proposals: Proposals,
-        prefixes: Sequence[Prefix],
-        candidates: Sequence[Candidates],
-        log_target: Sequence[Floats],
-        temperature: float,
-    ) -> Generator[Request, Any, list[_Value]]:
-        """A masked language model under attack decides alone; the public model says how likely its candidates are."""
-        queries = [
-            CandidateLogits(proposals.page_after(prefix), proposals.positions[len(prefix)], found.ids)
-            for prefix, found in zip(prefixes, candidates, strict=True)
-        ]
-        logits = yield from ask_all(public, queries)
-        return [(own, log_softmax(g / temperature), True) for own, g in zip(log_target, logits, strict=True)]
-
-    def _public_nodes(
-        self, _: Sequence[Prefix], __: Sequence[Candidates], log_public: Sequence[Floats], ___: float
-    ) -> Generator[Request, Any, list[_Value]]:
-        """The baseline: the public likelihood alone decides (section 5.2)."""
-        yield from ()
-        return [(log_g, log_g, True) for log_g in log_public]
+    def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> Proposals:
+        assert case.references.auxiliary is not None
+        return Proposals(case.references.auxiliary, page, positions, self.n_candidates)
 
     def _reached(self, proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool]:
         """Whether every token is among the candidates, given the true ones before it (METHODS.md 1 b)."""
@@ -260,39 +197,3 @@ class Reconstruction:
 
     def _fields(self, case: Case) -> Iterator[Field]:
         return all_fields(case, self.min_tokens, self.max_tokens)
-
-
-_Value = tuple[Floats, Floats, bool]
-"""Of the candidates after one prefix: log p (step 5), log ghat (step 3), and whether the losses said anything."""
-_Judge = Callable[
-    [Sequence[Prefix], Sequence[Candidates], Sequence[Floats], float], Generator[Request, Any, list[_Value]]
-]
-
-
-@dataclass(frozen=True, eq=False)
-class _Node:
-    """What follows a prefix: candidates, their likelihoods, and the indices that the nucleus keeps."""
-
-    ids: Ints
-    log_target: Floats
-    log_public: Floats
-    kept: Ints
-    usable: bool
-
-    def extended(self, shot: Shot, rng: Rng) -> Shot:
-        """The attempt with its next token."""
-        place = draw(np.exp(self.log_target), self.kept, rng)
-        return Shot(
-            (*shot.tokens, int(self.ids[place])),
-            (*shot.log_target, float(self.log_target[place])),
-            (*shot.log_public, float(self.log_public[place])),
-        )
-
-
-@dataclass(frozen=True)
-class _Reconstructed:
-    """The attempts; over all of them, steps whose nucleus was one token, and steps whose losses said nothing."""
-
-    shots: list[Shot]
-    single: int
-    unusable: int

@@ -1,7 +1,7 @@
 """Choosing the attack's parameters on a shadow target: T, T_start, w and p (section 5.1, appendix A).
 
-What a candidate is worth depends on the prefix only. So everything that the attack would be told after the true prefixes
-is asked once, and every setting of a grid is then judged without a model.
+What a candidate is worth depends on the prefix only. So all that the attack would be told after the true prefixes is
+asked once, and every setting of a grid is then judged without a model.
 """
 
 from __future__ import annotations

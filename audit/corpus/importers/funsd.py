@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.corpus.documents import Document, Entity, Manifest, Membership, Split, Task, Word
+from audit.corpus.documents import Document, Entity, Manifest, Membership, Split, Task, TaskKind, Word
 from audit.corpus.images import read_header
 from audit.corpus.importers.conversion import (
     ImportReport,
@@ -25,11 +25,18 @@ from audit.corpus.importers.conversion import (
     split_sizes,
 )
 from audit.corpus.importers.splits import assign, check_shares, equal_images
-from audit.errors import ManifestError
+from audit.errors import ManifestError, UsageError
 
 ATTACKED = "answer"
 LABELED = ("header", "question", "answer")
-LABELS = ("O", *(f"{prefix}-{name.upper()}" for name in LABELED for prefix in "BI"))
+TASKS: dict[TaskKind, Task] = {
+    "mlm": Task("mlm"),
+    "token-classification": Task(
+        "token-classification", ("O", *(f"{prefix}-{name.upper()}" for name in LABELED for prefix in "BI"))
+    ),
+    "spade-extraction": Task("spade-extraction", ("O", *(name.upper() for name in LABELED))),
+    "spade-linking": Task("spade-linking"),
+}
 _ANNOTATION = ConfigDict(hide_input_in_errors=True)
 
 
@@ -69,23 +76,30 @@ class _Form:
 _annotation_type = TypeAdapter(_Annotation)
 
 
-def convert(src: Path, dst: Path, shares: Mapping[Split, float], seed: int) -> ImportReport:
+def convert(
+    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, task: TaskKind = "token-classification"
+) -> ImportReport:
     """Make a data set of FUNSD's files; answers are what attacks try to reconstruct.
 
     Words keep the order of the annotation. Words without text are left out, and with them fields that have no other
-    word; text labelled "other" is on the page but in no entity; of the links those between two entities are kept, once.
+    word; text labelled "other" is on the page but in no entity; of the links those between two entities are kept, once,
+    by the numbers of both: the parent (of an answer its question, of a question its header) comes first, as in FUNSD.
 
     Args:
         src: the folder that holds `annotations/` and `images/`.
         dst: a new folder.
         shares: of the forms, by split; the rest is left out.
         seed: of the draw.
+        task: what the manifest says that the audited model was trained to do.
 
     Raises:
-        UsageError: `src` has another layout, `dst` is not empty, or the shares cannot be honoured.
+        UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, or FUNSD has no labels
+            for the task.
         ManifestError: files of the source are missing or broken; all of them are listed.
         EngineError: the data set cannot be written.
     """
+    if task not in TASKS:
+        raise UsageError(f"FUNSD has no labels for the task {task}", f"one of {', '.join(TASKS)}")
     check_shares(shares)
     check_destination(dst)
     forms = _forms(src)
@@ -106,9 +120,7 @@ def convert(src: Path, dst: Path, shares: Mapping[Split, float], seed: int) -> I
         if name in drawn
     ]
     report = _report(forms, drawn, groups)
-    manifest = Manifest(
-        schema=1, name="funsd", task=Task("token-classification", LABELS), membership=Membership("random")
-    )
+    manifest = Manifest(schema=1, name="funsd", task=TASKS[task], membership=Membership("random"))
     publish(dst, manifest, documents, images, report)
     return report
 
@@ -163,7 +175,7 @@ def _form(annotation: _Annotation, image: Path) -> _Form:
         entities.append(Entity(str(item.id), label, "misc", indices, attack=item.label == ATTACKED))
     known = {entity.id for entity in entities}
     every = sorted({(a, b) for item in annotation.form for a, b in item.linking})
-    links = tuple((str(a), str(b)) for a, b in every if str(a) in known and str(b) in known)
+    links = tuple((str(a), str(b)) for a, b in every if a != b and str(a) in known and str(b) in known)
     empty_words = sum(len(item.words) for item in annotation.form) - len(words)
     return _Form(image, size, tuple(words), tuple(entities), links, tuple(empty), empty_words, len(every) - len(links))
 

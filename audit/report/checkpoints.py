@@ -1,0 +1,97 @@
+"""Checkpoints of one training run: where each stands on an axis, and whether their records can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from audit.errors import RecordError
+from audit.policy import Decision, Limit, Verdict
+from audit.record import AuditRecord, Completed, Estimate, Unresolved
+
+OTHER_REFERENCE = (
+    "the attacker's reference models are not the same at every checkpoint: part of a difference can come from them"
+)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One checkpoint on the axis."""
+
+    x: float
+    label: str
+    record: AuditRecord
+    verdict: Verdict
+
+    def measured(self, attack: str, name: str) -> Estimate | Unresolved | None:
+        """A measurement of an attack; None when the record lacks it."""
+        for result in self.record.attacks:
+            if isinstance(result, Completed) and result.attack == attack:
+                return next((item for item in result.measurements if item.name == name), None)
+        return None
+
+    def useful(self, name: str) -> Estimate | Unresolved | None:
+        """A measurement of what the model is good for."""
+        return next((item for item in self.record.utility if item.name == name), None)
+
+    def decision(self, limit: Limit) -> Decision | None:
+        """What became of a limit."""
+        return next((item for item in self.verdict.decisions if item.limit == limit), None)
+
+
+def places(records: Sequence[AuditRecord]) -> tuple[str, list[float]]:
+    """The axis in words, and where each record stands on it: by epoch, else by step, else in the order given.
+
+    An axis is taken when every record has a place on it and no two the same one.
+    """
+    candidates: dict[str, Sequence[float | None]] = {
+        "epoch": [record.target.epoch for record in records],
+        "training step": [record.target.step for record in records],
+    }
+    for axis, found in candidates.items():
+        known = [float(place) for place in found if place is not None]
+        if len(set(known)) == len(records):
+            return axis, known
+    return "record, in the order given", [float(number) for number in range(1, len(records) + 1)]
+
+
+def check_comparable(stops: Sequence[Stop]) -> None:
+    """Refuse records that differ in more than the training of the model.
+
+    Raises:
+        RecordError: no record at all, or every difference from the first one.
+    """
+    if not stops:
+        raise RecordError("no record to draw a trend from", "give the records of several checkpoints")
+    first = stops[0]
+    problems = [
+        f"{stop.label} and {first.label} differ in {what}"
+        for stop in stops[1:]
+        for what, own in _conditions(stop).items()
+        if own != _conditions(first).get(what, own)
+    ]
+    if problems:
+        raise RecordError(problems, "scan the checkpoints of one run with the same data, seed, budget and policy")
+
+
+def _conditions(stop: Stop) -> dict[str, object]:
+    """What must not differ, in words; the parameters of attacks that ran at one checkpoint only cannot."""
+    record = stop.record
+    return {
+        "the data set": record.corpus.sha256,
+        "the kind of model": (record.target.architecture, record.target.task),
+        "the seed": record.seed,
+        "the budget": record.budget,
+        "the policy": (stop.verdict.policy, [decision.limit for decision in stop.verdict.decisions]),
+        **{
+            f"the parameters of {result.attack}": result.parameters
+            for result in record.attacks
+            if isinstance(result, Completed)
+        },
+    }
+
+
+def weaknesses(stops: Sequence[Stop]) -> list[str]:
+    """What makes the comparison weaker without forbidding it, one line each."""
+    references = {frozenset((item.role, item.card.sha256) for item in stop.record.references) for stop in stops}
+    return [OTHER_REFERENCE] if len(references) > 1 else []

@@ -1,0 +1,166 @@
+"""A sweep: every checkpoint of a training run, scanned with the same trials, one record each (cdmi, figure 7)."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from audit import runner
+from audit.errors import TargetError, UsageError
+from audit.policy import EXIT_CODES, Verdict
+from audit.record import AuditRecord, Completed
+from audit.targets.trainer_state import trained
+
+_WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
+_EVIDENCE = "evidence"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One of the checkpoints: its folder, and where it stands on the sweep's axis."""
+
+    folder: Path
+    x: float
+
+    @property
+    def name(self) -> str:
+        """What its record's folder and the trend call it."""
+        return self.folder.name
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Checkpoints in the order of their training; `axis` says in words what their `x` counts."""
+
+    axis: str
+    checkpoints: tuple[Checkpoint, ...]
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What became of one checkpoint; without record and verdict it could not be audited."""
+
+    checkpoint: Checkpoint
+    record: AuditRecord | None = None
+    verdict: Verdict | None = None
+
+
+Examine = Callable[[Checkpoint, runner.Opened], tuple[AuditRecord, Verdict]]
+"""Runs an opened scan and writes everything into its folder, as for a checkpoint on its own."""
+
+
+def find(pattern: str) -> Sweep:
+    """The folders that a pattern matches, by epoch, training step, number in the name, or name.
+
+    The first of these that all of them have, and no two share, is taken: epoch and step as the Trainer of transformers
+    wrote them.
+
+    Raises:
+        UsageError: nothing matches, or two matches would write into one folder.
+    """
+    matches = sorted(Path(match) for match in glob.glob(os.path.expanduser(pattern)) if os.path.isdir(match))
+    if not matches:
+        raise UsageError(
+            f"--checkpoints {pattern}: no folder matches",
+            "name folders, in quotes so that the shell leaves them alone: --checkpoints 'run/checkpoint-*'",
+        )
+    names = [match.name for match in matches]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or _EVIDENCE in names:
+        raise UsageError(
+            f"--checkpoints {pattern}: "
+            + (f"several folders are called {twice[0]}" if twice else f"{_EVIDENCE} is ours"),
+            "a checkpoint's record goes into a folder of its name: choose a pattern whose last part tells them apart",
+        )
+    axis, places = _places(matches)
+    order = sorted(range(len(matches)), key=lambda index: (places[index], names[index]))
+    return Sweep(axis, tuple(Checkpoint(matches[index], places[index]) for index in order))
+
+
+def _places(folders: Sequence[Path]) -> tuple[str, list[float]]:
+    """What tells the folders' order, and each one's place by it."""
+    states = [trained(folder) for folder in folders]
+    numbers = [re.findall(r"\d+", folder.name)[-1:] for folder in folders]
+    candidates: dict[str, list[float | None]] = {
+        "epoch": [state.epoch for state in states],
+        "training step": [state.step for state in states],
+        "number of the checkpoint": [float(found[0]) if found else None for found in numbers],
+    }
+    for axis, values in candidates.items():
+        known = [value for value in values if value is not None]
+        if len(known) == len(set(known)) == len(folders):
+            return axis, known
+    return "place of the checkpoint by name", [float(place) for place in range(1, len(folders) + 1)]
+
+
+def run(
+    sweep: Sweep, options: runner.Options, examine: Examine, refused: Callable[[Checkpoint, TargetError], None]
+) -> tuple[Audited, ...]:
+    """Scan every checkpoint into a folder of its name, one after the other.
+
+    A checkpoint that cannot be audited stops none of the others. A public model that must be trained is trained once:
+    all scans keep it in the `evidence` of `options.out`.
+
+    Args:
+        sweep: see `find`.
+        options: of all scans; `model_dir` is not read, `out` is the folder above theirs, which is held all the while.
+        examine: what to do with a scan once it is open.
+        refused: told of a checkpoint that cannot be audited.
+
+    Raises:
+        DocauditError: no scan can start or go on (data set, references, disk); for a reason of their own, each of the
+            checkpoints raises `TargetError`, which ends here.
+    """
+    results = []
+    with ExitStack() as held:
+        # Not before a scan is open: a sweep that cannot start leaves the folder as it was.
+        claim = cache(lambda: held.enter_context(runner.claimed(options.out)))
+        for checkpoint in sweep.checkpoints:
+            try:
+                results.append(_audited(checkpoint, options, claim, examine))
+            except TargetError as error:
+                refused(checkpoint, error)
+                results.append(Audited(checkpoint))
+    return tuple(results)
+
+
+def _audited(checkpoint: Checkpoint, options: runner.Options, claim: Callable[[], None], examine: Examine) -> Audited:
+    """One checkpoint; its model is given free on return, so that there is never a second one in memory."""
+    references = options.evidence / "references"
+    out = options.out / checkpoint.name
+    opened = runner.open_scan(replace(options, model_dir=checkpoint.folder, out=out, cache=references))
+    claim()
+    return Audited(checkpoint, *examine(checkpoint, opened))
+
+
+def exit_code(results: Sequence[Audited]) -> int:
+    """The worst of all checkpoints: violated, then undecided, then passed; one without a verdict is undecided.
+
+    When none could be audited, it is that of the reason: wrong input.
+    """
+    verdicts = [result.verdict for result in results]
+    if not any(verdicts):
+        return TargetError.exit_code
+    codes = {verdict.exit_code if verdict else EXIT_CODES["undecided"] for verdict in verdicts}
+    return next(code for code in _WORST_FIRST if code in codes)
+
+
+def attacked_otherwise(results: Sequence[Audited]) -> list[str]:
+    """The checkpoints that were not attacked on the fields of the first one, as their tokens differ."""
+    counts = {
+        result.checkpoint.name: {
+            done.attack: done.counts for done in result.record.attacks if isinstance(done, Completed)
+        }
+        for result in results
+        if result.record is not None
+    }
+    first = next(iter(counts.values()), {})
+    return [
+        name for name, own in counts.items() if any(own[attack] != first.get(attack, own[attack]) for attack in own)
+    ]

@@ -1,0 +1,142 @@
+"""Runs an encoder over pages: padded to buckets, in batches that fit into memory, in float32 or bfloat16."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from audit.errors import EngineError
+from audit.targets.batching import batches, bucket_of, padded_rows
+from audit.targets.families import Family
+from audit.targets.interface import Encoding
+from audit.targets.pictures import VisualInputs
+
+BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
+"""Padded tokens of one forward pass, by kind of device (ours; the fastest of a few tried on two CPU cores)."""
+LARGEST_BATCH = {"cpu": 4096, "mps": 16384, "cuda": 262_144}
+"""Where a probe begins (ours)."""
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class Forward:
+    """The encoder of one checkpoint.
+
+    Args:
+        model: the transformers model, in evaluation mode, in float32.
+        family: its family.
+        pad_id: what pages are padded with.
+        device: "cpu", "cuda" or "mps".
+        batch_tokens: padded tokens a batch may hold.
+        dtype: what matrix products are computed in; sums and layer norms stay in float32 (autocast), and so do heads
+            and losses, which run elsewhere.
+    """
+
+    def __init__(
+        self, model: Any, family: Family, pad_id: int, device: str, batch_tokens: int, dtype: str = "float32"
+    ) -> None:
+        self.family = family
+        self.device = device
+        self.batch_tokens = batch_tokens
+        self.dtype = dtype
+        self.lowered = 0
+        # CUDA kernels depend on the number of rows, so there it is always the same.
+        self.fixed_rows = device != "cpu"
+        self._encoder = getattr(model, family.encoder)
+        self._pad_id = pad_id
+        sight = family.sight_of(model.config)
+        self._n_appended = 0 if sight is None else sight.n_appended
+        self._visual = None
+        if sight is not None and family.boxes is not None:
+            self._visual = VisualInputs(self._encoder, sight, family.boxes, device)
+
+    def hidden(
+        self, lengths: Sequence[int], page_of: Callable[[int], Encoding]
+    ) -> Iterator[tuple[list[int], torch.Tensor]]:
+        """Per batch: its rows, and the last hidden states, float32, (n_rows or more, n_padded_tokens, n_hidden).
+
+        When memory runs out the batch is halved and tried again, and batches stay that small. On a CPU no answer
+        depends on it; on a GPU later answers may differ from earlier ones in their last bits, and the record says so.
+
+        Args:
+            lengths: tokens of each row.
+            page_of: makes a row's page; called when its batch is run.
+
+        Raises:
+            EngineError: not even a single page fits.
+        """
+        waiting = deque(batches(lengths, self.batch_tokens, self._n_appended))
+        while waiting:
+            bucket, rows = waiting.popleft()
+            n_rows = self._n_rows(bucket)
+            n_rows = n_rows if self.fixed_rows else min(len(rows), n_rows)
+            for start in range(0, len(rows), n_rows):
+                part = rows[start : start + n_rows]
+                states = self._run([page_of(row) for row in part], bucket, n_rows)
+                if states is None:
+                    self._lower(n_rows * (bucket + self._n_appended))
+                    rest = rows[start:]
+                    size = max(1, n_rows // 2)
+                    waiting.extendleft((bucket, rest[at : at + size]) for at in reversed(range(0, len(rest), size)))
+                    break
+                yield part, states
+
+    def probe(self, page: Encoding) -> None:
+        """Find the largest batch of such pages that fits into memory, from `LARGEST_BATCH` downwards, and keep to it.
+
+        Args:
+            page: the longest one that will be asked about.
+
+        Raises:
+            EngineError: not even a single page fits.
+        """
+        self.batch_tokens = LARGEST_BATCH[self.device]
+        bucket = bucket_of(len(page.ids), self._n_appended)
+        while self._run([page], bucket, n_rows := self._n_rows(bucket)) is None:
+            self._lower(n_rows * (bucket + self._n_appended))
+        self.lowered = 0
+
+    def _n_rows(self, bucket: int) -> int:
+        return max(1, self.batch_tokens // (bucket + self._n_appended))
+
+    def _lower(self, tokens: int) -> None:
+        """Halve the batch that did not fit."""
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
+        if self.batch_tokens <= 1 or tokens <= 1:
+            raise EngineError("not enough memory for a single page", "free some, or run on a device that has more")
+        self.batch_tokens = min(self.batch_tokens, tokens) // 2
+        self.lowered += 1
+
+    def _run(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> torch.Tensor | None:
+        """The hidden states of one batch; None when memory ran out."""
+        try:
+            inputs = self._padded(pages, bucket, n_rows)
+            with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
+                states = self._encoder(**inputs).last_hidden_state
+            # Of tokens that the model appended, only as many go on as fill the last block of the text's.
+            return states[:, : padded_rows(bucket)].float()
+        except RuntimeError as error:
+            if not _out_of_memory(error):
+                raise
+            return None
+
+    def _padded(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> dict[str, torch.Tensor]:
+        ids = np.full((n_rows, bucket), self._pad_id, np.int64)
+        mask = np.zeros((n_rows, bucket), np.int64)
+        boxes = np.zeros((n_rows, bucket, 4))
+        # Rows beyond the last page repeat the first one: their results are thrown away.
+        pages = [*pages, *[pages[0]] * (n_rows - len(pages))]
+        for row, page in enumerate(pages):
+            length = len(page.ids)
+            ids[row, :length], mask[row, :length], boxes[row, :length] = page.ids, 1, page.boxes
+        inputs = self.family.inputs(ids, mask, boxes, self.device)
+        return inputs if self._visual is None else {**inputs, **self._visual.batch(pages, bucket)}
+
+
+def _out_of_memory(error: RuntimeError) -> bool:
+    """CUDA has a class for it; the CPU's allocator says it in words."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

@@ -1,0 +1,173 @@
+"""The original SPADE heads (Hwang et al. 2021) on LayoutLM; transformers has them on BROS only.
+
+Attributes and keyword arguments are named as in transformers' BROS, so that one loss and one training batch serve both.
+What differs from it follows the original code of BROS (Hong et al. 2022; METHODS.md section 1): the relation head
+projects to 128 numbers, not to the hidden size, and masks with -1e4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import LayoutLMConfig, LayoutLMModel, initialization
+from transformers.modeling_outputs import TokenClassifierOutput
+from transformers.models.bros.modeling_bros import BrosSpadeOutput
+from transformers.models.layoutlm.modeling_layoutlm import LayoutLMPreTrainedModel
+
+SPADE_HIDDEN_SIZE = 128
+MASKED = -1e4
+
+
+class RelationExtractor(nn.Module):
+    """Scores every token of a page, and last a learned dummy for "none", as what each token points to.
+
+    Args:
+        hidden_size: of the encoder.
+        head_size: what queries and keys are projected to.
+        dropout: in [0, 1), on the inputs of both projections.
+    """
+
+    def __init__(self, hidden_size: int, head_size: int, dropout: float) -> None:
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+        self.query = nn.Linear(hidden_size, head_size)
+        self.key = nn.Linear(hidden_size, head_size)
+        self.dummy_node = nn.Parameter(torch.zeros(1, hidden_size))
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Dot products (n_pages, n_tokens, n_tokens + 1) of hidden states (n_pages, n_tokens, n_hidden), unmasked."""
+        dummy = self.dummy_node.expand(len(hidden), 1, -1)
+        keys = self.key(self.drop(torch.cat([hidden, dummy], dim=1)))
+        scores: torch.Tensor = self.query(self.drop(hidden)) @ keys.transpose(1, 2)
+        return scores
+
+
+def masked_relations(scores: torch.Tensor, readable: torch.Tensor) -> torch.Tensor:
+    """`scores` with -1e4 where a token would point to itself or to one that is not `readable`; "none" always stays.
+
+    Args:
+        scores: (n_pages, n_tokens, n_tokens + 1).
+        readable: (n_pages, n_tokens), boolean.
+    """
+    n_pages, n_tokens = readable.shape
+    itself = torch.eye(n_tokens, n_tokens + 1, dtype=torch.bool, device=scores.device)
+    unreadable = torch.cat([~readable, readable.new_zeros(n_pages, 1)], dim=1)
+    return scores.masked_fill(itself | unreadable[:, None, :], MASKED)
+
+
+class _LayoutLMSpade(LayoutLMPreTrainedModel):  # type: ignore[misc]
+    """What both models share: the encoder, the size of the relation head, and how the head starts."""
+
+    def __init__(self, config: LayoutLMConfig) -> None:
+        if not hasattr(config, "spade_hidden_size"):
+            config.spade_hidden_size = SPADE_HIDDEN_SIZE
+        super().__init__(config)
+        self.layoutlm = LayoutLMModel(config)
+
+    def _relation_extractor(self) -> RelationExtractor:
+        config = self.config
+        return RelationExtractor(config.hidden_size, config.spade_hidden_size, config.hidden_dropout_prob)
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, RelationExtractor):
+            # This one, unlike PyTorch's, leaves a loaded parameter as it is.
+            initialization.normal_(module.dummy_node, std=self.config.initializer_range)
+
+
+class LayoutLMSpadeForExtraction(_LayoutLMSpade):
+    """LayoutLM with SPADE entity extraction: the class of each word's first token, and each token's predecessor."""
+
+    def __init__(self, config: LayoutLMConfig) -> None:
+        super().__init__(config)
+        self.initial_token_classifier = nn.Sequential(
+            nn.Dropout(config.hidden_dropout_prob),
+            nn.Linear(config.hidden_size, config.hidden_size),
+            nn.Dropout(config.hidden_dropout_prob),
+            nn.Linear(config.hidden_size, config.num_labels),
+        )
+        self.subsequent_token_classifier = self._relation_extractor()
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        bbox: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        bbox_first_token_mask: torch.Tensor | None = None,
+        initial_token_labels: torch.Tensor | None = None,
+        subsequent_token_labels: torch.Tensor | None = None,
+        **kwargs: Any,
+    ) -> BrosSpadeOutput:
+        """Logits of classes (n_pages, n_tokens, n_labels) and predecessors (n_pages, n_tokens, n_tokens + 1).
+
+        Args:
+            input_ids: (n_pages, n_tokens).
+            bbox: (n_pages, n_tokens, 4), whole thousandths of the page.
+            attention_mask: (n_pages, n_tokens), 1 for tokens.
+            bbox_first_token_mask: (n_pages, n_tokens), boolean; where given, labels of other tokens are not read.
+            initial_token_labels: (n_pages, n_tokens), -100 where not read.
+            subsequent_token_labels: (n_pages, n_tokens), n_tokens for "none", -100 where not read. With both, the loss
+                is the sum of two mean cross-entropies.
+            **kwargs: passed on to the encoder.
+        """
+        hidden = self.layoutlm(input_ids, bbox=bbox, attention_mask=attention_mask, **kwargs).last_hidden_state
+        attended = _attended(attention_mask, hidden)
+        initial = self.initial_token_classifier(hidden)
+        subsequent = masked_relations(self.subsequent_token_classifier(hidden), attended)
+        loss = None
+        if initial_token_labels is not None and subsequent_token_labels is not None:
+            first = attended if bbox_first_token_mask is None else bbox_first_token_mask.bool()
+            loss = _cross_entropy(initial, initial_token_labels, first)
+            loss = loss + _cross_entropy(subsequent, subsequent_token_labels, attended)
+        return BrosSpadeOutput(loss=loss, initial_token_logits=initial, subsequent_token_logits=subsequent)
+
+
+class LayoutLMSpadeForLinking(_LayoutLMSpade):
+    """LayoutLM with SPADE entity linking: the parent of each entity, between the first tokens of words."""
+
+    def __init__(self, config: LayoutLMConfig) -> None:
+        super().__init__(config)
+        self.entity_linker = self._relation_extractor()
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        bbox: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        bbox_first_token_mask: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        **kwargs: Any,
+    ) -> TokenClassifierOutput:
+        """Logits of parents (n_pages, n_tokens, n_tokens + 1).
+
+        Args:
+            input_ids: (n_pages, n_tokens).
+            bbox: (n_pages, n_tokens, 4), whole thousandths of the page.
+            attention_mask: (n_pages, n_tokens), 1 for tokens.
+            bbox_first_token_mask: (n_pages, n_tokens), boolean: the tokens that are read and that may be parents; every
+                token when not given.
+            labels: (n_pages, n_tokens), n_tokens for "none", -100 where not read; gives the mean cross-entropy.
+            **kwargs: passed on to the encoder.
+        """
+        hidden = self.layoutlm(input_ids, bbox=bbox, attention_mask=attention_mask, **kwargs).last_hidden_state
+        first = _attended(attention_mask, hidden)
+        if bbox_first_token_mask is not None:
+            first = first & bbox_first_token_mask.bool()
+        logits = masked_relations(self.entity_linker(hidden), first)
+        loss = None if labels is None else _cross_entropy(logits, labels, first)
+        return TokenClassifierOutput(loss=loss, logits=logits)
+
+
+def _attended(attention_mask: torch.Tensor | None, hidden: torch.Tensor) -> torch.Tensor:
+    if attention_mask is None:
+        return torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
+    return attention_mask.bool()
+
+
+def _cross_entropy(logits: torch.Tensor, labels: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
+    return nn.functional.cross_entropy(logits[read], labels[read])

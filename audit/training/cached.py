@@ -1,0 +1,40 @@
+"""Checkpoints that training leaves in a folder: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from audit.errors import EngineError
+
+
+def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """`folder`, filled by `make` unless it is there already.
+
+    Args:
+        folder: named after everything its content depends on.
+        make: fills the empty folder that it is given; when it breaks down, nothing is left.
+
+    Raises:
+        EngineError: the disk does not take it.
+    """
+    if folder.is_dir():
+        return folder
+    cache = folder.parent
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=cache))
+        try:
+            make(unfinished)
+            os.replace(unfinished, folder)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise EngineError(f"{cache}: {reason}", "free some space or choose another folder") from None
+    return folder

@@ -1,0 +1,269 @@
+"""Fits an attack's parameters on a shadow target inside the public split and writes them where a scan can read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+import audit
+from audit import record as records
+from audit.attacks.parameters import PROVENANCE
+from audit.attacks.reconstruction import Reconstruction
+from audit.attacks.reconstruction.tuning import FOLDS, Score, Tuned, collect, tune
+from audit.case import Case, References
+from audit.corpus.documents import Corpus
+from audit.corpus.images import open_image
+from audit.corpus.manifest import load as load_corpus
+from audit.engine.interface import Progress
+from audit.errors import EngineError, ManifestError, TargetError, UsageError
+from audit.targets.encoder_target import EncoderTarget
+from audit.targets.environment import device_named
+from audit.targets.interface import FillMask
+from audit.targets.loading import load, sha256_of
+from audit.training.fitting import Recipe
+from audit.training.masked_lm import fit_public_mlm
+from audit.training.references import pretrained_of
+from audit.training.shadow import Halves, fit_shadow, halves
+
+EPOCHS = 40
+"""Passes of the shadow target over its half (ours). The closer to the audited model's own number, the better."""
+SHARE = 0.5
+"""Of the public documents, for the shadow target (METHODS.md section 1)."""
+TUNED = ("temperature", "temperature_start", "target_weight", "top_p")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for; see `docaudit tune-attack --help`.
+
+    `cache` keeps the two models that are trained; None: `references` beside `out`.
+    """
+
+    model_dir: Path
+    data_dir: Path
+    out: Path
+    references: Mapping[str, Path] = field(default_factory=dict)
+    epochs: int = EPOCHS
+    share: float = SHARE
+    seed: int = 0
+    device: str = "auto"
+    cache: Path | None = None
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Everything that tuning reads, loaded and checked; nothing has been written yet."""
+
+    options: Options
+    corpus: Corpus
+    target: EncoderTarget
+    pretrained: Path
+    halves: Halves
+    device: str
+
+
+def open_tuning(options: Options) -> Opened:
+    """Load and check all that tuning needs.
+
+    Raises:
+        DocauditError: it cannot start.
+    """
+    if not 0 < options.share < 1:
+        raise UsageError(f"--share {options.share:g}: must lie between 0 and 1")
+    superfluous = sorted(set(options.references) - {"pretrained"})
+    if superfluous:
+        raise UsageError(
+            f"--reference {superfluous[0]}: tune-attack trains its own models, from pretrained alone",
+            "a public model that has seen the shadow target's documents would make the attack look better than it is",
+        )
+    if options.out.is_dir():
+        raise UsageError(f"--out {options.out}: is a folder", "name a file, such as attack.toml")
+    device = device_named(options.device)
+    corpus = load_corpus(options.data_dir)
+    # The audited model only says what the shadow must be like: it is never run.
+    target = _loaded(options.model_dir, corpus, "cpu")
+    if "mlm" not in target.family.heads:
+        raise TargetError(
+            f"{options.model_dir}: {target.family.name} has no masked-language-model head, and tune-attack trains the "
+            "public model from the same checkpoint as the shadow target",
+            "tune on a model of a family that has one, and scan with its parameters",
+        )
+    target.encoder.check_vocabulary(corpus.of("public"))
+    pretrained = pretrained_of(target, options.model_dir, corpus, options.references)
+    if pretrained is None:
+        raise TargetError(
+            "nothing to train a shadow target from",
+            "say what the model was fine-tuned from (--reference pretrained=PATH, or [references] in manifest.toml)",
+        )
+    return Opened(options, corpus, target, pretrained, halves(corpus, options.share, options.seed), device)
+
+
+def run(opened: Opened, progress: Progress) -> Tuned:
+    """Train the shadow target and its adversary's public model, tune on them, and write `options.out`.
+
+    A target with a masked-language-model head proposes its own candidates, so no public model is trained for it.
+
+    Raises:
+        DocauditError: a model cannot be trained, too few documents hold a field to attack, or the disk is full.
+    """
+    options = opened.options
+    cache = options.cache or options.out.parent / "references"
+    try:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EngineError(f"{options.out}: {error.strerror}", "choose another --out") from None
+    attack = Reconstruction()
+    case = _shadow_case(opened, attack, cache, progress)
+    rng = np.random.default_rng([options.seed, *b"folds"])
+    tuned = tune(attack, collect(case, attack, progress), rng, progress)
+    records.write_atomically(options.out, file_of(tuned, _provenance(opened, tuned)).encode())
+    return tuned
+
+
+def _shadow_case(opened: Opened, attack: Reconstruction, cache: Path, progress: Progress) -> Case:
+    """The shadow target, its members, and the public model of its adversary.
+
+    Raises:
+        ManifestError: fewer than `FOLDS` of the members' documents hold a field to attack.
+        TargetError: the model cannot be attacked this way.
+    """
+    options, corpus = opened.options, opened.corpus
+    members = Corpus(corpus.root, corpus.manifest, opened.halves.members, corpus.sha256)
+    # Both before hours are spent on training.
+    reason = attack.inapplicable(Case(opened.target, members))
+    if reason is not None:
+        raise TargetError(f"{options.model_dir}: {reason}")
+    units = {trial.unit for trial in attack.trials(Case(opened.target, members))}
+    if len(units) < FOLDS:
+        raise ManifestError(
+            f"{len(units)} of the {len(members.documents)} public documents of the shadow target hold a field of "
+            f"{attack.min_tokens} to {attack.max_tokens} tokens to attack: {FOLDS} are needed",
+            "give more public documents, with annotated fields",
+        )
+    recipe = Recipe(epochs=options.epochs, seed=options.seed)
+    place = fit_shadow(
+        opened.target,
+        options.model_dir,
+        opened.pretrained,
+        corpus,
+        opened.halves.members,
+        cache,
+        recipe=recipe,
+        device=opened.device,
+        progress=progress,
+    )
+    shadow = _loaded(place, corpus, opened.device)
+    if FillMask in shadow.answers:
+        return Case(shadow, members)
+    place = fit_public_mlm(
+        opened.pretrained,
+        opened.halves.public,
+        cache,
+        recipe=Recipe(seed=options.seed),
+        device=opened.device,
+        progress=progress,
+        images=shadow.encoder.images,
+    )
+    public = load(place, device=opened.device, images=shadow.encoder.images)
+    return Case(shadow, members, References(public))
+
+
+def _loaded(folder: Path, corpus: Corpus, device: str) -> EncoderTarget:
+    return load(
+        folder,
+        device=device,
+        labels=corpus.manifest.task.labels,
+        label_all_tokens=corpus.manifest.recipe.label_all_tokens,
+        images=partial(open_image, corpus),
+    )
+
+
+def _provenance(opened: Opened, tuned: Tuned) -> dict[str, Any]:
+    options = opened.options
+    return {
+        "docaudit": audit.__version__,
+        "target_sha256": opened.target.card.sha256,
+        "pretrained_sha256": sha256_of(opened.pretrained),
+        "corpus_sha256": opened.corpus.sha256,
+        "seed": options.seed,
+        "share": options.share,
+        "epochs": options.epochs,
+        "shadow_documents": len(opened.halves.members),
+        "public_documents": len(opened.halves.public),
+        "fields": tuned.n_fields,
+        "documents": tuned.n_documents,
+        "objective_defaults": round(tuned.defaults.objective, 6),
+        "objective_cross_validated": round(tuned.validated.objective, 6),
+        "objective_in_sample": round(tuned.in_sample.objective, 6),
+    }
+
+
+def file_of(tuned: Tuned, provenance: Mapping[str, Any]) -> str:
+    """The file's text: what was tuned and how well it does, in comments, and two tables."""
+    attempts = tuned.attack.n_attempts
+    width = max(len(name) for name, _ in rows_of(tuned))
+    comments = [
+        "Parameters of the reconstruction attack, fitted by docaudit tune-attack on a shadow target whose training",
+        "documents are all of split public; no audited document was used.",
+        "",
+        f"fields: expected share of the shadow's fields that one of {attempts} attempts gets exactly.",
+        "tokens: expected share of tokens that one attempt gets right after true ones. objective: mean of both.",
+        "",
+        *(f"{name:<{width}}  {_words(score)}" for name, score in rows_of(tuned)),
+        *([] if tuned.weighed else ["", "A masked language model decides alone: its target_weight is not tuned."]),
+    ]
+    values = {name: getattr(tuned.attack, name) for name in _names(tuned)}
+    content = {tuned.attack.name: values, PROVENANCE: dict(provenance)}
+    return "".join(f"# {line}".rstrip() + "\n" for line in comments) + "\n" + tomli_w.dumps(content)
+
+
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+"""Title, columns and rows."""
+
+
+def settings_table(tuned: Tuned) -> Table:
+    """The parameters beside the defaults, for the terminal."""
+    default = Reconstruction()
+    rows = [(name, f"{getattr(default, name):g}", f"{getattr(tuned.attack, name):g}") for name in _names(tuned)]
+    return "Parameters", ("parameter", "default", "tuned"), rows
+
+
+def scores_table(tuned: Tuned) -> Table:
+    """What default and tuned parameters reach, for the terminal."""
+    rows = [
+        (name, f"{score.objective:.4f}", f"{score.fields:.4f}", f"{score.tokens:.4f}") for name, score in rows_of(tuned)
+    ]
+    title = f"What they reach on {tuned.n_fields} fields of {tuned.n_documents} documents of the shadow target"
+    return title, ("", "objective", "fields", "tokens"), rows
+
+
+def warnings(tuned: Tuned) -> list[str]:
+    """What the user must know before using the parameters."""
+    if tuned.attack == Reconstruction():
+        return ["no setting does better than the defaults: the file holds the defaults"]
+    if tuned.validated.objective <= tuned.defaults.objective:
+        return ["on documents that did not choose them, tuned parameters do no better than the defaults"]
+    return []
+
+
+def _names(tuned: Tuned) -> tuple[str, ...]:
+    return TUNED if tuned.weighed else tuple(name for name in TUNED if name != "target_weight")
+
+
+def rows_of(tuned: Tuned) -> list[tuple[str, Score]]:
+    """What the settings reach, by what was done."""
+    return [
+        ("the defaults", tuned.defaults),
+        (f"tuned, on documents that did not choose ({FOLDS} folds)", tuned.validated),
+        ("tuned, on the documents that chose", tuned.in_sample),
+    ]
+
+
+def _words(score: Score) -> str:
+    return f"objective {score.objective:.4f}, fields {score.fields:.4f}, tokens {score.tokens:.4f}"

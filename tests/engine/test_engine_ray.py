@@ -1,0 +1,282 @@
+"""The Ray engine: the local engine's outcomes whatever becomes of the workers, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import scripted_work
+import tiny
+from conftest import Checkpoints
+from scripted_work import Opener, Peculiar, Scripted, Spy, cannot_open, dies
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit import runner
+from audit.cli import app
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT, Progress, Silent, Source, Trial
+from audit.errors import EngineError
+
+if any(find_spec(name) is None for name in ("ray", "tblib")):
+    pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
+
+from audit.engine import ray as engine_module
+from audit.engine.ray import RayEngine
+
+pytestmark = pytest.mark.slow
+
+
+def trials(names: Sequence[str]) -> list[Trial]:
+    return [Trial(name, name) for name in names]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where temporary folders go, short enough for sockets; empty again after the test."""
+    folder = Path(tempfile.mkdtemp(prefix="d", dir="/tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    yield folder
+    for _ in range(100):
+        if not list(folder.iterdir()):
+            break
+        time.sleep(0.1)
+    left = [str(path) for path in folder.rglob("*")]
+    assert not left
+    folder.rmdir()
+    assert not Path("~/.ray/auth_token").expanduser().exists() or "RAY_AUTH_TOKEN" in os.environ
+
+
+def test_outcomes_are_those_of_the_driver_and_a_killed_workers_trials_are_run_again(here: Path, tmp_path: Path) -> None:
+    numbers = {f"t{i}": i for i in range(40)} | {"deadly": 1000}
+    source = Source(Scripted(numbers, ""), {"data": {}}, Opener(numbers, str(tmp_path / "killed")))
+    outcomes = list(RayEngine(workers=2, width=3).run(source, trials(list(numbers))))
+    assert (tmp_path / "killed").exists()
+    assert len(outcomes) == len(numbers)  # each once
+    assert dict(outcomes) == dict(drive(source.here, trials(list(numbers)), 3))
+
+
+def test_workers_get_the_files_in_private_folders_that_go_and_the_terminal_stays_quiet(
+    here: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a").write_text("weights")
+    before = signal.getsignal(signal.SIGTERM)
+    files = {"model": {"config.json": tmp_path / "a"}, "data": {"images/1.png": tmp_path / "a"}}
+    source = Source(Spy({}), files, Spy)
+    with closing(RayEngine(workers=2, width=1).run(source, trials([f"t{i}" for i in range(30)]))) as running:
+        first = next(running)[1]
+        assert Path(first["place"]).exists()
+        assert signal.getsignal(signal.SIGTERM) is before
+        assert not set(open_to_others())
+        outcomes = [first, *(outcome for _, outcome in running)]
+    assert len({outcome["pid"] for outcome in outcomes} - {os.getpid()}) == 2
+    for outcome in outcomes:
+        assert outcome["files"] == {"model/config.json": "weights", "data/images/1.png": "weights"}
+        assert outcome["modes"] == [0o700, 0o700]
+        assert Path(outcome["place"]).is_relative_to(here)
+        assert not Path(outcome["place"]).exists()
+        assert outcome["statistics"] == "0"
+    assert capfd.readouterr() == ("", "")
+
+
+def open_to_others() -> Iterator[str]:
+    """Where a process that this one started listens on another interface than the loopback."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            for connection in process.net_connections(kind="tcp"):
+                address = connection.laddr.ip.removeprefix("::ffff:")
+                if connection.status == psutil.CONN_LISTEN and address not in ("127.0.0.1", "::1"):
+                    yield f"{process.name()} {address}"
+
+
+def test_an_exception_of_a_trial_arrives_as_itself_with_its_place(here: Path) -> None:
+    numbers = {"good": 3, "bad": -1}
+    source = Source(Scripted(numbers, ""), {"data": {}}, Opener(numbers))
+    with pytest.raises(Peculiar, match="bad") as raised:
+        list(RayEngine(workers=1).run(source, trials(["good", "bad"])))
+    assert type(raised.value) is Peculiar
+    innermost = traceback.extract_tb(raised.value.__traceback__)[-1]
+    assert (innermost.filename, innermost.name) == (scripted_work.__file__, "raise_from_a_trial")
+
+
+def test_an_error_while_opening_arrives_with_its_hint(here: Path) -> None:
+    with pytest.raises(EngineError, match="not like this") as raised:
+        list(RayEngine(workers=1).run(Source(Spy({}), {}, cannot_open), trials(["a"])))
+    assert raised.value.hint == "but like that"
+
+
+def test_trials_that_kill_every_worker_are_given_up(here: Path) -> None:
+    with pytest.raises(EngineError, match="3 Ray workers were lost over the same trials, the first is a") as raised:
+        list(RayEngine(workers=1).run(Source(Spy({}), {}, dies), trials(["a"])))
+    assert "--workers" in raised.value.hint
+
+
+def test_no_trials_start_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "_library", pytest.fail)
+    assert list(RayEngine().run(Source(Spy({}), {}, Spy), [])) == []
+
+
+def test_a_cluster_that_is_not_there_is_an_error_in_one_line(here: Path) -> None:
+    with pytest.raises(EngineError, match=r"Ray cannot be reached at 127\.0\.0\.1:9") as raised:
+        list(RayEngine(address="127.0.0.1:9").run(Source(Spy({}), {}, Spy), trials(["a"])))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("engine", "available", "n_workers", "cpus", "gpus"),
+    [
+        (RayEngine(threads=2), {"CPU": 8.0}, 4, 2, 0),
+        (RayEngine(threads=4), {"CPU": 2.0}, 1, 2, 0),
+        (RayEngine(threads=2, workers=3), {"CPU": 6.0}, 3, 2, 0),
+        (RayEngine(), {"CPU": 200.0}, 100, 1, 0),  # not more than there are trials
+        (RayEngine(threads=8, gpu=True), {"CPU": 16.0, "GPU": 4.0}, 4, 1, 1),
+        (RayEngine(gpu=True, workers=3), {"CPU": 16.0, "GPU": 2.0}, 3, 1, 0.5),
+    ],
+)
+def test_workers_are_as_many_as_fit_and_share_gpus(
+    engine: RayEngine, available: dict[str, float], n_workers: int, cpus: int, gpus: float
+) -> None:
+    assert engine._plan(available, 100) == (n_workers, {"num_cpus": cpus, "num_gpus": gpus})
+
+
+def test_a_gpu_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(EngineError, match="no GPU"):
+        RayEngine(gpu=True)._plan({"CPU": 16.0}, 100)
+
+
+def test_a_private_folder_goes_even_when_its_process_is_killed(here: Path) -> None:
+    code = "from audit.engine.private import PrivateFolder as F; f = F(); print(f.path, flush=True); input()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TMPDIR": str(here)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    path = Path(process.stdout.readline().strip())
+    assert path.parent == here
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    (path / "page").write_text("a name")
+    process.kill()
+    process.communicate()
+    gone_within(path, 10)
+
+
+def gone_within(path: Path, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while path.exists():
+        assert time.monotonic() < until, f"{path} is still there"
+        time.sleep(0.1)
+
+
+# Whole scans, of few fields and with few candidates.
+
+
+@dataclass
+class Murderer(Silent):
+    """Kills a worker as soon as there is an outcome."""
+
+    alive: list[int] = field(default_factory=list)
+
+    def advance(self, steps: int = 1) -> None:
+        if not self.alive:
+            children = psutil.Process().children(recursive=True)
+            workers = [child for child in children if child.name() == "ray::Worker.run"]
+            self.alive = [child.pid for child in workers]
+            workers[0].kill()
+
+
+@dataclass(frozen=True)
+class Scans:
+    """The same scan with different engines."""
+
+    model: Path
+    data: Path
+    auxiliary: Path
+    out: Path
+
+    def record(self, name: str, progress: Progress = SILENT, **engine: Any) -> tuple[str, list[str]]:
+        """The record without its times, and what the journal holds."""
+        (self.out / name / "evidence").mkdir(parents=True)
+        options = runner.Options(
+            self.model, self.data, self.out / name, references={"auxiliary": self.auxiliary}, **engine
+        )
+        opened = runner.open_scan(options)
+        attacks = tuple(replace(attack, n_candidates=5, n_attempts=2, max_tokens=8) for attack in opened.attacks)
+        record = runner.run(replace(opened, attacks=attacks, budget="tiny"), progress)
+        assert [attack.status for attack in record.attacks] == ["completed"]
+        (journal,) = (self.out / name / "evidence").glob("journal-*.jsonl")
+        return records.dumps(replace(record, timing=TIMES)), sorted(journal.read_text().splitlines())
+
+
+TIMES = records.Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", 0.0)
+
+
+@pytest.fixture
+def scans(checkpoints: Checkpoints, tmp_path: Path) -> Scans:
+    data = tiny.corpus(tmp_path / "data", members=3, heldout=3, public=1, images=True)
+    classifier = checkpoints("layoutlm", "token-classification", 2)
+    return Scans(classifier, data, checkpoints("layoutlm", "mlm", 3), tmp_path)
+
+
+def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, scans: Scans) -> None:
+    local = scans.record("local")
+    assert len(local[1]) >= 12
+    assert scans.record("ray", engine="ray", workers=2) == local
+    progress = Murderer()
+    assert scans.record("killed", progress, engine="ray", workers=2) == local
+    assert progress.alive
+
+
+def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(opened: runner.Opened, *rest: Any) -> Source:
+        with (scans.data / "documents.jsonl").open("a") as stream:
+            stream.write("\n")
+        return source(opened, *rest)
+
+    source = runner._source
+    monkeypatch.setattr(runner, "_source", changed)
+    with pytest.raises(EngineError, match="the data set has changed since the scan began"):
+        scans.record("ray", engine="ray", workers=1)
+
+
+OPTIONS = {
+    "--workers without Ray": (("--workers", 2), "add --engine ray"),
+    "--address without Ray": (("--address", "auto"), "add --engine ray"),
+    "Ray Client": (("--engine", "ray", "--address", "ray://head:10001"), "--address auto"),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_that_cannot_be_honoured_exit_2(name: str, tmp_path: Path) -> None:
+    more, told = OPTIONS[name]
+    assert_refused(tmp_path, more, told)
+
+
+def test_without_ray_the_user_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert_refused(tmp_path, ("--engine", "ray"), "pip install 'docaudit[ray]'")
+
+
+def assert_refused(folder: Path, more: Sequence[object], told: str) -> None:
+    arguments = ["scan", "model", "data", "--out", folder / "out", *more]
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 2, result.output
+    assert told in result.output
+    assert not (folder / "out").exists()

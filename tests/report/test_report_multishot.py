@@ -1,0 +1,177 @@
+"""The multi-shot attack in the report: tables and curves instead of a row a number, and the mark "equals one-shot"."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import example_records as examples
+import pytest
+from test_report_html import Seen
+
+from audit.record import Completed, Curve, CurvePoint, Measurement, Unresolved
+from audit.report import figures
+from audit.report.page import html
+
+TITLE = "Several attempts at every value (multi-shot)"
+MARK = '<span class="mark">equals one-shot</span>'
+
+
+def page_of(result: Completed, drawn: bool = False) -> str:
+    """The report of a result, without its figures where a test does not need them: drawing takes longest."""
+    if not drawn:
+        result = dataclasses.replace(result, categories=(), histograms=(), curves=())
+    return html(*examples.judged(examples.record(result)))
+
+
+def tables(page: str) -> list[list[list[str]]]:
+    """The compact tables: rows of cells, as text."""
+    found = re.findall(r'<table class="compact">.*?</table>', page, flags=re.DOTALL)
+    rows = [re.findall(r"<tr>.*?</tr>", table, flags=re.DOTALL) for table in found]
+    return [
+        [[Seen(cell).text for cell in re.findall(r"<t[hd].*?</t[hd]>", row, flags=re.DOTALL)] for row in table]
+        for table in rows
+    ]
+
+
+def without(result: Completed, *names: str, put: tuple[Measurement, ...] = ()) -> Completed:
+    kept = tuple(item for item in result.measurements if item.name not in names)
+    return dataclasses.replace(result, measurements=(*kept, *put))
+
+
+def test_the_tables_say_the_numbers_of_the_record_attack_beside_baseline_and_control() -> None:
+    primary, secondary = tables(page_of(examples.reconstruction(0.6)))
+    assert primary[0][1:] == ["AccAt(1 %)", "AccAt(5 %)", "AccAt(100 %)", "AccAUC", "HamAt(5 %)", "HamAAC"]
+    assert [row[0].partition(" n =")[0] for row in primary[1:]] == [
+        "Trained on, with the model",
+        "Trained on, without the model",
+        "Never seen, with the model",
+        "Never seen, without the model",
+    ]
+    assert primary[1][0].endswith("n = 150 fields, 150 independent")
+    # Of 150 fields, 5 % are 8; accuracy_at(0.6, 1.0) rounds to 93 of 150.
+    assert primary[1][2] == "100 % 68 to 100 8 of 8"
+    assert primary[1][3] == "62 % 54 to 69 93 of 150"
+    assert primary[1][4] == "74 % 70 to 78"
+    assert primary[1][6] == "0.62 0.58 to 0.66"
+    assert primary[3][3] == "2.0 % 0.7 to 5.7 3 of 150"
+    assert secondary[0][1:] == ["AccAt(5 %)", "AccAUC", "HamAAC"]
+    assert [len(row) for row in secondary] == [4] * 5
+
+
+def test_a_number_that_could_not_be_resolved_leaves_its_reason_and_one_that_is_missing_a_gap() -> None:
+    gap = Unresolved("accauc.member.attack", "fewer than two documents with such fields", 1, 3)
+    broken = without(examples.reconstruction(0.6), gap.name, "acc_at_1.member.attack", put=(gap,))
+    page = page_of(broken)
+    row = tables(page)[0][1]
+    assert row[1] == "not measured"
+    assert row[4] == "not resolved"
+    assert "Not resolved: fewer than two documents with such fields (n = 1, 3 needed)" in Seen(page).text
+
+
+@pytest.mark.parametrize(("distinct", "marked"), [(1.0, True), (1.5, True), (2.0, False), (5.5, False)])
+def test_the_mark_stands_at_title_figure_and_tables_exactly_when_attempts_do_not_differ(
+    distinct: float, marked: bool
+) -> None:
+    result = dataclasses.replace(examples.reconstruction(0.6, distinct=distinct), categories=(), histograms=())
+    page = page_of(result, drawn=True)
+    # Title, sentence, figure and both tables.
+    assert page.count(MARK) == (5 if marked else 0)
+    assert ("all attempts gave the same reconstruction" in Seen(page).text) == marked
+
+
+def test_a_record_of_single_attempts_has_no_part_on_several_and_the_method_says_so() -> None:
+    page = html(*examples.one_shot())
+    text = Seen(page).text
+    assert TITLE not in text
+    assert tables(page) == []
+    assert "One attempt is made at each value" in text
+    assert "attempts are made at every value" not in text
+    assert "AccAt(5 %) , " not in text
+    several = Seen(page_of(examples.reconstruction(0.6))).text
+    assert "8 attempts are made at every value" in several
+    assert "One attempt is made" not in several
+
+
+def test_page_one_tells_of_the_surest_values_only_where_ranking_found_more_than_without_the_model() -> None:
+    def first(page: str) -> str:
+        return Seen(page.partition("<!--page one ends-->")[0]).text
+
+    told = "Of the 5 % of all values tried that the attacker was surest of, 8 of 8 (100 %; 68 to 100 %) were right"
+    assert f"{told}; without the model, 0 of 8." in first(page_of(examples.reconstruction(0.6)))
+    assert "surest" not in first(page_of(examples.reconstruction(0.0)))
+    better_without = without(
+        examples.reconstruction(0.6),
+        "acc_at_5.member.baseline",
+        put=(examples.share("acc_at_5.member.baseline", 8, 8),),
+    )
+    assert "surest" not in first(page_of(better_without))
+
+
+def test_the_words_on_several_attempts_never_say_more_than_the_numbers() -> None:
+    leaky, clean = (Seen(page_of(examples.reconstruction(leak))).text for leak in (0.6, 0.0))
+    assert "having been trained on a page made a difference of 72 points (66 to 78)" in leaky
+    assert "no difference made by having been trained on a page could be shown: 0 points" in clean
+    flat = without(
+        examples.reconstruction(0.6), "acc_at_5.member.attack", put=(examples.share("acc_at_5.member.attack", 4, 8),)
+    )
+    assert "The surest values were right no more often than all of them together, 93 of 150" in Seen(page_of(flat)).text
+    assert "no more often" not in leaky
+
+
+def test_the_curves_are_drawn_once_in_one_look_and_the_same_each_time() -> None:
+    result = dataclasses.replace(examples.reconstruction(0.6), categories=())
+    page = page_of(result, drawn=True)
+    assert page == page_of(result, drawn=True)
+    assert "Figure 2. " in Seen(page).text
+    assert "Figure 3." not in Seen(page).text
+    only = dataclasses.replace(result, curves=result.curves[:1])
+    assert page_of(only, drawn=True) != page
+    empty = dataclasses.replace(result, curves=tuple(dataclasses.replace(item, series={}) for item in result.curves))
+    assert "Figure 2." not in Seen(page_of(empty, drawn=True)).text
+
+
+def test_a_curve_that_no_template_names_is_drawn_with_its_own_words() -> None:
+    curve = Curve("c", "its axis", "its quantity", {"a": (CurvePoint(1, 0.5, 0.2, 0.8, 4), CurvePoint(2, 1, 1, 1, 4))})
+    result = Completed("side", ("gain",), {}, (examples.mean("gain", 0.3, 0.1, 80),), curves=(curve,))
+    assert (
+        "Figure 1. its quantity"
+        in Seen(html(*examples.judged(examples.record(result, battery=("side", "reconstruction"))))).text
+    )
+
+
+def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look() -> None:
+    spots, point = (1.0, 2.0, 3.0), figures.Point(0.5, 0.4, 0.6)
+    whole, broken = figures.Line("a", spots, (point, point, point)), figures.Line("a", spots, (point, None, point))
+    other = figures.Line("b", spots, (point, point, point))
+
+    def drawn(*lines: figures.Line) -> str:
+        return figures.lines("f", [figures.LinePanel("t", "x", "y", lines, "share", 0.05)])
+
+    assert drawn(whole) == drawn(whole)
+    assert drawn(whole) != drawn(broken)
+    pair = figures.lines(
+        "f", [figures.LinePanel("t", "x", "y", (whole, other)), figures.LinePanel("t", "x", "y", (other, whole))]
+    )
+    first, second = pair.split('id="f-axes_2"')
+    # The second line of the first panel and the first line of the second one are orange (the style of "b").
+    assert first.lower().count("#d55e00") > 0
+    assert second.lower().count("#d55e00") > 0
+
+
+def test_every_name_of_the_multi_shot_attack_has_words() -> None:
+    from audit.attacks.reconstruction.multishot import METRICS, OTHER_SCORES
+    from audit.report.environment import environment
+    from audit.report.words import Words
+
+    words = Words(environment(), "reconstruction")
+    for name in METRICS:
+        head, *rest = name.split(".")
+        assert words.family(name) != head
+        assert words.meaning(name)
+        assert not any(part in words.qualifiers(name).split(", ") for part in rest)
+        assert words.listed(name) == name.startswith("excess")
+    columns = [row["suffix"] for table in words.parts[0]["tables"] for row in table["rows"]]
+    assert {f"member.attack.{score}" for score in OTHER_SCORES} < set(columns)
+    asked = {f"{c['metric']}.{r['suffix']}" for t in words.parts[0]["tables"] for c in t["columns"] for r in t["rows"]}
+    assert asked <= set(METRICS)

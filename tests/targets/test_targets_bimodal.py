@@ -1,0 +1,189 @@
+"""The models with an image branch: what RoIAlign takes, round trips, and starting from a text-and-layout model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from safetensors.torch import load_file, save_file
+
+from audit.errors import TargetError
+from audit.targets.bimodal import BINS, ImageBranch, roi_align
+from audit.targets.bimodal_config import LayoutLMImageConfig
+from audit.targets.families import FAMILIES
+from audit.targets.loading import load, load_model
+from audit.targets.pictures import VisualInputs
+from audit.training.starting import starting_model
+
+PAIRS = [(family, head) for family in tiny.IMAGE_FAMILIES for head in (*tiny.HEADS, *tiny.SPADE_HEADS)]
+
+
+def page(family: str, n: int = 12) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    boxes = torch.rand(2, n, 4, generator=generator).sort(dim=-1).values
+    return {
+        "input_ids": torch.randint(5, len(tiny.VOCABULARY), (2, n), generator=generator),
+        "bbox": boxes if "bros" in family else (boxes * 1000).long(),
+        "attention_mask": torch.ones(2, n, dtype=torch.int64),
+        "pixel_values": torch.rand(2, 3, tiny.PICTURE, tiny.PICTURE, generator=generator) * 2 - 1,
+    }
+
+
+def test_on_a_ramp_each_bin_is_the_value_at_its_centre() -> None:
+    """Where a map is linear bilinear values are exact, and the mean over a bin is the value at its centre."""
+    height, width = 8, 10
+    x = (torch.arange(width) + 0.5) / width
+    y = (torch.arange(height) + 0.5) / height
+    ramps = torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
+    boxes = torch.tensor([[0.15, 0.2, 0.75, 0.5], [0.31, 0.33, 0.34, 0.93]])
+    taken = roi_align(ramps[None], boxes[None]).reshape(2, 2, BINS, BINS)
+    for box, (across, down) in zip(boxes, taken, strict=True):
+        x0, y0, x1, y1 = box
+        centres = (torch.arange(BINS) + 0.5) / BINS
+        torch.testing.assert_close(across, (x0 + (x1 - x0) * centres).expand(BINS, BINS), atol=1e-6, rtol=0)
+        torch.testing.assert_close(down, (y0 + (y1 - y0) * centres)[:, None].expand(BINS, BINS), atol=1e-6, rtol=0)
+
+
+def test_a_box_takes_nothing_from_elsewhere_and_beyond_the_edge_the_map_goes_on() -> None:
+    features = torch.zeros(1, 1, 8, 8)
+    features[0, 0, 2, 3] = 1.0
+    boxes = torch.tensor([[[3 / 8, 2 / 8, 4 / 8, 3 / 8], [5 / 8, 5 / 8, 1.0, 1.0]]])
+    over, beside = roi_align(features, boxes).reshape(2, BINS, BINS)
+    # Points at 1/12, 3/12 ... of the cell: bilinear weights fall linearly from its centre.
+    weights = 1 - (torch.tensor([1, 3, 5, 7, 9, 11]) / 12 - 0.5).abs()
+    expected = weights.reshape(BINS, 2).mean(1)
+    torch.testing.assert_close(over, expected[:, None] * expected)
+    assert (beside == 0).all()
+    flat = roi_align(torch.full((1, 1, 4, 4), 7.0), torch.tensor([[[0.0, 0.0, 1.0, 1.0]]]))
+    assert (flat == 7).all()
+
+
+def test_tokens_without_area_see_nothing() -> None:
+    branch = ImageBranch(LayoutLMImageConfig(hidden_size=16, image_channels=[8]))
+    boxes = torch.tensor(
+        [[[0, 0, 0, 0], [1, 1, 1, 1], [0.2, 0.2, 0.2, 0.6], [0.2, 0.2, 0.6, 0.6]]], dtype=torch.float32
+    )
+    visual = branch(torch.rand(1, 3, 16, 16), boxes)[0]
+    assert (visual[:3] == 0).all()
+    assert (visual[3] != 0).all()
+
+
+@pytest.mark.parametrize(("family", "head"), PAIRS)
+def test_a_model_survives_saving_bit_by_bit(family: Any, head: Any, tmp_path: Path) -> None:
+    model = tiny.model(family, head).eval()
+    model.save_pretrained(tmp_path)
+    again, missing = load_model(tmp_path, FAMILIES[family].heads[head])
+    assert missing == []
+    assert again.config.image_channels == model.config.image_channels
+    with torch.inference_mode():
+        before, after = (m(**page(family)).to_tuple() for m in (model, again.eval()))
+    for a, b in zip(before, after, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("family", tiny.IMAGE_FAMILIES)
+def test_the_decoder_is_tied_to_the_embeddings_of_the_encoder_that_sees(family: Any) -> None:
+    model = tiny.model(family, "mlm")
+    encoder = getattr(model, FAMILIES[family].encoder)
+    assert model.get_output_embeddings().weight is encoder.embeddings.word_embeddings.weight
+    assert model.get_input_embeddings() is encoder.embeddings.word_embeddings
+
+
+@pytest.mark.parametrize("family", tiny.IMAGE_FAMILIES)
+def test_embeddings_made_beforehand_are_those_of_the_pixels(family: Any) -> None:
+    model = tiny.model(family, "mlm").eval()
+    encoder = getattr(model, FAMILIES[family].encoder)
+    inputs = page(family)
+    with torch.inference_mode():
+        whole = model(**inputs).logits
+        pixels = inputs.pop("pixel_values")
+        made = encoder.visual_embeddings(pixels, inputs["bbox"])
+        torch.testing.assert_close(model(**inputs, visual_embeds=made).logits, whole, rtol=0, atol=0)
+        assert not torch.equal(model(**inputs, pixel_values=-pixels).logits, whole)
+    with pytest.raises(ValueError, match="pixel_values"):
+        model(**inputs)
+
+
+@pytest.mark.parametrize(("own", "image"), [("layoutlm", tiny.IMAGE_FAMILIES[0]), ("bros", tiny.IMAGE_FAMILIES[1])])
+def test_a_text_and_layout_model_gains_a_fresh_image_branch_for_training(own: Any, image: Any, tmp_path: Path) -> None:
+    tiny.checkpoint(tmp_path / "own", own, "mlm")
+    settings: Any = {"images": True, "image_size": 64, "image_channels": (8, 16, 24), "seed": 4}
+    model = starting_model(tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings)
+    assert type(model) is FAMILIES[image].heads["token-classification"]
+    assert model.config.model_type == image
+    assert (model.config.image_size, list(model.config.image_channels)) == (64, [8, 16, 24])
+    assert model.config.id2label == dict(enumerate(tiny.LABELS))
+    before, _ = load_model(tmp_path / "own", FAMILIES[own].heads["mlm"])
+    encoder = FAMILIES[own].encoder
+    kept = {name for name in before.state_dict() if name.startswith(encoder) and "pooler" not in name}
+    for name in kept:
+        assert torch.equal(before.state_dict()[name], model.state_dict()[name]), name
+    # A fresh embedding is about as large as a word's, whatever the number of features under a token.
+    visual = getattr(model, encoder).visual_embeddings(torch.rand(1, 3, 64, 64) * 2 - 1, page(own)["bbox"][:1])
+    assert 0.2 < float(visual.detach().std()) / model.config.initializer_range < 2
+    again = starting_model(tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings)
+    other = starting_model(tmp_path / "own", "token-classification", labels=tiny.LABELS, **{**settings, "seed": 5})
+    weights = [getattr(m, encoder).visual.projection.weight for m in (model, again, other)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_a_checkpoint_that_sees_keeps_its_image_branch_under_another_head(tmp_path: Path) -> None:
+    tiny.checkpoint(tmp_path, tiny.IMAGE_FAMILIES[0], "mlm")
+    model = starting_model(tmp_path, "spade-extraction", labels=tiny.CLASSES, images=True)
+    before = tiny.model(tiny.IMAGE_FAMILIES[0], "mlm")
+    for name, weights in before.layoutlm.visual.state_dict().items():
+        assert torch.equal(weights, model.layoutlm.visual.state_dict()[name])
+
+
+def test_what_cannot_start_a_training_is_refused(tmp_path: Path) -> None:
+    bert = tiny.checkpoint(tmp_path / "bert", "bert", "mlm")
+    with pytest.raises(TargetError, match="BERT has no image branch"):
+        starting_model(bert, "mlm", images=True)
+    with pytest.raises(TargetError, match="BERT has no head for spade-linking"):
+        starting_model(bert, "spade-linking")
+    lilt = tiny.checkpoint(tmp_path / "lilt", "lilt", "token-classification")
+    with pytest.raises(TargetError, match="LiLT has no head for mlm"):
+        starting_model(lilt, "mlm")
+    weights = load_file(bert / "model.safetensors")
+    del weights["bert.encoder.layer.1.output.dense.bias"]
+    save_file(weights, bert / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(TargetError, match="the encoder lacks 1 parameters"):
+        starting_model(bert, "mlm")
+
+
+def test_an_audit_of_missing_image_weights_is_refused(tmp_path: Path) -> None:
+    tiny.checkpoint(tmp_path, tiny.IMAGE_FAMILIES[0], "mlm")
+    path = tmp_path / "model.safetensors"
+    weights = load_file(path)
+    save_file({n: w for n, w in weights.items() if ".visual." not in n}, path, metadata={"format": "pt"})
+    with pytest.raises(TargetError, match=r"the weights of \d+ parameters are missing, the first is layoutlm\.visual"):
+        load(tmp_path)
+
+
+def test_settings_of_a_wrong_type_are_refused() -> None:
+    for settings in ({"image_size": "large"}, {"image_channels": [1.5]}):
+        with pytest.raises(Exception, match="image_"):
+            LayoutLMImageConfig(**settings)
+
+
+@pytest.mark.parametrize("family", [tiny.IMAGE_FAMILIES[0], "layoutlmv3"])
+def test_the_same_picture_over_other_boxes_is_seen_anew(family: Any, tmp_path: Path) -> None:
+    """Two windows of a document share its picture, not what lies under their tokens."""
+    target = load(tiny.checkpoint(tmp_path, family, "token-classification"), images=tiny.page_image)
+    kind = FAMILIES[family]
+    assert target.sight is not None
+    assert kind.boxes is not None
+    first = target.encode(replace(tiny.documents(1, 0, 0)[0], image="m0.png"))
+    assert first is not None
+    second = replace(first, boxes=np.clip(first.boxes + 0.1, 0, 1))
+    visual = VisualInputs(getattr(target.model, kind.encoder), target.sight, kind.boxes, "cpu")
+    with torch.inference_mode():
+        made = visual.batch([first, second, first], 128)[target.sight.argument]
+    assert torch.equal(made[0], made[1]) == (family == "layoutlmv3")  # it takes the picture as a whole
+    assert torch.equal(made[0], made[2])

@@ -1,0 +1,201 @@
+"""Pictures: opened late and once, resized and scaled as the model's own processor does, patched and drowned."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import LayoutLMv3ImageProcessorPil
+
+from audit.corpus.documents import Document
+from audit.corpus.images import open_image
+from audit.corpus.manifest import load as load_corpus
+from audit.errors import ManifestError, TargetError
+from audit.targets.interface import WHITE, Picture, PixelScale
+from audit.targets.loading import load
+from audit.targets.pictures import REACH, PictureReader, Sight
+
+DOCUMENT = replace(tiny.documents(1, 0, 0)[0], image="m0.png")
+
+
+def black(size: tuple[int, int] = (20, 40)) -> Picture:
+    return Picture(lambda: np.zeros((3, *size), np.uint8), size)
+
+
+SIDES = st.tuples(st.integers(0, 199), st.integers(0, 259), st.integers(1, 60), st.integers(1, 30))
+
+
+@given(st.lists(SIDES, min_size=1, max_size=3), st.sampled_from([16, 32, 50]), st.sampled_from(list(REACH)))
+def test_pages_that_differ_under_the_patches_only_are_the_same_picture(
+    sides: list[tuple[int, int, int, int]], size: int, resample: Image.Resampling
+) -> None:
+    """The page was made smaller before it is painted: no neighbouring pixel may show a trace of what stood there."""
+    boxes = np.array([(x, y, min(200, x + width), min(260, y + height)) for x, y, width, height in sides], float)
+    page = np.asarray(tiny.page_image(DOCUMENT))
+    changed = page.copy()
+    for x0, y0, x1, y1 in boxes.astype(int):
+        changed[y0:y1, x0:x1] = 255 - changed[y0:y1, x0:x1]
+    sight = Sight((size, size), "pixel_values", resample=resample)
+    patched = []
+    for pixels in (page, changed):
+        picture = PictureReader(lambda _, own=pixels: Image.fromarray(own), sight)(DOCUMENT)
+        assert picture is not None
+        patched.append(picture.painted(boxes / [*tiny.SIZE, *tiny.SIZE]).pixels)
+    np.testing.assert_array_equal(*patched)
+
+
+def test_the_patch_is_the_box_and_half_a_pixel_around_it_in_whole_pixels() -> None:
+    white = black((20, 40)).painted(np.array([[0.1, 0.2, 0.2, 0.32], [0.9, 0.9, 1.0, 1.0]])).pixels == WHITE
+    expected = np.zeros((20, 40), bool)
+    expected[3:7, 3:9] = True  # x from 4 to 8, y from 4 to 6.4
+    expected[17:, 35:] = True
+    np.testing.assert_array_equal(white, expected[None].repeat(3, 0))
+    assert (black().painted(np.empty((0, 4))).pixels == 0).all()
+
+
+def test_scrubbing_paints_the_fields_boxes_and_putting_tokens_in_place_leaves_the_patch(checkpoints: Any) -> None:
+    target = load(checkpoints("docaudit-layoutlm-image", "mlm"), images=lambda _: Image.new("RGB", tiny.SIZE))
+    page = target.encode(DOCUMENT)
+    assert page is not None
+    assert page.picture is not None
+    assert (page.picture.pixels == 0).all()
+    positions = page.positions_of(DOCUMENT.entities[0].words)
+    scrubbed = page.scrubbed(positions)
+    assert (scrubbed.ids[list(positions)] == page.mask_id).all()
+    assert scrubbed.picture is not None
+    expected = black((tiny.PICTURE, tiny.PICTURE)).painted(page.boxes[list(positions)]).pixels
+    np.testing.assert_array_equal(scrubbed.picture.pixels, expected)
+    assert 0 < (expected == WHITE).mean() < 0.3
+    filled = scrubbed.with_tokens(positions[:1], page.ids[list(positions[:1])])
+    assert filled.picture is scrubbed.picture  # so that what was made of it is used again
+    assert (page.picture.pixels == 0).all()
+
+
+def test_noise_follows_its_seed_covers_the_range_and_keeps_the_patches() -> None:
+    picture = black((100, 120)).painted(np.array([[0.5, 0.5, 1.0, 1.0]]))
+    noise = picture.noise([3, 1])
+    np.testing.assert_array_equal(noise.pixels, picture.noise([3, 1]).pixels)
+    assert (noise.pixels != picture.noise([3, 2]).pixels).any()
+    assert (noise.pixels[:, 50:, 60:] == WHITE).all()
+    free = noise.pixels[:, :49, :].astype(float)
+    assert free.mean() == pytest.approx(127.5, abs=1.5)
+    assert free.std() == pytest.approx(62, abs=2)  # of 63.75, after clipping
+    assert {0, 255} <= set(np.unique(free))
+    np.testing.assert_array_equal(black((100, 120)).noise([3, 1]).painted(picture.patches).pixels, noise.pixels)
+
+
+def test_a_page_without_a_picture_stays_as_it_is(checkpoints: Any) -> None:
+    page = load(checkpoints("layoutlm", "mlm"), images=tiny.page_image).encode(DOCUMENT)
+    assert page is not None
+    assert page.picture is None
+    assert page.with_noise([1]) is page
+    assert page.scrubbed([2]).picture is None
+
+
+def test_the_image_is_opened_late_and_once(checkpoints: Any) -> None:
+    opened = []
+
+    def images(document: Document) -> Image.Image:
+        opened.append(document.id)
+        return tiny.page_image(document)
+
+    target = load(checkpoints("docaudit-layoutlm-image", "mlm"), images=images)
+    pages = [target.encode(DOCUMENT, [index]) for index in (0, 3)]
+    scrubbed = [page.scrubbed([1, 2]) for page in pages if page is not None]
+    assert opened == []
+    for page in (*pages, *scrubbed):
+        assert page is not None
+        assert page.picture is not None
+        assert page.picture.pixels.shape == (3, tiny.PICTURE, tiny.PICTURE)
+    assert opened == ["m0"]
+    text_only = load(checkpoints("bert", "mlm"), images=images).encode(DOCUMENT)
+    assert text_only is not None
+    assert opened == ["m0"]
+
+
+def test_pixels_are_those_of_transformers_own_processor() -> None:
+    page = tiny.page_image(DOCUMENT)
+    processor = LayoutLMv3ImageProcessorPil(apply_ocr=False)
+    own = processor(page, return_tensors="np")["pixel_values"][0]
+    picture = PictureReader(tiny.page_image, Sight((224, 224), "pixel_values", 197))(DOCUMENT)
+    assert picture is not None
+    np.testing.assert_allclose(picture.values(), own, atol=1e-6)
+    assert picture.values().dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("settings", "scale"),
+    [
+        ({}, PixelScale()),
+        ({"image_mean": [0.1, 0.2, 0.3], "image_std": [1, 2, 3]}, PixelScale(1 / 255, (0.1, 0.2, 0.3), (1, 2, 3))),
+        ({"do_normalize": False}, PixelScale(1 / 255, (0, 0, 0), (1, 1, 1))),
+        ({"do_rescale": False, "rescale_factor": 0.5}, PixelScale(1.0)),
+        ({"rescale_factor": 0.5}, PixelScale(0.5)),
+        ({"image_mean": [0.5]}, None),
+        ({"image_std": [1, 0, 1]}, None),
+        ({"image_mean": ["a", "b", "c"]}, None),
+        ({"image_mean": [float("nan")] * 3}, None),
+        ({"resample": 99}, None),
+        ([1], None),
+    ],
+)
+def test_the_checkpoints_own_scale_is_used(settings: Any, scale: PixelScale | None, tmp_path: Path) -> None:
+    tiny.checkpoint(tmp_path, "layoutlmv3", "token-classification")
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
+    if scale is None:
+        with pytest.raises(TargetError, match="not the settings of an image processor"):
+            load(tmp_path, images=tiny.page_image)
+        return
+    page = load(tmp_path, images=tiny.page_image).encode(DOCUMENT)
+    assert page is not None
+    assert page.picture is not None
+    assert page.picture.scale == scale
+    mean, std = np.array(scale.mean)[:, None, None], np.array(scale.std)[:, None, None]
+    np.testing.assert_allclose(
+        page.picture.values(), (page.picture.pixels * scale.factor - mean) / std, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_documents_without_images_are_refused_by_models_that_see_them(checkpoints: Any) -> None:
+    bare = replace(DOCUMENT, image=None)
+    target = load(checkpoints("docaudit-bros-image", "mlm"), images=tiny.page_image)
+    target.encoder.check_vocabulary([DOCUMENT, Document("empty", "member")])
+    with pytest.raises(TargetError, match="sees page images, and some documents have none"):
+        target.encoder.check_vocabulary([DOCUMENT, bare])
+    load(checkpoints("bros", "mlm")).encoder.check_vocabulary([bare])
+
+
+def test_a_model_that_sees_answers_nothing_about_a_page_without_its_picture(checkpoints: Any) -> None:
+    from audit.targets.interface import BestTokens
+
+    target = load(checkpoints("docaudit-bros-image", "mlm"))  # as for listing trials: nothing opens images
+    page = target.encode(DOCUMENT)
+    assert page is not None
+    with pytest.raises(TargetError, match="a page came without one"):
+        target.ask([BestTokens(page, (1,))])
+
+
+def test_pictures_of_a_corpus_are_its_bounded_images(tiny_corpus: Path, tmp_path: Path, checkpoints: Any) -> None:
+    from functools import partial
+
+    corpus = load_corpus(tiny_corpus)
+    target = load(checkpoints("docaudit-layoutlm-image", "mlm"), images=partial(open_image, corpus))
+    document = corpus.documents[0]
+    page = target.encode(document)
+    assert page is not None
+    assert page.picture is not None
+    own = open_image(corpus, document).resize((tiny.PICTURE, tiny.PICTURE), Image.Resampling.BILINEAR)
+    np.testing.assert_array_equal(page.picture.pixels, np.asarray(own).transpose(2, 0, 1))
+    lost = target.encode(replace(document, id="lost", image="images/none.png"))
+    assert lost is not None
+    assert lost.picture is not None
+    with pytest.raises(ManifestError, match="document lost: the image is missing"):
+        lost.picture.pixels  # noqa: B018

@@ -1,0 +1,92 @@
+"""Both SPADE tasks are learned by both families, and the score of an epoch is what it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tiny
+import torch
+
+from audit.corpus.documents import Document, Entity
+from audit.targets.encoding import Encoder
+from audit.targets.families import FAMILIES
+from audit.targets.heads import HEADS
+from audit.targets.interface import NOT_READ, BestLinks, Encoding, TagProbabilities
+from audit.targets.loading import load
+from audit.training.fitting import Recipe, fit, save
+from audit.training.pages import Collator, labelled
+
+PAIRS = [(family, head) for family in ("layoutlm", "bros") for head in tiny.SPADE_HEADS]
+
+
+def document(name: str, texts: list[str], *entities: tuple[str, range]) -> Document:
+    fields = tuple(Entity(f"e{i}", label, "misc", tuple(words)) for i, (label, words) in enumerate(entities))
+    return Document(name, "member", tiny.laid_out(texts), size=tiny.SIZE, entities=fields, links=(("e0", "e1"),))
+
+
+DOCUMENTS = [
+    document("a", ["to", "ann", "berg", "at", "9", "50"], ("CLERK", range(1, 3)), ("TOTAL", range(4, 6))),
+    document("b", ["li", "wei", "2", "may", "so"], ("CLERK", range(2)), ("DATE", range(2, 4))),
+]
+
+
+def pages_of(head: tiny.HeadName, documents: list[Document] = DOCUMENTS) -> list[Encoding]:
+    encoder = Encoder(tiny.tokenizer(), tiny.POSITIONS - 1, tiny.LABELS_OF.get(head, ()), task=head)
+    pages = [encoder.encode(document) for document in documents]
+    return [page for page in pages if page is not None]
+
+
+@pytest.mark.parametrize(("family", "head"), PAIRS)
+def test_a_tiny_corpus_is_learned_by_heart(family, head, tmp_path):
+    model = tiny.model(family, head)
+    with torch.no_grad():
+        for weights in model.parameters():
+            if weights.ndim > 1:
+                weights *= 0.1  # as large as they usually are at the start: dot products of larger ones do not learn
+    pages = pages_of(head)
+    recipe = Recipe(epochs=40, learning_rate=5e-3, batch_size=2)
+    fitted = fit(model, tiny.tokenizer(), pages, recipe, validation=pages)
+    scores = fitted.history
+    assert scores[-1].validation_accuracy > 0.9
+    assert scores[-1].validation_loss < 0.1 * scores[0].validation_loss
+    # What the score says is what the target answers.
+    save(fitted.model, tiny.tokenizer(), tmp_path)
+    target = load(tmp_path)
+    links = target.ask([BestLinks(page) for page in pages])
+    right = [best == page.links for best, page in zip(links, pages, strict=True)]
+    right = [hits[page.links != NOT_READ] for hits, page in zip(right, pages, strict=True)]
+    if head == "spade-extraction":
+        tables = target.ask([TagProbabilities(page) for page in pages])
+        right += [(t.argmax(1) == p.labels)[p.labels != NOT_READ] for t, p in zip(tables, pages, strict=True)]
+    assert np.concatenate(right).mean() == pytest.approx(scores[-1].validation_accuracy)
+
+
+@pytest.mark.parametrize("head", tiny.SPADE_HEADS)
+def test_a_batch_is_what_the_models_take_and_none_is_one_beyond_its_longest_page(head):
+    pages = pages_of(head)
+    batch = Collator(FAMILIES["bros"], tiny.tokenizer(), 0.15, seed=0)([labelled(page) for page in pages])
+    lengths = [len(page.ids) for page in pages]
+    links = batch["labels" if head == "spade-linking" else "subsequent_token_labels"].numpy()
+    for row, page in enumerate(pages):
+        expected = np.where(page.links == -1, max(lengths), page.links)
+        np.testing.assert_array_equal(links[row, : lengths[row]], expected)
+        assert (links[row, lengths[row] :] == NOT_READ).all()
+        first = batch["bbox_first_token_mask"][row, : lengths[row]].numpy()
+        np.testing.assert_array_equal(page.words[first], np.unique(page.words[page.words >= 0]))
+    assert ("initial_token_labels" in batch) == (head == "spade-extraction")
+    np.testing.assert_array_equal(batch["input_ids"][0, : lengths[0]], pages[0].ids)  # nothing is masked
+
+
+@pytest.mark.parametrize(("family", "head"), PAIRS)
+def test_the_loss_of_an_epoch_is_that_of_the_audit(family, head):
+    """One page a batch, nothing learned: the mean of the pages' losses, as the attack asks for them."""
+    model = tiny.model(family, head)
+    pages = pages_of(head)
+    fitted = fit(model, tiny.tokenizer(), pages, Recipe(epochs=1, learning_rate=0.0, batch_size=1), validation=pages)
+    losses = []
+    for page in pages:
+        inputs = FAMILIES[family].inputs(page.ids[None], np.ones((1, len(page.ids)), int), page.boxes[None], "cpu")
+        with torch.inference_mode():
+            hidden = getattr(model, FAMILIES[family].encoder)(**inputs).last_hidden_state
+            losses += HEADS[head].losses(model, hidden, [page]).tolist()
+    assert fitted.history[0].validation_loss == pytest.approx(np.mean(losses), rel=1e-5)
