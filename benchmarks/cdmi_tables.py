@@ -36,10 +36,9 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
 from audit.corpus.importers import funsd, sroie
-from audit.targets.bimodal import bimodal_from_unimodal
-from audit.targets.families import FAMILIES
 from audit.targets.loading import load, load_tokenizer
 from audit.training.fitting import Fitted, Recipe, fit
+from audit.training.starting import starting_model
 
 HERE = Path(__file__).parent
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
@@ -84,12 +83,12 @@ def _recipe(epochs: int, learning_rate: float = 5e-4) -> Recipe:
 
 SETTINGS = (
     Setting("sroie", "mlm", False, _recipe(20), public=True),
-    Setting("funsd", "mlm", False, _recipe(40), public=True),
-    *(Setting("sroie", "mlm", bimodal, _recipe(20), 0.15, 128) for bimodal in (False, True)),
-    *(Setting("sroie", "token-classification", bimodal, _recipe(12), 0.05) for bimodal in (False, True)),
-    *(Setting("sroie", "spade-extraction", bimodal, _recipe(12), 0.05) for bimodal in (False, True)),
-    *(Setting("funsd", "spade-linking", bimodal, _recipe(30), 0.06) for bimodal in (False, True)),
-    *(Setting("funsd", "mlm", bimodal, _recipe(40), 0.2, 128) for bimodal in (False, True)),
+    Setting("funsd", "mlm", False, _recipe(20), public=True),
+    *(Setting("sroie", "token-classification", bimodal, _recipe(8), 0.04, 16) for bimodal in (False, True)),
+    *(Setting("sroie", "spade-extraction", bimodal, _recipe(8), 0.04, 16) for bimodal in (False, True)),
+    *(Setting("funsd", "spade-linking", bimodal, _recipe(20), 0.04, 16) for bimodal in (False, True)),
+    *(Setting("sroie", "mlm", bimodal, _recipe(12), 0.12, 128) for bimodal in (False, True)),
+    *(Setting("funsd", "mlm", bimodal, _recipe(20), 0.12, 128) for bimodal in (False, True)),
 )
 
 
@@ -177,15 +176,8 @@ def make_start(setting: Setting, corpus: Corpus, work: Path) -> Path:
     folder = work / f"start-{setting.name}"
     if folder.exists():
         return folder
-    torch.manual_seed(0)
-    labels = corpus.manifest.task.labels
-    names = {"id2label": dict(enumerate(labels)), "label2id": {name: i for i, name in enumerate(labels)}}
-    settings = names if labels else {}
     pretrained = work / "pretrained"
-    if setting.bimodal:
-        model = bimodal_from_unimodal(pretrained, setting.task, **settings)
-    else:
-        model = FAMILIES["layoutlm"].heads[setting.task].from_pretrained(pretrained, **settings)
+    model = starting_model(pretrained, setting.task, labels=corpus.manifest.task.labels, images=setting.bimodal)
     model.save_pretrained(folder)
     load_tokenizer(pretrained).save_pretrained(folder)
     return folder
