@@ -134,6 +134,7 @@ class Completed:
         power: the name of the measurement that says how strong the attacker was, when the attack has one.
         parameters: the attack's parameters, by name.
         categories: the field categories that were attacked.
+        dtype: what the target's encoder computed in; heads and losses are float32 always.
     """
 
     attack: str
@@ -146,6 +147,7 @@ class Completed:
     curves: tuple[Curve, ...] = ()
     categories: tuple[str, ...] = ()
     power: str | None = None
+    dtype: str = "float32"
     status: Literal["completed"] = "completed"
 
 
@@ -193,7 +195,7 @@ class TargetCard:
         architecture: family and head, e.g. "LayoutLM, masked language model".
         sha256: over the configuration, the tokenizer and the weights.
         max_tokens: the longest page the model reads, special tokens included.
-        dtype: what the encoder computes in; heads and losses are float32.
+        dtype: what it was loaded in.
         epoch, step: how far its training had come, when the checkpoint says so (trainer_state.json).
     """
 
@@ -251,7 +253,9 @@ class CorpusCard:
 class Environment:
     """Where the audit ran, in general terms, and the versions that matter.
 
-    `batch_tokens` (padded tokens of a forward pass) is given on GPUs, where results depend on it in the last bits.
+    `batch_tokens` (padded tokens of a forward pass, as a probe found them or the user asked) and `batches_lowered` (how
+    often they were halved since, because memory ran out) are given on GPUs, where results depend on them in the last
+    bits.
     """
 
     docaudit: str
@@ -261,6 +265,7 @@ class Environment:
     threads: int
     packages: dict[str, str]
     batch_tokens: int | None = None
+    batches_lowered: int | None = None
 
 
 @dataclass(frozen=True, config=STRICT)

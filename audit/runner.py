@@ -373,12 +373,13 @@ def _engine(opened: Opened) -> Engine:
 
 def _source(opened: Opened, attack: Attack, case: Case, filled: Filled) -> Source:
     """An attack's trials as work for any engine."""
-    auxiliary = case.references.auxiliary
+    target, auxiliary = case.target, case.references.auxiliary
+    assert isinstance(target, EncoderTarget)  # no defence wraps it in a scan
     elsewhere = _Elsewhere(
         attack=attack,
         seed=opened.options.seed,
         corpus=opened.corpus.sha256,
-        target=_Loaded(opened.target.card, opened.target.batch_tokens),
+        target=_Loaded(target.card, target.batch_tokens),
         auxiliary=_Loaded(auxiliary.card, auxiliary.batch_tokens) if isinstance(auxiliary, EncoderTarget) else None,
         threads=threads(),
         packages=packages(),
@@ -398,12 +399,11 @@ class _Loaded:
     card: TargetCard
     batch_tokens: int
 
-    def check(self, other: EncoderTarget) -> EncoderTarget:
-        """`other`, once it is clear that it is this checkpoint, loaded the same way."""
-        known = ("sha256", "device", "dtype")
-        if any(getattr(other.card, name) != getattr(self.card, name) for name in known):
+    def like_here(self, copy: EncoderTarget) -> EncoderTarget:
+        """A copy of it, computing as it does here."""
+        if copy.card.sha256 != self.card.sha256:
             raise EngineError(f"{self.card.name} has changed since the scan began", "scan again, and leave it alone")
-        return other
+        return copy if copy.card.dtype == self.card.dtype else copy.rounded(self.card.dtype)
 
 
 @dataclass(frozen=True)
@@ -434,11 +434,11 @@ class _Elsewhere:
         if corpus.sha256 != self.corpus:
             raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
         device, batch_tokens = self.target.card.device, self.target.batch_tokens
-        target = self.target.check(_target(folders["target"], corpus, device, batch_tokens))
+        target = self.target.like_here(_target(folders["target"], corpus, device, batch_tokens))
         references = References()
         if self.auxiliary is not None:
             auxiliary = load(folders["auxiliary"], device=device, batch_tokens=self.auxiliary.batch_tokens)
-            references = References(self.auxiliary.check(auxiliary))
+            references = References(self.auxiliary.like_here(auxiliary))
         return _AttackWork(self.attack, Case(target, corpus, references), self.seed)
 
 

@@ -25,6 +25,8 @@ from audit.record import (
     Bound,
     Completed,
     Count,
+    Curve,
+    CurvePoint,
     Diagnostic,
     Estimate,
     Failed,
@@ -69,6 +71,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner),
     max_leaves=4,
 )
+points = st.lists(st.builds(CurvePoint, finite, finite, finite, finite, counts), max_size=3).map(tuple)
 completed = st.builds(
     Completed,
     names,
@@ -87,8 +90,10 @@ completed = st.builds(
         ),
         max_size=2,
     ).map(tuple),
+    st.lists(st.builds(Curve, names, names, names, st.dictionaries(names, points, max_size=2)), max_size=2).map(tuple),
     st.lists(names, max_size=2).map(tuple),
     st.none() | names,
+    names,
 )
 results = (
     completed
@@ -329,7 +334,12 @@ TEXT_FIELDS = {
     "Completed.parameters": "an attack's own parameters",
     "Completed.categories": "categories of the manifest format",
     "Completed.power": "names of metrics",
+    "Completed.dtype": "fixed names",
     "Completed.status": "fixed names",
+    "Curve.name": "names of the attack's code",
+    "Curve.axis": "sentences of the attack's code",
+    "Curve.quantity": "sentences of the attack's code",
+    "Curve.series": "keys: names of the attack's code",
     "Inapplicable.attack": "names of attacks",
     "Inapplicable.metrics": "names of metrics",
     "Inapplicable.reason": "sentences of the attack's code",

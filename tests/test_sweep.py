@@ -235,8 +235,8 @@ def test_records_that_make_no_picture_keep_their_verdicts(public_model, data, tm
     more = ("--reference", f"auxiliary={public_model}", "--budget", "quick")
     result = docaudit("scan", "--checkpoints", tmp_path / "run" / "*", data, "--out", out, *more)
     assert result.exit_code == 11, result.output
-    assert "model-1: the kind of model is not that of model-0" in result.output
-    assert not (out / "trend.pdf").exists()
+    assert "the kind of model" in result.output
+    assert list(out.glob("trend.*")) == []
     assert sorted(path.parent.name for path in out.glob("*/record.json")) == ["model-0", "model-1"]
 
 
@@ -324,11 +324,11 @@ def test_noise_in_place_of_images_is_refused_for_a_model_that_sees_none(training
     assert not (tmp_path / "out").exists()
 
 
-def test_noise_in_place_of_images_is_a_parameter_of_the_attack(tiny_corpus, tmp_path):
-    seeing = "docaudit-layoutlm-image"
+def test_noise_in_place_of_images_is_a_parameter_of_the_attack(tmp_path):
+    seeing, pages = "docaudit-layoutlm-image", tiny.corpus(tmp_path / "data", members=2, heldout=2, images=True)
     model = tiny.checkpoint(tmp_path / "model", seeing, "token-classification", seed=1)
     auxiliary = tiny.checkpoint(tmp_path / "auxiliary", seeing, "mlm", seed=2)
-    arguments = ("scan", model, tiny_corpus, "--reference", f"auxiliary={auxiliary}", "--budget", "quick", "--out")
+    arguments = ("scan", model, pages, "--reference", f"auxiliary={auxiliary}", "--budget", "quick", "--out")
     for name, more in {"image": (), "noise": ("--image-noise",)}.items():
         result = docaudit(*arguments, tmp_path / name, *more)
         assert result.exit_code == 11, result.output

@@ -121,6 +121,9 @@ class RayEngine:
                 signal.signal(signal.SIGTERM, before)
         try:
             yield ray
+        except SystemExit:
+            # Only a signal's handler raises it here, and Ray has lost the exit code.
+            raise SystemExit(128 + signal.SIGTERM) from None
         finally:
             ray.shutdown()
 
@@ -275,15 +278,14 @@ class _Pool:
         if chunk is None:
             self.lost_while_opening += 1
             losses, doing = self.lost_while_opening, "before they could begin"
+            hint = "every machine needs this docaudit and its libraries; when memory is short, lower --workers"
         else:
             chunk.losses += 1
             self.waiting.appendleft(chunk)
             losses, doing = chunk.losses, f"over the same trials, the first is {next(iter(chunk.unfinished), 'done')}"
+            hint = "when memory is short, lower --workers or --batch-tokens; the same command goes on where it was"
         if losses >= MAX_LOSSES:
-            raise EngineError(
-                f"{losses} Ray workers were lost {doing}: {_lines(error)[-1]}",
-                "when memory is short, lower --workers or --batch-tokens; the same command goes on where it was",
-            )
+            raise EngineError(f"{losses} Ray workers were lost {doing}: {_lines(error)[-1]}", hint)
         self._start_worker()
 
 

@@ -90,7 +90,11 @@ class Encoder:
         if not texts:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         # The tokenizers of layout models ask for boxes only to hand them back; what is under them asks for none.
-        encoded = self.tokenizer.backend_tokenizer.encode(texts, is_pretokenized=True, add_special_tokens=False)
+        backend = self.tokenizer.backend_tokenizer
+        # A tokenizer.json may ask for padding and truncation, as those of sentence embedders do.
+        backend.no_padding()
+        backend.no_truncation()
+        encoded = backend.encode(texts, is_pretokenized=True, add_special_tokens=False)
         return np.array(encoded.ids, np.int64), np.array(encoded.word_ids, np.int64)
 
     def _window(self, words: Ints, around: Sequence[int]) -> slice | None:

@@ -13,7 +13,7 @@ from audit.record import Environment
 from audit.targets.encoder_target import EncoderTarget
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
-_PACKAGES = ("numpy", "scipy", "tokenizers", "torch", "transformers")
+_PACKAGES = ("numpy", "pillow", "scipy", "tokenizers", "torch", "transformers")
 """The packages that a number can depend on."""
 
 
@@ -62,4 +62,5 @@ def environment(target: EncoderTarget) -> Environment:
         packages=packages(),
         # On a CPU no result depends on it; on a GPU it does, in the last bits.
         batch_tokens=None if target.card.device == "cpu" else target.batch_tokens,
+        batches_lowered=None if target.card.device == "cpu" else target.forward.lowered,
     )

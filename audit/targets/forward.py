@@ -118,7 +118,8 @@ class Forward:
             with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
                 states = self._encoder(**inputs).last_hidden_state
             # Of tokens that the model appended, only as many go on as fill the last block of the text's.
-            return states[:, : padded_rows(bucket)].float()
+            kept: torch.Tensor = states[:, : padded_rows(bucket)].float()
+            return kept
         except RuntimeError as error:
             if not _out_of_memory(error):
                 raise

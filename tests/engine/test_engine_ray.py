@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import shutil
 import signal
 import stat
 import subprocess
@@ -27,6 +29,7 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit import runner
+from audit.case import Case
 from audit.cli import app
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Silent, Source, Trial
@@ -242,6 +245,27 @@ def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, s
     progress = Murderer()
     assert scans.record("killed", progress, engine="ray", workers=2) == local
     assert progress.alive
+
+
+def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
+    opened = runner.open_scan(
+        runner.Options(scans.model, scans.data, scans.out, references={"auxiliary": scans.auxiliary}, batch_tokens=256)
+    )
+    filled = runner._fill(opened, SILENT)
+    case = Case(opened.target.rounded("bfloat16"), opened.corpus, filled.references)
+    source = runner._source(opened, opened.attacks[0], case, filled)
+    for name, files in source.folders.items():
+        for path, place in files.items():
+            copy = scans.out / "copies" / name / path
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(place, copy)
+    work: Any = pickle.loads(pickle.dumps(source.elsewhere))(
+        {name: scans.out / "copies" / name for name in source.folders}
+    )
+    target = work.case.target
+    assert (target.card.dtype, target.batch_tokens) == ("bfloat16", 256)
+    assert work.case.references.auxiliary.card.dtype == "float32"
+    assert work.case.corpus.documents == opened.corpus.documents
 
 
 def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,3 +207,12 @@ def test_words_without_any_token_are_unknown_to_a_tokenizer() -> None:
     with pytest.raises(TargetError, match="does not know 100% of the corpus's 2 words"):
         Encoder(bare, 32).check_vocabulary([document("ab", "c")])
     Encoder(TOKENIZER, 32).check_vocabulary([document("ab", " ")])
+
+
+def test_padding_and_truncation_that_a_tokenizer_file_asks_for_are_not_applied(tmp_path: Any) -> None:
+    padded = tiny.tokenizer()
+    padded.backend_tokenizer.enable_padding(length=40)
+    padded.backend_tokenizer.enable_truncation(max_length=6)
+    page = Encoder(padded, 64).encode(document("abc", "defgh", "ij"))
+    assert page is not None
+    assert page.words.tolist() == [-1, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, -1]

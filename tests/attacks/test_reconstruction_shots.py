@@ -1,0 +1,210 @@
+"""Several attempts at a field: shared prefixes, membership scores, and what the model is shown."""
+
+from dataclasses import replace
+
+import numpy as np
+import planted
+import pytest
+
+from audit.attacks.reconstruction import Reconstruction
+from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, Shot, baseline_score, best
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT
+from audit.record import Estimate
+from audit.targets.interface import Picture, TrainingLoss
+
+
+class Work:
+    def __init__(self, attack, case):
+        self.attack, self.case = attack, case
+
+    def attempt(self, trial):
+        return self.attack.attempt(self.case, trial, np.random.default_rng([7, *trial.id.encode()]))
+
+
+def outcomes_of(attack, case, trials=None):
+    trials = attack.trials(case) if trials is None else trials
+    found = dict(drive(Work(attack, case), trials, 5))
+    return trials, [found[trial.id] for trial in trials]
+
+
+def tokens_of(shots):
+    return [shot["tokens"] for shot in shots]
+
+
+class Counting:
+    """Passes questions on and keeps the prefix of every one that scores candidates."""
+
+    def __init__(self, target, field_starts_at=3):
+        self._target, self._start = target, field_starts_at
+        self.asked = []
+
+    def __getattr__(self, name):
+        return getattr(self._target, name)
+
+    def ask(self, queries):
+        for query in queries:
+            if isinstance(query, TrainingLoss):
+                self.asked.append((tuple(query.page.ids[: self._start]), tuple(query.page.ids[self._start :])))
+        return self._target.ask(queries)
+
+
+@pytest.fixture(scope="module")
+def judged():
+    corpus = planted.corpus(6, 6)
+    target = planted.Planted(corpus.documents, {"d0", "d1"}, task="token-classification")
+    return planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+
+
+@pytest.fixture(scope="module")
+def masked():
+    corpus = planted.corpus(6, 6)
+    target = planted.Planted(corpus.documents, {"d0", "d1"})
+    return planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+
+
+@pytest.mark.parametrize("kind", ["judged", "masked"])
+def test_the_first_attempt_is_the_one_shot_attack(kind, request):
+    case = request.getfixturevalue(kind)
+    _, one = outcomes_of(Reconstruction(n_candidates=20, n_attempts=1), case)
+    _, eight = outcomes_of(Reconstruction(n_candidates=20, n_attempts=8), case)
+    for player in ("attack", "baseline"):
+        assert [found[player] for found in one] == [found[player][:1] for found in eight]
+        assert all(len(found[player]) == 8 for found in eight)
+
+
+def test_attempts_that_share_a_prefix_ask_for_its_candidates_once(judged):
+    counting = Counting(judged.target)
+    attack = Reconstruction(n_candidates=20)
+    _, outcomes = outcomes_of(attack, replace(judged, target=counting))
+    trie = sum(
+        len({tuple(shot[:step]) for shot in tokens_of(found["attack"]) for step in range(len(shot))})
+        for found in outcomes
+    )
+    everything = sum(len(shot) for found in outcomes for shot in tokens_of(found["attack"]))
+    assert len(counting.asked) == len(set(counting.asked)) == trie
+    assert trie < everything
+
+
+def test_sharing_prefixes_changes_no_attempt(judged):
+    """Each attempt alone, with the source of randomness it has among the others."""
+
+    class Alone:
+        def __init__(self, number):
+            self.number = number
+
+        def spawn(self, n):
+            return [np.random.default_rng([7]).spawn(8)[self.number]][:n]
+
+    from audit.attacks.reconstruction.algorithm import reconstruct
+    from audit.attacks.reconstruction.fields import field_of
+
+    attack = Reconstruction(n_candidates=20)
+    trial = attack.trials(judged)[0]
+    field = field_of(judged, trial, 3, 15)
+    page = field.page.scrubbed(field.positions)
+
+    class One:
+        def __init__(self, rng, n_attempts):
+            self.rng, self.parameters = rng, replace(attack, n_attempts=n_attempts)
+
+        def attempt(self, _):
+            player = attack._attacker(judged, judged.target, page, field.positions)
+            return (yield from reconstruct(player, self.rng, self.parameters))
+
+    (_, together) = next(drive(One(np.random.default_rng([7]), 8), [trial], 1))
+    for number in range(8):
+        (_, alone) = next(drive(One(Alone(number), 1), [trial], 1))
+        assert alone.shots == [together.shots[number]]
+
+
+def test_the_five_scores_of_section_4_3():
+    target, public = np.log([0.5, 0.8, 0.1]), np.log([0.25, 0.1, 0.2])
+    ppl_target, ppl_public = (0.5 * 0.8 * 0.1) ** (-1 / 3), (0.25 * 0.1 * 0.2) ** (-1 / 3)
+    found = {name: score(target, public) for name, score in MEMBERSHIP_SCORES.items()}
+    assert next(iter(MEMBERSHIP_SCORES)) == PRIMARY == "perplexity_ratio"
+    assert np.exp(found["perplexity_ratio"]) == pytest.approx(ppl_public / ppl_target)
+    assert np.exp(found["raw_perplexity"]) == pytest.approx(ppl_public)
+    assert np.exp(found["raw_and_ratio"]) == pytest.approx(ppl_public**2 / ppl_target)
+    assert found["likelihood_gap"] == pytest.approx(0.7)
+    assert np.exp(found["likelihood_ratio"]) == pytest.approx(8.0)
+    assert np.exp(-baseline_score(target, public)) == pytest.approx(ppl_public)
+
+
+def test_the_best_attempt_is_the_first_of_equals():
+    shots = [Shot((1,), (-1.0,), (-2.0,)), Shot((2,), (-0.5,), (-2.0,)), Shot((3,), (-0.5,), (-2.0,))]
+    chosen, score = best(shots, MEMBERSHIP_SCORES[PRIMARY])
+    assert chosen.tokens == (2,)
+    assert score == pytest.approx(1.5)
+
+
+def test_a_memoriser_is_surest_of_what_it_remembers():
+    corpus = planted.corpus(40, 40)
+    remembered = {f"d{number}" for number in range(10)}
+    target = planted.Planted(corpus.documents, remembered)
+    case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    attack = Reconstruction(n_candidates=30)
+    trials, outcomes = outcomes_of(attack, case)
+    findings = attack.measure(case, trials, outcomes, np.random.default_rng(1), SILENT)
+    found = {item.name: item for item in findings.measurements if isinstance(item, Estimate)}
+    assert found["acc_at_100.member.attack"].value == pytest.approx(10 / 40)
+    assert found["acc_at_5.member.attack"].value == 1.0
+    # The ten come first: At(m) is 1 up to m = 10 and 10 / m after it.
+    assert found["accauc.member.attack"].value == pytest.approx((10 + sum(10 / m for m in range(11, 41))) / 40)
+    assert found["accauc.heldout.attack"].value == 0.0 < found["accauc.heldout.attack"].high
+    assert found["acc_at_100.member.baseline"].value == 0.0
+    assert found["excess_accauc.all"].low > 0
+    curve = {item.name: item for item in findings.curves}["acc_at"].series["member, attack"]
+    assert curve[0].value == 1.0
+    assert curve[-1].value == pytest.approx(0.25)
+    assert all(point.low <= point.value <= point.high for point in curve)
+
+
+def test_the_preflight_counts_the_tokens_that_both_sample_alike(judged):
+    attack = Reconstruction(n_candidates=20)
+
+    def compared(other):
+        class Compare:
+            def attempt(self, trial):
+                return attack.preflight(judged, other, trial, np.random.default_rng(3))
+
+        return [found for _, found in drive(Compare(), attack.trials(judged), 3)]
+
+    assert all(found == {"alike": 4, "steps": 4} for found in compared(judged.target))
+    stranger = planted.Planted(judged.corpus.documents, task="token-classification", seed=99)
+    assert sum(found["alike"] for found in compared(stranger)) < sum(found["steps"] for found in compared(stranger))
+
+
+class Seeing(planted.Planted):
+    """Keeps the picture of every page it is shown."""
+
+    def __init__(self, *rest, **named):
+        super().__init__(*rest, **named)
+        self.pictures = []
+
+    def encode(self, document, around=()):
+        page = super().encode(document, around)
+        boxes = np.array([[0.1 * place, 0.2, 0.1 * place + 0.1, 0.4] for place in range(len(page.ids))])
+        return replace(page, boxes=boxes, picture=Picture(lambda: np.zeros((3, 20, 20), np.uint8), (20, 20)))
+
+    def ask(self, queries):
+        self.pictures += [query.page.picture for query in queries]
+        return super().ask(queries)
+
+
+def test_the_white_patch_covers_the_field_and_stays_while_it_is_rebuilt():
+    corpus = planted.corpus(2, 2)
+    target = Seeing(corpus.documents, task="token-classification")
+    case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    attack = Reconstruction(n_candidates=10)
+    trial = attack.trials(case)[0]
+    target.pictures.clear()
+    outcomes_of(attack, case, [trial])
+    pixels = {picture.pixels.tobytes() for picture in target.pictures}
+    assert len(pixels) == 1
+    seen = target.pictures[0].pixels
+    assert (seen[:, 4:8, 6:14] == 255).all()  # the field's four words
+    # The patch reaches half a pixel further, where resizing may have left traces of the field.
+    assert (seen[:, :3] == 0).all()
+    assert (seen[:, 9:] == 0).all()
+    assert (seen[:, :, :5] == 0).all()
