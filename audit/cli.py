@@ -107,6 +107,13 @@ def scan(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an interrupted scan.")] = False,
     reveal: Reveal = False,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            help="What the encoder computes in: float32, bfloat16 (kept only if a preflight finds no difference), "
+            "or auto: bfloat16 on CUDA."
+        ),
+    ] = "auto",
     batch_tokens: Annotated[
         int | None,
         typer.Option(min=16, help="Tokens of one forward pass; lower it when memory is short.", show_default="auto"),
@@ -172,6 +179,7 @@ def scan(
             fresh=fresh,
             references=_named_paths(reference or []),
             batch_tokens=batch_tokens,
+            dtype=dtype,
             public_dir=public,
             image_noise=image_noise,
             engine=engine.value,

@@ -190,7 +190,8 @@ def control(rows: list[Row]) -> list[str]:
     """Held-out fields beside the members, and the excess."""
     lines = [
         "| setting | held-out fields (documents) | IpF held-out | AccAUC held-out | HamAAC held-out | "
-        "excess PR, unique | excess 1-HD, unique | excess AccAUC, all | candidate recall | PUB-MLM accuracy | distinct attempts | N_c |",
+        "excess PR, unique | excess 1-HD, unique | excess AccAUC, all | candidate recall | PUB-MLM accuracy | "
+        "distinct attempts | N_c |",
         "|---" * 12 + "|",
     ]
     for row in rows:

@@ -5,10 +5,10 @@
 
 The loop (here, not in the package) takes one field, one attempt, one batch of candidates at a time. Both get the same
 seed and the same padded lengths and must give the same tokens field by field. Reported apart: what sharing prefixes
-saves (a), candidates per second with the sharing left out of account (b), the share of the machine's own
-matrix-product rate (c), both together end to end, and whether memory grows with the number of fields. `--paper-size` runs the attack at
-the size of the paper's largest experiment, with random weights of LayoutLM-base's shape, for a GPU. Writes
-`benchmarks/cdmi_speed/<device>.json`.
+saves (a), candidates per second with the sharing left out of account (b), the share of the machine's own matrix-
+product rate (c), both together end to end, and whether memory grows with the number of fields. `--paper-size` runs
+the attack at the size of the paper's largest experiment, with random weights of LayoutLM-base's shape, for a GPU.
+Writes `benchmarks/cdmi_speed/<device>.json`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ Checkpoints = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
-    """`checkpoints(family, head, seed)`: the folder of a tiny checkpoint with the head's labels, made when asked for."""
+    """`checkpoints(family, head, seed)`: the folder of a tiny checkpoint with its head's labels, made when asked."""
     root = tmp_path_factory.mktemp("checkpoints")
 
     def folder(family: tiny.FamilyName, head: tiny.HeadName, seed: int = 0) -> Path:

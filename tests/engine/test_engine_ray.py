@@ -34,6 +34,7 @@ from audit.cli import app
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Silent, Source, Trial
 from audit.errors import EngineError
+from audit.runner import execution, scan
 
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
@@ -251,9 +252,9 @@ def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
     opened = runner.open_scan(
         runner.Options(scans.model, scans.data, scans.out, references={"auxiliary": scans.auxiliary}, batch_tokens=256)
     )
-    filled = runner._fill(opened, SILENT)
+    filled = scan._fill(opened, SILENT)
     case = Case(opened.target.rounded("bfloat16"), opened.corpus, filled.references)
-    source = runner._source(opened, opened.attacks[0], case, filled)
+    source = execution.source_of(opened, opened.attacks[0], case, filled)
     for name, files in source.folders.items():
         for path, place in files.items():
             copy = scans.out / "copies" / name / path
@@ -274,8 +275,8 @@ def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, m
             stream.write("\n")
         return source(opened, *rest)
 
-    source = runner._source
-    monkeypatch.setattr(runner, "_source", changed)
+    source = execution.source_of
+    monkeypatch.setattr(execution, "source_of", changed)
     with pytest.raises(EngineError, match="the data set has changed since the scan began"):
         scans.record("ray", engine="ray", workers=1)
 

@@ -1,0 +1,212 @@
+"""The outcomes of an attack's trials: from the journal, or from an engine, here or on workers."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import audit
+from audit.attacks.interface import Attack
+from audit.case import Case, References
+from audit.corpus.manifest import files_of as files_of_corpus
+from audit.corpus.manifest import load as load_corpus
+from audit.engine.driver import drive
+from audit.engine.interface import Attempt, Engine, Json, Progress, Source, Trial, Work
+from audit.engine.journal import Journal
+from audit.engine.local import LocalEngine
+from audit.errors import EngineError
+from audit.record import Diagnostic, TargetCard
+from audit.runner.opening import Opened, parameters_of, target_of
+from audit.targets.encoder_target import EncoderTarget
+from audit.targets.environment import packages, threads, use_threads
+from audit.targets.loading import files_of, load
+from audit.training.references import Filled
+
+PREFLIGHT_STEPS = 64
+MIN_AGREEMENT = 0.99
+
+
+def outcomes_of(
+    opened: Opened, attack: Attack, case: Case, filled: Filled, trials: Sequence[Trial], progress: Progress
+) -> list[Json]:
+    """The outcome of every trial, in trial order, from the journal where it is known."""
+    options = opened.options
+    key = _journal_key(opened, attack, case, filled)
+    journal = Journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)
+    todo = [trial for trial in trials if trial.id not in journal.outcomes]
+    progress.stage(attack.name, len(todo))
+    # Closed at once when the journal fails: an engine may hold processes and files.
+    with closing(_engine(opened).run(source_of(opened, attack, case, filled), todo)) as done:
+        for trial_id, outcome in done:
+            journal.append(trial_id, outcome)
+            progress.advance()
+    return [journal.outcomes[trial.id] for trial in trials]
+
+
+@dataclass(frozen=True)
+class AttackWork(Work):
+    """An attack's trials as work for an engine."""
+
+    attack: Attack
+    case: Case
+    seed: int
+
+    def attempt(self, trial: Trial) -> Attempt:
+        """The trial with a source of randomness of its own, from (seed, attack, trial id)."""
+        return self.attack.attempt(self.case, trial, _randomness(self.seed, self.attack, trial))
+
+
+def _randomness(seed: int, attack: Attack, trial: Trial) -> np.random.Generator:
+    """A trial's own source of randomness."""
+    digest = hashlib.sha256(f"{attack.name}\0{trial.id}".encode()).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:16])])
+
+
+def in_number_format(
+    opened: Opened, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress
+) -> tuple[Case, tuple[Diagnostic, ...]]:
+    """The case with the target's encoder in the number format that was asked for, if that makes no difference.
+
+    A preflight takes the first trials both ways, until `PREFLIGHT_STEPS` decisions were taken. Under `MIN_AGREEMENT`
+    the encoder stays in float32 (METHODS.md, section 1).
+    """
+    wanted = opened.options.dtype
+    if wanted == "auto":
+        wanted = "bfloat16" if opened.target.card.device == "cuda" else "float32"
+    if wanted == "float32":
+        return case, ()
+    rounded = opened.target.rounded(wanted)
+    alike = steps = 0
+    progress.stage(f"{attack.name}: preflight in {wanted}", PREFLIGHT_STEPS)
+    for trial in trials:
+        ((_, found),) = drive(_Preflight(attack, case, rounded, opened.options.seed), [trial], 1)
+        alike, steps = alike + found["alike"], steps + found["steps"]
+        progress.advance(found["steps"])
+        if steps >= PREFLIGHT_STEPS:
+            break
+    agreement = Diagnostic(
+        f"{wanted} agreement", alike / steps, f"share of {steps} decisions that {wanted} and float32 took alike"
+    )
+    good = alike / steps >= MIN_AGREEMENT
+    return (dataclasses.replace(case, target=rounded) if good else case), (agreement,)
+
+
+@dataclass(frozen=True)
+class _Preflight(Work):
+    """Trials with the target and with the same in a coarser number format, side by side."""
+
+    attack: Attack
+    case: Case
+    rounded: EncoderTarget
+    seed: int
+
+    def attempt(self, trial: Trial) -> Attempt:
+        """Its outcome is {"alike", "steps"}."""
+        return self.attack.preflight(self.case, self.rounded, trial, _randomness(self.seed, self.attack, trial))
+
+
+def _engine(opened: Opened) -> Engine:
+    options = opened.options
+    if options.engine == "local":
+        return LocalEngine(options.width)
+    from audit.engine.ray import RayEngine
+
+    gpu = opened.target.card.device == "cuda"
+    return RayEngine(options.address, options.workers, options.width, threads=threads(), gpu=gpu)
+
+
+def source_of(opened: Opened, attack: Attack, case: Case, filled: Filled) -> Source:
+    """An attack's trials as work for any engine."""
+    target, auxiliary = case.target, case.references.auxiliary
+    assert isinstance(target, EncoderTarget)  # no defence wraps it in a scan
+    elsewhere = _Elsewhere(
+        attack=attack,
+        seed=opened.options.seed,
+        corpus=opened.corpus.sha256,
+        target=_Loaded(target.card, target.batch_tokens),
+        auxiliary=_Loaded(auxiliary.card, auxiliary.batch_tokens) if isinstance(auxiliary, EncoderTarget) else None,
+        threads=threads(),
+        packages=packages(),
+    )
+    folders = {
+        "target": files_of(opened.options.model_dir),
+        "data": files_of_corpus(opened.corpus),
+        **{role: files_of(folder) for role, folder in filled.folders.items()},
+    }
+    return Source(AttackWork(attack, case, opened.options.seed), folders, elsewhere)
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A checkpoint as this process loaded it."""
+
+    card: TargetCard
+    batch_tokens: int
+
+    def like_here(self, copy: EncoderTarget) -> EncoderTarget:
+        """A copy of it, computing as it does here."""
+        if copy.card.sha256 != self.card.sha256:
+            raise EngineError(f"{self.card.name} has changed since the scan began", "scan again, and leave it alone")
+        return copy if copy.card.dtype == self.card.dtype else copy.rounded(self.card.dtype)
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Opens an attack's work in another process, from copies of the files; every choice was made in this one."""
+
+    attack: Attack
+    seed: int
+    corpus: str
+    target: _Loaded
+    auxiliary: _Loaded | None
+    threads: int
+    packages: Mapping[str, str]
+
+    def __call__(self, folders: Mapping[str, Path]) -> Work:
+        """The work, from the folders "target", "data" and "auxiliary".
+
+        Raises:
+            EngineError: the other process would get other results.
+        """
+        for name, version in packages().items():
+            if self.packages[name] != version:
+                raise EngineError(
+                    f"a worker has {name} {version}, this machine {self.packages[name]}", "install one on all machines"
+                )
+        use_threads(self.threads)
+        corpus = load_corpus(folders["data"])
+        if corpus.sha256 != self.corpus:
+            raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
+        device, batch_tokens = self.target.card.device, self.target.batch_tokens
+        target = self.target.like_here(target_of(folders["target"], corpus, device, batch_tokens))
+        references = References()
+        if self.auxiliary is not None:
+            auxiliary = load(folders["auxiliary"], device=device, batch_tokens=self.auxiliary.batch_tokens)
+            references = References(self.auxiliary.like_here(auxiliary))
+        return AttackWork(self.attack, Case(target, corpus, references), self.seed)
+
+
+def _journal_key(opened: Opened, attack: Attack, case: Case, filled: Filled) -> str:
+    """What an outcome depends on, apart from its trial; a change of any starts another journal."""
+    card = case.target.card
+    depends_on = {
+        "parameters": parameters_of(attack),
+        "seed": opened.options.seed,
+        "target": card.sha256,
+        "device": card.device,
+        "dtype": card.dtype,
+        "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
+        "corpus": opened.corpus.sha256,
+        "version": audit.__version__,
+        "packages": packages(),
+        "threads": threads(),
+        "batch_tokens": None if card.device == "cpu" else opened.target.batch_tokens,
+    }
+    return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,205 @@
+"""What a scan is asked to do, and everything it reads, loaded and checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from audit.attacks import BATTERY
+from audit.attacks.budget import SHARES
+from audit.attacks.interface import Attack
+from audit.attacks.parameters import AttackParameters
+from audit.attacks.parameters import read as read_parameters
+from audit.case import Case
+from audit.corpus.documents import Corpus
+from audit.corpus.images import open_image
+from audit.corpus.manifest import load as load_corpus
+from audit.engine.interface import Json
+from audit.engine.local import WIDTH
+from audit.errors import ManifestError, UsageError
+from audit.targets.encoder_target import EncoderTarget
+from audit.targets.environment import device_named
+from audit.targets.forward import DTYPES
+from audit.targets.loading import load
+from audit.training.references import Prepared, prepare
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for; see `docaudit scan --help`.
+
+    `width` (attempts in flight) and `batch_tokens` bound memory and never change a result on a CPU. `public_dir` is
+    another data set whose public documents train the public model; `image_noise` puts noise in place of the images;
+    `cache` keeps trained references, in `evidence` when None (a sweep shares one). `engine` is "local" or "ray"; for
+    "ray", `address` and `workers` are those of `RayEngine`. `attack_parameters` is a file that `parameters.read` takes.
+    `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
+    difference), or "auto": bfloat16 on CUDA.
+    """
+
+    model_dir: Path
+    data_dir: Path
+    out: Path
+    budget: str = "standard"
+    only: tuple[str, ...] = ()
+    seed: int = 0
+    device: str = "auto"
+    fresh: bool = False
+    references: Mapping[str, Path] = field(default_factory=dict)
+    batch_tokens: int | None = None
+    width: int = WIDTH
+    public_dir: Path | None = None
+    image_noise: bool = False
+    cache: Path | None = None
+    engine: str = "local"
+    address: str | None = None
+    workers: int | None = None
+    attack_parameters: Path | None = None
+    dtype: str = "auto"
+
+    @property
+    def evidence(self) -> Path:
+        """The folder for what only the owner may see."""
+        return self.out / "evidence"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Everything a scan reads, loaded and checked; nothing has been written yet.
+
+    `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
+    """
+
+    options: Options
+    budget: str
+    share: float
+    attacks: tuple[Attack, ...]
+    corpus: Corpus
+    target: EncoderTarget
+    prepared: Prepared
+    warnings: tuple[str, ...] = ()
+
+
+def known_metrics() -> dict[str, tuple[str, ...]]:
+    """The metrics that a policy may ask for, by attack."""
+    return {kind.name: kind.metrics for kind in BATTERY}
+
+
+def open_scan(options: Options) -> Opened:
+    """Load and check all that the scan needs.
+
+    Raises:
+        DocauditError: the scan cannot start; nothing was written.
+    """
+    given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
+    attacks = _chosen(options, given)
+    _check_engine(options)
+    if options.dtype not in ("auto", *DTYPES):
+        raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
+    device = device_named(options.device)
+    corpus = load_corpus(options.data_dir)
+    target = target_of(options.model_dir, corpus, device, options.batch_tokens)
+    target.encoder.check_vocabulary(corpus.documents)
+    case = Case(target, corpus)
+    if not any(attack.trials(case) for attack in attacks):
+        problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in attacks]
+        raise ManifestError(problems, attacks[0].no_trials(case)[1])
+    if options.image_noise and target.encoder.pictures is None:
+        raise UsageError(
+            f"--image-noise: {target.card.architecture} sees no image",
+            "scan without it; it is for models with an image branch",
+        )
+    if device == "cuda" and options.batch_tokens is None:
+        _probe(target, corpus)
+    public = load_corpus(options.public_dir) if options.public_dir is not None else None
+    prepared = prepare(
+        needs_of(attacks), target, options.model_dir, corpus, options.references, options.batch_tokens, public
+    )
+    warnings = _warnings(options.attack_parameters, given, corpus)
+    return Opened(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
+
+
+def _probe(target: EncoderTarget, corpus: Corpus) -> None:
+    """Find, before any trial, how many pages fit into the GPU's memory at once; on a CPU no result depends on it."""
+    pages = [page for page in map(target.encode, corpus.documents) if page is not None]
+    target.forward.probe(max(pages, key=lambda page: len(page.ids)))
+
+
+def _warnings(path: Path | None, given: AttackParameters | None, corpus: Corpus) -> tuple[str, ...]:
+    if given is None or given.corpus in (None, corpus.sha256):
+        return ()
+    return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
+
+
+def target_of(folder: Path, corpus: Corpus, device: str, batch_tokens: int | None) -> EncoderTarget:
+    """The audited checkpoint, as the data set's manifest says it was trained."""
+    return load(
+        folder,
+        device=device,
+        labels=corpus.manifest.task.labels,
+        label_all_tokens=corpus.manifest.recipe.label_all_tokens,
+        batch_tokens=batch_tokens,
+        images=partial(open_image, corpus),
+    )
+
+
+def _check_engine(options: Options) -> None:
+    if options.engine not in ("local", "ray"):
+        raise UsageError(f"no engine is called {options.engine!r}", "local or ray")
+    if options.engine == "local":
+        if options.address is not None or options.workers is not None:
+            raise UsageError("--address and --workers are for Ray", "add --engine ray")
+        return
+    if any(importlib.util.find_spec(name) is None for name in ("ray", "tblib")):
+        raise UsageError("--engine ray: Ray is not installed", "pip install 'docaudit[ray]'")
+    if options.address is not None and not re.fullmatch(r"auto|[^/]+:\d+", options.address):
+        # Ray Client (ray://) cannot stream outcomes.
+        raise UsageError(
+            f"--address {options.address}: not HOST:PORT",
+            "scan on a machine of the cluster, with --address auto or the head's HOST:PORT",
+        )
+
+
+def needs_of(attacks: Sequence[Attack]) -> set[str]:
+    """The references that these attacks cannot do without."""
+    return {need for attack in attacks for need in attack.needs}
+
+
+def _chosen(options: Options, given: AttackParameters | None) -> tuple[Attack, ...]:
+    if options.budget not in SHARES:
+        raise UsageError(f"no budget is called {options.budget!r}", f"one of {', '.join(SHARES)}")
+    names = [kind.name for kind in BATTERY]
+    unknown = [name for name in options.only if name not in names]
+    if unknown:
+        raise UsageError(f"no attack is called {unknown[0]!r}", f"one of {', '.join(names)}")
+    kinds = [kind for kind in BATTERY if not options.only or kind.name in options.only]
+    attacks = tuple(kind.preset(options.budget) for kind in kinds)
+    if given is not None:
+        attacks = tuple(map(given.applied, attacks))
+    return tuple(map(_with_noise, attacks)) if options.image_noise else attacks
+
+
+def _with_noise(attack: Attack) -> Attack:
+    """The attack with noise in place of the images, when it has that parameter."""
+    parameters = parameters_of(attack)
+    return dataclasses.replace(attack, image_noise=True) if "image_noise" in parameters else attack  # type: ignore[type-var]
+
+
+def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
+    """How many trials each attack finds in a corpus with a checkpoint's tokens, by stratum; runs no model."""
+    case = Case(load(model_dir, labels=corpus.manifest.task.labels), corpus)
+    counts = []
+    for kind in BATTERY:
+        found = Counter(trial.stratum for trial in kind.preset("standard").trials(case))
+        counts += [(kind.name, stratum, count) for stratum, count in sorted(found.items())]
+    return counts
+
+
+def parameters_of(attack: Attack) -> dict[str, Json]:
+    """An attack's parameters, by name."""
+    return dataclasses.asdict(attack)  # type: ignore[call-overload, no-any-return]

@@ -1,0 +1,183 @@
+"""One scan: case, trials, outcomes, measurements, record."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import audit
+from audit import record as records
+from audit.attacks import BATTERY
+from audit.attacks.budget import sample
+from audit.attacks.interface import Attack
+from audit.case import Case
+from audit.corpus.summary import card
+from audit.engine.interface import Json, Progress
+from audit.engine.journal import exclusive
+from audit.errors import DocauditError, EngineError
+from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, Skipped
+from audit.runner.execution import in_number_format, outcomes_of
+from audit.runner.opening import Opened, needs_of, parameters_of
+from audit.targets.environment import environment
+from audit.targets.utility import utility
+from audit.training.references import Filled, complete
+
+
+@contextmanager
+def claimed(out: Path) -> Iterator[None]:
+    """Hold `out` for one scan: made when missing, its older record moved aside, its older reports removed.
+
+    Raises:
+        EngineError: the folder cannot be written, or another scan holds it.
+    """
+    try:
+        evidence = out / "evidence"
+        out.mkdir(parents=True, exist_ok=True)
+        evidence.mkdir(mode=0o700, exist_ok=True)
+        evidence.chmod(0o700)
+    except OSError as error:
+        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
+    with exclusive(out):
+        _clear(out)
+        yield
+
+
+def _clear(out: Path) -> None:
+    """Move an older record aside and remove what was drawn from it, so that nothing shows another scan's verdict."""
+    try:
+        if (out / "record.json").exists():
+            os.replace(out / "record.json", out / "record.previous.json")
+        reports = ("report.html", "report.pdf", "trend.html", "trend.pdf")
+        drawn = [*(out / name for name in reports), out / "evidence" / "report-revealed.html"]
+        for path in [*drawn, *(out / "evidence").glob("failure-*.txt")]:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
+
+
+def run(opened: Opened, progress: Progress) -> AuditRecord:
+    """Run every attack that was asked for and write down what came of it.
+
+    `options.out` must be held (`claimed`). Each attack ends as exactly one result; a failure of one stops none of the
+    others. Outcomes are journaled in `evidence/` as they come, so that a killed scan goes on where it was.
+
+    Raises:
+        DocauditError: the audit itself could not go on.
+    """
+    started, clock = _now(), time.monotonic()
+    options, target, corpus = opened.options, opened.target, opened.corpus
+    # Before the attacks: what can break down on its own does so before hours are spent.
+    useful = utility(target, corpus.of("heldout"), options.seed)
+    references = cache(lambda: _fill(opened, progress))
+    with _evidence_file(options.evidence / "recovered.jsonl") as recovered:
+        results = tuple(_examine(opened, attack, references, recovered, progress) for attack in opened.attacks)
+    return AuditRecord(
+        schema_version=1,
+        target=target.card,
+        corpus=card(corpus),
+        references=references().cards if _completed(results) else (),
+        budget=opened.budget,
+        share=opened.share,
+        seed=options.seed,
+        battery=tuple(kind.name for kind in BATTERY),
+        attacks=results,
+        utility=(useful,),
+        environment=environment(target),
+        timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
+    )
+
+
+def _completed(results: Sequence[AttackResult]) -> bool:
+    return any(isinstance(result, Completed) for result in results)
+
+
+def _fill(opened: Opened, progress: Progress) -> Filled:
+    options = opened.options
+    return complete(
+        opened.prepared,
+        needs_of(opened.attacks),
+        opened.target,
+        cache=options.cache or options.evidence / "references",
+        seed=options.seed,
+        progress=progress,
+        batch_tokens=options.batch_tokens,
+    )
+
+
+def _examine(
+    opened: Opened, attack: Attack, references: Callable[[], Filled], recovered: list[Json], progress: Progress
+) -> AttackResult:
+    """One attack's result, whatever happens."""
+    reason = attack.inapplicable(Case(opened.target, opened.corpus))
+    if reason is not None:
+        return Inapplicable(attack.name, attack.metrics, reason)
+    try:
+        filled = references()
+        for need in attack.needs:
+            if need in filled.missing:
+                return Skipped(attack.name, attack.metrics, f"it needs a reference ({need})", filled.missing[need])
+        return _complete(opened, attack, filled, recovered, progress)
+    except DocauditError:
+        raise
+    except Exception as error:  # noqa: BLE001 (the only broad one: a failing attack must become a result)
+        # The record says type and place only; the owner finds the whole story in evidence/.
+        (opened.options.evidence / f"failure-{attack.name}.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        return Failed(attack.name, attack.metrics, type(error).__name__, _place(error))
+
+
+def _complete(
+    opened: Opened, attack: Attack, filled: Filled, recovered: list[Json], progress: Progress
+) -> AttackResult:
+    options = opened.options
+    case = Case(opened.target, opened.corpus, filled.references)
+    everything = attack.trials(case)
+    if not everything:
+        return Skipped(attack.name, attack.metrics, *attack.no_trials(case))
+    trials = sample(everything, opened.share, options.seed)
+    case, agreement = in_number_format(opened, attack, case, trials, progress)
+    outcomes = outcomes_of(opened, attack, case, filled, trials, progress)
+    rng = np.random.default_rng([options.seed, *attack.name.encode()])
+    findings = attack.measure(case, trials, outcomes, rng, progress)
+    recovered.extend(attack.evidence(case, trials, outcomes))
+    return Completed(
+        attack=attack.name,
+        metrics=attack.metrics,
+        parameters=parameters_of(attack),
+        measurements=findings.measurements,
+        counts=findings.counts,
+        diagnostics=(*findings.diagnostics, *agreement),
+        histograms=findings.histograms,
+        curves=findings.curves,
+        categories=findings.categories,
+        power=attack.power,
+        dtype=case.target.card.dtype,
+    )
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of docaudit's own code that the error went through."""
+    package = Path(audit.__file__).parent
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if package in Path(frame.filename).parents]
+    return f"{Path(frames[-1].filename).relative_to(package.parent)}:{frames[-1].lineno}" if frames else "unknown"
+
+
+@contextmanager
+def _evidence_file(path: Path) -> Iterator[list[Json]]:
+    """Collects objects and writes them, one a line, for the owner alone."""
+    collected: list[Json] = []
+    yield collected
+    text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in collected)
+    records.write_atomically(path, text.encode(), mode=0o600)
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,64 @@
+"""What the runner decides before any trial: the number format of the encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+
+from audit import runner
+from audit.engine.interface import SILENT
+from audit.errors import UsageError
+from audit.record import Completed
+from audit.runner import execution
+
+
+@pytest.fixture(scope="module")
+def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Scans the same tagger and corpus with an option changed; gives the attack's result."""
+    data = tiny.corpus(tmp_path_factory.mktemp("corpus"))
+
+    def scan(**changed: Any) -> Completed:
+        out = tmp_path_factory.mktemp("out")
+        options = runner.Options(
+            checkpoints("layoutlm", "token-classification"),
+            data,
+            out,
+            budget="quick",
+            references={"auxiliary": checkpoints("layoutlm", "mlm")},
+            **changed,
+        )
+        with runner.claimed(out):
+            (result,) = runner.run(runner.open_scan(options), SILENT).attacks
+        assert isinstance(result, Completed), result
+        return result
+
+    return scan
+
+
+def agreement(result: Completed) -> float | None:
+    return next((item.value for item in result.diagnostics if item.name == "bfloat16 agreement"), None)
+
+
+def test_a_cpu_computes_in_float32_unless_it_is_asked(scanned: Any) -> None:
+    result = scanned()
+    assert (result.dtype, agreement(result)) == ("float32", None)
+
+
+@pytest.mark.parametrize(("needed", "dtype"), [(0.0, "bfloat16"), (1.01, "float32")])
+def test_bfloat16_is_kept_only_when_the_preflight_agrees(
+    scanned: Any, needed: float, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "MIN_AGREEMENT", needed)
+    result = scanned(dtype="bfloat16")
+    found = agreement(result)
+    assert found is not None
+    assert 0 <= found <= 1
+    assert result.dtype == dtype
+
+
+def test_an_unknown_number_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such number format"):
+        runner.open_scan(runner.Options(tmp_path, tmp_path, tmp_path, dtype="float8"))
