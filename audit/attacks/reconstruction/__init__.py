@@ -1,4 +1,4 @@
-"""Reconstruction of scrubbed fields: CDMI, one-shot (Dentan, Paran & Shabou 2024)."""
+"""Reconstruction of scrubbed fields: CDMI, one-shot and multi-shot (Dentan, Paran & Shabou 2024)."""
 
 from audit.attacks.reconstruction.attack import Reconstruction
 
