@@ -80,7 +80,12 @@ class Family:
         inputs: dict[str, NDArray[Any]] = {"input_ids": ids, "attention_mask": attention_mask}
         if self.boxes is not None:
             inputs["bbox"] = self.boxes(boxes)
-        return {name: torch.from_numpy(value).to(device) for name, value in inputs.items()}
+        return {name: _on(device, torch.from_numpy(value)) for name, value in inputs.items()}
+
+
+def _on(device: str, tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor on a device; from pinned memory to a GPU, so that the copy runs beside the computation."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device == "cuda" else tensor.to(device)
 
 
 def _thousandths(boxes: Floats) -> Ints:
