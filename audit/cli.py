@@ -119,7 +119,7 @@ def scan(
         typer.Option(min=16, help="Tokens of one forward pass; lower it when memory is short.", show_default="auto"),
     ] = None,
     engine: Annotated[
-        Engine, typer.Option(help="local: in this process; ray: on Ray workers (pip install 'docaudit[ray]').")
+        Engine, typer.Option(help="local: in this process; ray: on Ray workers (install docaudit with its extra ray).")
     ] = Engine.LOCAL,
     address: Annotated[
         str | None,

@@ -16,7 +16,7 @@ from audit.targets.batching import padded_rows
 from audit.targets.encoding import Encoder
 from audit.targets.families import Family
 from audit.targets.forward import BATCH_TOKENS, Forward
-from audit.targets.heads import HEADS, HeadName
+from audit.targets.heads import HEADS, HeadName, page_losses, sum_of_losses
 from audit.targets.interface import (
     BestLinks,
     BestTokens,
@@ -24,6 +24,7 @@ from audit.targets.interface import (
     Candidates,
     Encoding,
     FillMask,
+    FirstOrderLoss,
     Floats,
     Ints,
     Query,
@@ -102,6 +103,7 @@ class EncoderTarget:
             BestTokens: self._best_tokens,
             CandidateLogits: self._candidate_logits,
             TrainingLoss: self._training_loss,
+            FirstOrderLoss: self._first_order_loss,
             TagProbabilities: self._tag_probabilities,
             BestLinks: self._best_links,
         }[kind]
@@ -144,8 +146,8 @@ class EncoderTarget:
 
         Rows of all queries make one stream of length buckets; a row's page is made when its batch is.
         """
-        losses_of = self.head.losses
-        assert losses_of is not None
+        costs_of = self.head.costs
+        assert costs_of is not None
         owners = [(query, int(token)) for query in queries for token in query.candidates]
 
         def page_of(row: int) -> Encoding:
@@ -156,8 +158,26 @@ class EncoderTarget:
         for rows, hidden in self.forward.hidden([len(query.page.ids) for query, _ in owners], page_of):
             pages = [owners[row][0].page for row in rows]
             pages += pages[:1] * (len(hidden) - len(rows))
-            losses[rows] = losses_of(self.model, hidden.float(), pages)[: len(rows)]
+            losses[rows] = page_losses(costs_of(self.model, hidden.float(), pages))[: len(rows)]
         return np.split(losses, [*accumulate(len(query.candidates) for query in queries)][:-1])
+
+    def _first_order_loss(self, queries: Sequence[FirstOrderLoss]) -> list[Floats]:
+        """See `FirstOrderLoss`; pages share batches, and each page's gradient is that of its own loss."""
+        costs_of = self.head.costs
+        assert costs_of is not None
+
+        def judge(hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Floats, torch.Tensor]:
+            costs = costs_of(self.model, hidden, pages)
+            return page_losses(costs), sum_of_losses(costs)
+
+        table = self.forward.word_embeddings
+        answers: list[Floats] = [np.empty(0)] * len(queries)
+        for rows, (losses, gradients) in self.forward.gradients([query.page for query in queries], judge):
+            for row, loss, gradient in zip(rows, losses, gradients, strict=True):
+                query = queries[row]
+                away = table[query.candidates] - table[query.page.ids[query.position]]
+                answers[row] = loss + (away @ gradient[query.position]).cpu().double().numpy()
+        return answers
 
     def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:
         tags_of = self.head.tags

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,13 +14,16 @@ import torch
 from audit.errors import EngineError
 from audit.targets.batching import batches, bucket_of, padded_rows
 from audit.targets.families import Family
-from audit.targets.interface import Encoding
+from audit.targets.interface import Encoding, Floats
 from audit.targets.pictures import VisualInputs
 
 BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
 """Padded tokens of one forward pass, by kind of device (ours; the fastest of a few tried on two CPU cores)."""
 LARGEST_BATCH = {"cpu": 4096, "mps": 16384, "cuda": 262_144}
 """Where a probe begins (ours)."""
+B = TypeVar("B")
+Judge = Callable[[torch.Tensor, Sequence[Encoding]], tuple[Floats, torch.Tensor]]
+"""Gives the loss of each page and their differentiable sum, from hidden states as `Forward.hidden` gives them."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -46,6 +51,9 @@ class Forward:
         # CUDA kernels depend on the number of rows, so there it is always the same.
         self.fixed_rows = device != "cpu"
         self._encoder = getattr(model, family.encoder)
+        self._words = self._encoder.get_input_embeddings()
+        # What a backward pass needs of a row, compared with a forward pass: the states of all layers, not of one.
+        self._backward_cost: int = model.config.num_hidden_layers
         self._pad_id = pad_id
         sight = family.sight_of(model.config)
         self._n_appended = 0 if sight is None else sight.n_appended
@@ -68,21 +76,54 @@ class Forward:
         Raises:
             EngineError: not even a single page fits.
         """
-        waiting = deque(batches(lengths, self.batch_tokens, self._n_appended))
+        return self._batched(lengths, page_of, self._states)
+
+    def gradients(
+        self, pages: Sequence[Encoding], judge: Judge
+    ) -> Iterator[tuple[list[int], tuple[Floats, torch.Tensor]]]:
+        """Per batch: its pages, and their losses (n_pages,) with the gradients of these.
+
+        A gradient is that of a page's own loss with respect to its word embeddings: (n_pages, n_padded_tokens,
+        n_hidden), float32. Batches are smaller than those of `hidden`, so that memory stays about the same.
+
+        Raises:
+            EngineError: not even a single page fits.
+        """
+        lengths = [len(page.ids) for page in pages]
+        return self._batched(lengths, pages.__getitem__, partial(self._differentiated, judge), self._backward_cost)
+
+    def _batched(
+        self,
+        lengths: Sequence[int],
+        page_of: Callable[[int], Encoding],
+        run: Callable[[Sequence[Encoding], int, int], B],
+        cost: int = 1,
+    ) -> Iterator[tuple[list[int], B]]:
+        """Per batch: its rows, and what `run` gives for their pages, a bucket, and a number of rows.
+
+        `cost` is how many times the memory of a plain forward pass a row takes.
+        """
+        waiting = deque(batches(lengths, self.batch_tokens // cost, self._n_appended))
         while waiting:
             bucket, rows = waiting.popleft()
-            n_rows = self._n_rows(bucket)
+            n_rows = self._n_rows(bucket, cost)
             n_rows = n_rows if self.fixed_rows else min(len(rows), n_rows)
             for start in range(0, len(rows), n_rows):
                 part = rows[start : start + n_rows]
-                states = self._run([page_of(row) for row in part], bucket, n_rows)
-                if states is None:
-                    self._lower(n_rows * (bucket + self._n_appended))
+                found = _unless_out_of_memory(run, [page_of(row) for row in part], bucket, n_rows)
+                if found is None:
+                    self._lower(n_rows * (bucket + self._n_appended) * cost)
                     rest = rows[start:]
                     size = max(1, n_rows // 2)
                     waiting.extendleft((bucket, rest[at : at + size]) for at in reversed(range(0, len(rest), size)))
                     break
-                yield part, states
+                yield part, found
+
+    @property
+    def word_embeddings(self) -> torch.Tensor:
+        """The embedding of every token: shape (n_vocabulary, n_hidden)."""
+        table: torch.Tensor = self._words.weight
+        return table
 
     def probe(self, page: Encoding) -> None:
         """Find the largest batch of such pages that fits into memory, from `LARGEST_BATCH` downwards, and keep to it.
@@ -95,12 +136,12 @@ class Forward:
         """
         self.batch_tokens = LARGEST_BATCH[self.device]
         bucket = bucket_of(len(page.ids), self._n_appended)
-        while self._run([page], bucket, n_rows := self._n_rows(bucket)) is None:
+        while _unless_out_of_memory(self._states, [page], bucket, n_rows := self._n_rows(bucket)) is None:
             self._lower(n_rows * (bucket + self._n_appended))
         self.lowered = 0
 
-    def _n_rows(self, bucket: int) -> int:
-        return max(1, self.batch_tokens // (bucket + self._n_appended))
+    def _n_rows(self, bucket: int, cost: int = 1) -> int:
+        return max(1, self.batch_tokens // cost // (bucket + self._n_appended))
 
     def _lower(self, tokens: int) -> None:
         """Halve the batch that did not fit."""
@@ -111,19 +152,45 @@ class Forward:
         self.batch_tokens = min(self.batch_tokens, tokens) // 2
         self.lowered += 1
 
-    def _run(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> torch.Tensor | None:
-        """The hidden states of one batch; None when memory ran out."""
+    def _states(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> torch.Tensor:
+        """The hidden states of one batch."""
+        return self._encoded(self._padded(pages, bucket, n_rows), bucket)
+
+    def _encoded(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
+        with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
+            states = self._encoder(**inputs).last_hidden_state
+        # Of tokens that the model appended, only as many go on as fill the last block of the text's.
+        kept: torch.Tensor = states[:, : padded_rows(bucket)].float()
+        return kept
+
+    def _differentiated(
+        self, judge: Judge, pages: Sequence[Encoding], bucket: int, n_rows: int
+    ) -> tuple[Floats, torch.Tensor]:
+        """The losses of one batch and their gradients; no gradient is left at the model's parameters."""
+        filled = [*pages, *[pages[0]] * (n_rows - len(pages))]
+        # Tensors that are made in inference mode cannot be differentiated later.
+        with torch.inference_mode(False):
+            with torch.no_grad():
+                inputs = self._padded(pages, bucket, n_rows)
+            with torch.enable_grad(), self._embedded() as leaves:
+                losses, total = judge(self._encoded(inputs, bucket), filled)
+            (gradient,) = torch.autograd.grad(total, leaves)
+        return losses[: len(pages)], gradient[: len(pages)]
+
+    @contextmanager
+    def _embedded(self) -> Iterator[list[torch.Tensor]]:
+        """Within, word embeddings begin a graph of their own; gives the list that they are put into."""
+        leaves: list[torch.Tensor] = []
+
+        def begin(_: Any, __: Any, embedded: torch.Tensor) -> torch.Tensor:
+            leaves.append(embedded.detach().requires_grad_())
+            return leaves[-1]
+
+        handle = self._words.register_forward_hook(begin)
         try:
-            inputs = self._padded(pages, bucket, n_rows)
-            with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
-                states = self._encoder(**inputs).last_hidden_state
-            # Of tokens that the model appended, only as many go on as fill the last block of the text's.
-            kept: torch.Tensor = states[:, : padded_rows(bucket)].float()
-            return kept
-        except RuntimeError as error:
-            if not _out_of_memory(error):
-                raise
-            return None
+            yield leaves
+        finally:
+            handle.remove()
 
     def _padded(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> dict[str, torch.Tensor]:
         ids = np.full((n_rows, bucket), self._pad_id, np.int64)
@@ -136,6 +203,18 @@ class Forward:
             ids[row, :length], mask[row, :length], boxes[row, :length] = page.ids, 1, page.boxes
         inputs = self.family.inputs(ids, mask, boxes, self.device)
         return inputs if self._visual is None else {**inputs, **self._visual.batch(pages, bucket)}
+
+
+def _unless_out_of_memory(
+    run: Callable[[Sequence[Encoding], int, int], B], pages: Sequence[Encoding], bucket: int, n_rows: int
+) -> B | None:
+    """What `run` gives; None when memory ran out."""
+    try:
+        return run(pages, bucket, n_rows)
+    except RuntimeError as error:
+        if not _out_of_memory(error):
+            raise
+        return None
 
 
 def _out_of_memory(error: RuntimeError) -> bool:

@@ -1,4 +1,4 @@
-"""What stands on an encoder: which questions a head answers, and its training loss of each page."""
+"""What stands on an encoder: which questions a head answers, and what its training loss of each page is made of."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from audit.targets.interface import (
     CandidateLogits,
     Encoding,
     FillMask,
+    FirstOrderLoss,
     Floats,
     Ints,
     Query,
@@ -27,7 +28,35 @@ from audit.targets.interface import (
 from audit.targets.spade import masked_relations
 
 HeadName = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
-Losses = Callable[[Any, torch.Tensor, Sequence[Encoding]], Floats]
+LOSSES: frozenset[type[Query[Any]]] = frozenset({TrainingLoss, FirstOrderLoss})
+"""What every head with a training loss over tokens answers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """Cross-entropies of some pages; the mean of a page's own is its loss, or a term of it.
+
+    Attributes:
+        values: (n_read_of_all_pages,) on the model's device, page after page; differentiable outside inference mode.
+        n_read: (n_pages,) how many are each page's.
+    """
+
+    values: torch.Tensor
+    n_read: Ints
+
+    def means(self) -> Floats:
+        """Each page's mean: shape (n_pages,), in double precision."""
+        values = self.values.detach().cpu().double().numpy()
+        # A page's own costs are summed on their own, so that the sum does not depend on the pages beside it.
+        return np.array([part.mean() for part in np.split(values, np.cumsum(self.n_read)[:-1])])
+
+    def sum_of_means(self) -> torch.Tensor:
+        """All means together, to be differentiated: its gradient at a page's own inputs is that of the page's mean."""
+        weights = 1 / np.repeat(self.n_read, self.n_read)
+        return (self.values * torch.from_numpy(weights.astype(np.float32)).to(self.values.device)).sum()
+
+
+CostsOf = Callable[[Any, torch.Tensor, Sequence[Encoding]], tuple[Costs, ...]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +66,7 @@ class Head:
     Attributes:
         words: as the record and people name it.
         answers: the query types it can answer.
-        losses: the training loss of each page, shape (n_pages,), from the model and the encoder's hidden states
+        costs: the terms of the training loss of each page, from the model and the encoder's hidden states
             (n_pages, n_padded_tokens, n_hidden) in float32; None where no attack asks for one.
         tags: gives the log-probability of each tag for each token, (n_pages, n_padded_tokens, n_labels).
         links: gives the best predecessor or parent of each token of each page, see `BestLinks`.
@@ -45,9 +74,20 @@ class Head:
 
     words: str
     answers: frozenset[type[Query[Any]]]
-    losses: Losses | None = None
+    costs: CostsOf | None = None
     tags: Callable[[Any, torch.Tensor], torch.Tensor] | None = None
     links: Callable[[Any, torch.Tensor, Sequence[Encoding]], list[Ints]] | None = None
+
+
+def page_losses(terms: Sequence[Costs]) -> Floats:
+    """The training loss of each page from the terms of it: shape (n_pages,), nats."""
+    total: Floats = sum((term.means() for term in terms), np.zeros(()))
+    return total
+
+
+def sum_of_losses(terms: Sequence[Costs]) -> torch.Tensor:
+    """The training losses of all pages together, to be differentiated."""
+    return torch.stack([term.sum_of_means() for term in terms]).sum()
 
 
 def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
@@ -63,24 +103,20 @@ def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Te
     return head(filled)[: len(rows)]
 
 
-def bio_losses(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Floats:
-    """Mean cross-entropy over the tokens that have a tag to read."""
-    labels = [_labels_of(page) for page in pages]
-    return mean_cross_entropy(model.classifier, hidden, labels)
+def bio_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
+    """Cross-entropies of the tokens that have a tag to read."""
+    return (label_costs(model.classifier, hidden, [_labels_of(page) for page in pages]),)
 
 
-def mean_cross_entropy(
+def label_costs(
     head: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor, labels: Sequence[np.ndarray[Any, Any]]
-) -> Floats:
-    """Each page's mean cross-entropy of `labels`, (n_tokens,) each, over those that are read; shape (n_pages,)."""
+) -> Costs:
+    """Cross-entropies of each page's `labels`, (n_tokens,) each, where they are read."""
     padded = _padded(labels, hidden)
     read = padded != NOT_READ
     logits = read_rows(hidden, torch.from_numpy(read).to(hidden.device), head)
-    log_probabilities = torch.log_softmax(logits, dim=-1).cpu().double().numpy()
-    costs = -log_probabilities[np.arange(len(log_probabilities)), padded[read]]
-    # A page's own costs are summed on their own, so that the sum does not depend on the pages beside it.
-    ends = np.cumsum(read.sum(axis=1))
-    return np.array([part.mean() for part in np.split(costs, ends[:-1])])
+    chosen = torch.log_softmax(logits, dim=-1).gather(-1, torch.from_numpy(padded[read]).to(hidden.device)[:, None])
+    return Costs(-chosen[:, 0], read.sum(axis=1))
 
 
 def bio_tags(model: Any, hidden: torch.Tensor) -> torch.Tensor:
@@ -88,26 +124,25 @@ def bio_tags(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(model.classifier(hidden), dim=-1)
 
 
-def spade_extraction_losses(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Floats:
-    """Mean cross-entropy of the class over first tokens of words, plus that of the predecessor over all tokens."""
-    classes = mean_cross_entropy(model.initial_token_classifier, hidden, [_labels_of(page) for page in pages])
-    return classes + relation_losses(model.subsequent_token_classifier, hidden, pages)
+def spade_extraction_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
+    """Cross-entropies of the class of first tokens of words, and those of the predecessor of all tokens."""
+    classes = label_costs(model.initial_token_classifier, hidden, [_labels_of(page) for page in pages])
+    return classes, relation_costs(model.subsequent_token_classifier, hidden, pages)
 
 
-def spade_linking_losses(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Floats:
-    """Mean cross-entropy of the parent over first tokens of words."""
-    return relation_losses(model.entity_linker, hidden, pages)
+def spade_linking_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
+    """Cross-entropies of the parent of first tokens of words."""
+    return (relation_costs(model.entity_linker, hidden, pages),)
 
 
-def relation_losses(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Floats:
-    """Each page's mean cross-entropy of its `links` over those that are read; shape (n_pages,)."""
+def relation_costs(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Costs:
+    """Cross-entropies of each page's `links` where they are read."""
     links = _padded([_links_of(page) for page in pages], hidden)
     read = links != NOT_READ
     log_probabilities = torch.log_softmax(_relation_scores(extractor, hidden, read), dim=-1)
     true = np.where(links >= 0, links, hidden.shape[1])
     chosen = log_probabilities.gather(-1, torch.from_numpy(true).to(hidden.device)[..., None])[..., 0]
-    costs = -chosen.cpu().double().numpy()
-    return np.array([row[own].mean() for row, own in zip(costs, read, strict=True)])
+    return Costs(-chosen[torch.from_numpy(read).to(hidden.device)], read.sum(axis=1))
 
 
 def best_links(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> list[Ints]:
@@ -164,19 +199,19 @@ def _links_of(page: Encoding) -> np.ndarray[Any, Any]:
 HEADS: dict[HeadName, Head] = {
     "mlm": Head("masked language model", frozenset({FillMask, BestTokens, CandidateLogits})),
     "token-classification": Head(
-        "token classification (BIO)", frozenset({TrainingLoss, TagProbabilities}), bio_losses, bio_tags
+        "token classification (BIO)", LOSSES | {TagProbabilities}, bio_costs, bio_tags
     ),
     "spade-extraction": Head(
         "entity extraction (SPADE)",
-        frozenset({TrainingLoss, TagProbabilities, BestLinks}),
-        spade_extraction_losses,
+        LOSSES | {TagProbabilities, BestLinks},
+        spade_extraction_costs,
         spade_classes,
         lambda model, hidden, pages: best_links(model.subsequent_token_classifier, hidden, pages),
     ),
     "spade-linking": Head(
         "entity linking (SPADE)",
-        frozenset({TrainingLoss, BestLinks}),
-        spade_linking_losses,
+        LOSSES | {BestLinks},
+        spade_linking_costs,
         links=lambda model, hidden, pages: best_links(model.entity_linker, hidden, pages),
     ),
 }

@@ -196,6 +196,19 @@ class TrainingLoss(Query[Floats]):
 
 
 @dataclass(frozen=True, eq=False)
+class FirstOrderLoss(Query[Floats]):
+    """An estimate of the training loss of `page` with each of `candidates` at `position`: shape (n_candidates,), nats.
+
+    The loss of the page as it is, plus the gradient of that loss with respect to the word embedding at `position`,
+    times the difference between the candidate's embedding and that of the token that stands there. It is exact for that
+    token, may be far off or below zero for others, and takes one forward and one backward pass, however many they are.
+    """
+
+    position: int
+    candidates: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class TagProbabilities(Query[Floats]):
     """The probability of each tag for each token: shape (n_tokens, n_labels), rows sum to 1."""
 
