@@ -165,7 +165,8 @@ def today() -> dt.date:
 def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     """Hold a record against a policy.
 
-    A limit is *passed* when the whole two-sided interval is within it and the attack had the power to find a leak,
+    A limit is *passed* when the whole two-sided interval is within it and the attack had the power to find a leak (one
+    that was weakened on purpose, an ablation, had not),
     *violated* when the leak is confirmed over it (one-sided p at most 0.05 after Holm over the gated checks), and
     *undecided* otherwise. The overall verdict is the worst one.
 
@@ -255,6 +256,9 @@ def _decide(limit: Limit, result: AttackResult | None, p_value: float | None) ->
     weak = _too_weak(limit, power)
     if weak is not None:
         return Decision(limit, "undecided", weak, STRONGER, measured, power, p_value)
+    if result.ablations:
+        reason = f"the attacker was weakened on purpose: {', '.join(result.ablations)}"
+        return Decision(limit, "undecided", reason, "scan without it", measured, power, p_value)
     within = measured.high <= limit.max if limit.max is not None else measured.low >= (limit.min or 0.0)
     if within:
         return Decision(limit, "passed", "the whole interval is within the limit", "", measured, power, p_value)

@@ -135,6 +135,8 @@ class Completed:
         parameters: the attack's parameters, by name.
         categories: the field categories that were attacked.
         dtype: what the target's encoder computed in; heads and losses are float32 always.
+        ablations: how the attacker was weakened on purpose, in words; with any, no limit is passed.
+        parameters_file: sha256 of the file that set parameters, when one did.
     """
 
     attack: str
@@ -148,6 +150,8 @@ class Completed:
     categories: tuple[str, ...] = ()
     power: str | None = None
     dtype: str = "float32"
+    ablations: tuple[str, ...] = ()
+    parameters_file: str | None = None
     status: Literal["completed"] = "completed"
 
 
@@ -253,9 +257,9 @@ class CorpusCard:
 class Environment:
     """Where the audit ran, in general terms, and the versions that matter.
 
-    `batch_tokens` (padded tokens of a forward pass, as a probe found them or the user asked) and `batches_lowered` (how
-    often they were halved since, because memory ran out) are given on GPUs, where results depend on them in the last
-    bits.
+    `batch_tokens` (padded tokens of a forward pass of the target, as a probe found them or the user asked) and
+    `batches_lowered` (how often they were halved since, because memory ran out in this process) are given on GPUs,
+    where results depend on them in the last bits.
     """
 
     docaudit: str

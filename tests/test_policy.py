@@ -100,6 +100,12 @@ ENDINGS: dict[str, tuple[list[AttackResult], Limit, str, str, str]] = {
     "within, attack without power": (
         [completed(SAFE, strength=None)], ASKS_POWER, "undecided", "undecided", "not be measured",
     ),
+    "within, weakened on purpose": (
+        [replace(completed(SAFE), ablations=("no image",))], limit(), "undecided", "undecided", "weakened on purpose",
+    ),
+    "over, weakened on purpose": (
+        [replace(completed(LEAKY), ablations=("no image",))], limit(), "violated", "violated", "confirmed",
+    ),
     "weak, nothing asked": ([completed(SAFE, WEAK)], limit(), "passed", "passed", "within"),
     "reaches over": ([completed(WIDE)], limit(), "undecided", "undecided", "reaches over the limit"),
     "reaches over, strong": ([completed(WIDE, STRONG)], ASKS_POWER, "undecided", "undecided", "reaches over"),

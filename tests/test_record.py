@@ -335,6 +335,8 @@ TEXT_FIELDS = {
     "Completed.categories": "categories of the manifest format",
     "Completed.power": "names of metrics",
     "Completed.dtype": "fixed names",
+    "Completed.ablations": "sentences of the attack's code",
+    "Completed.parameters_file": "a hash",
     "Completed.status": "fixed names",
     "Curve.name": "names of the attack's code",
     "Curve.axis": "sentences of the attack's code",

@@ -9,6 +9,7 @@ import pytest
 import tiny
 
 from audit import runner
+from audit.attacks.reconstruction import Reconstruction
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.record import Completed
@@ -57,6 +58,19 @@ def test_bfloat16_is_kept_only_when_the_preflight_agrees(
     assert found is not None
     assert 0 <= found <= 1
     assert result.dtype == dtype
+
+
+def test_the_preflight_takes_members_and_held_out_fields_in_turn(scanned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    taken = Reconstruction.preflight
+
+    def noted(self: Reconstruction, case: Any, rounded: Any, trial: Any, rng: Any) -> Any:
+        seen.append(trial.stratum)
+        return taken(self, case, rounded, trial, rng)
+
+    monkeypatch.setattr(Reconstruction, "preflight", noted)
+    scanned(dtype="bfloat16")
+    assert abs(seen.count("member") - seen.count("heldout")) <= 1
 
 
 def test_an_unknown_number_format_is_refused(tmp_path: Path) -> None:

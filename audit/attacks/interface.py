@@ -44,6 +44,11 @@ class Attack(Protocol):
     metrics: ClassVar[tuple[str, ...]]
     power: ClassVar[str | None]
 
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """How these parameters weaken the attacker on purpose, in words; no limit is passed with any."""
+        ...
+
     @classmethod
     def preset(cls, budget: str) -> Self:
         """The attack with the parameters of a budget ("quick", "standard", "full")."""

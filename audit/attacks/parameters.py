@@ -28,6 +28,7 @@ _RANGES: Mapping[str, Mapping[str, Any]] = {
         "top_p": Field(gt=0, le=1),
         "min_tokens": Field(ge=1),
         "max_tokens": Field(ge=1),
+        "screened": Field(ge=1),
     }
 }
 """What a parameter may be, beyond its type, by attack."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +27,7 @@ from audit.errors import EngineError
 from audit.record import Diagnostic, TargetCard
 from audit.runner.opening import Opened, parameters_of, target_of
 from audit.targets.encoder_target import EncoderTarget
-from audit.targets.environment import packages, threads, use_threads
+from audit.targets.environment import device_words, instructions, packages, threads, use_threads
 from audit.targets.loading import files_of, load
 from audit.training.references import Filled
 
@@ -74,8 +76,9 @@ def in_number_format(
 ) -> tuple[Case, tuple[Diagnostic, ...]]:
     """The case with the target's encoder in the number format that was asked for, if that makes no difference.
 
-    A preflight takes the first trials both ways, until `PREFLIGHT_STEPS` decisions were taken. Under `MIN_AGREEMENT`
-    the encoder stays in float32 (METHODS.md, section 1).
+    A preflight takes the first trials of each stratum both ways, until `PREFLIGHT_STEPS` decisions were taken: the
+    losses of remembered pages are the smallest, so members must be among them. Under `MIN_AGREEMENT` the encoder stays
+    in float32 (METHODS.md, section 1).
     """
     wanted = opened.options.dtype
     if wanted == "auto":
@@ -85,7 +88,11 @@ def in_number_format(
     rounded = opened.target.rounded(wanted)
     alike = steps = 0
     progress.stage(f"{attack.name}: preflight in {wanted}", PREFLIGHT_STEPS)
+    strata: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
+        strata[trial.stratum].append(trial)
+    in_turn = [trial for row in zip_longest(*strata.values()) for trial in row if trial is not None]
+    for trial in in_turn:
         ((_, found),) = drive(_Preflight(attack, case, rounded, opened.options.seed), [trial], 1)
         alike, steps = alike + found["alike"], steps + found["steps"]
         progress.advance(found["steps"])
@@ -200,7 +207,7 @@ def _journal_key(opened: Opened, attack: Attack, case: Case, filled: Filled) -> 
         "parameters": parameters_of(attack),
         "seed": opened.options.seed,
         "target": card.sha256,
-        "device": card.device,
+        "device": [card.device, device_words(card.device), instructions()],
         "dtype": card.dtype,
         "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
         "corpus": opened.corpus.sha256,

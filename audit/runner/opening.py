@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib.util
 import re
 from collections import Counter
@@ -73,6 +74,7 @@ class Opened:
     """Everything a scan reads, loaded and checked; nothing has been written yet.
 
     `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
+    `parameters_file` is the sha256 of the file that set attack parameters.
     """
 
     options: Options
@@ -83,6 +85,7 @@ class Opened:
     target: EncoderTarget
     prepared: Prepared
     warnings: tuple[str, ...] = ()
+    parameters_file: str | None = None
 
 
 def known_metrics() -> dict[str, tuple[str, ...]]:
@@ -109,7 +112,7 @@ def open_scan(options: Options) -> Opened:
     if not any(attack.trials(case) for attack in attacks):
         problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in attacks]
         raise ManifestError(problems, attacks[0].no_trials(case)[1])
-    if options.image_noise and target.encoder.pictures is None:
+    if any(parameters_of(attack).get("image_noise") for attack in attacks) and target.encoder.pictures is None:
         raise UsageError(
             f"--image-noise: {target.card.architecture} sees no image",
             "scan without it; it is for models with an image branch",
@@ -121,7 +124,8 @@ def open_scan(options: Options) -> Opened:
         needs_of(attacks), target, options.model_dir, corpus, options.references, options.batch_tokens, public
     )
     warnings = _warnings(options.attack_parameters, given, corpus)
-    return Opened(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
+    digest = hashlib.sha256(options.attack_parameters.read_bytes()).hexdigest() if options.attack_parameters else None
+    return Opened(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings, digest)
 
 
 def _probe(target: EncoderTarget, corpus: Corpus) -> None:

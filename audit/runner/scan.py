@@ -160,6 +160,8 @@ def _complete(
         categories=findings.categories,
         power=attack.power,
         dtype=case.target.card.dtype,
+        ablations=attack.ablations,
+        parameters_file=opened.parameters_file,
     )
 
 

@@ -76,7 +76,9 @@ class EncoderTarget:
     def rounded(self, dtype: str) -> EncoderTarget:
         """This checkpoint with its encoder computing in `dtype`; weights are shared."""
         card = replace(self.card, dtype=dtype)
-        return EncoderTarget(self.model, self.family, self.encoder, card, self.batch_tokens)
+        other = EncoderTarget(self.model, self.family, self.encoder, card, self.batch_tokens)
+        other.forward.batch = self.forward.batch
+        return other
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `Target.encode`."""

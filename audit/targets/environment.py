@@ -31,9 +31,14 @@ def device_named(name: str) -> str:
     return name
 
 
-def _device_words(device: str) -> str:
+def device_words(device: str) -> str:
     """The device in general terms, for the record."""
     return str(torch.cuda.get_device_name()) if device == "cuda" else {"mps": "Apple GPU"}.get(device, "CPU")
+
+
+def instructions() -> str:
+    """The instructions that PyTorch uses on this CPU: others may round differently."""
+    return str(torch.backends.cpu.get_cpu_capability())
 
 
 def threads() -> int:
@@ -57,7 +62,7 @@ def environment(target: EncoderTarget) -> Environment:
         docaudit=audit.__version__,
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
-        device=_device_words(target.card.device),
+        device=device_words(target.card.device),
         threads=threads(),
         packages=packages(),
         # On a CPU no result depends on it; on a GPU it does, in the last bits.

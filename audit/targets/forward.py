@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,6 +28,14 @@ Judge = Callable[[torch.Tensor, Sequence[Encoding]], tuple[Floats, torch.Tensor]
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
+@dataclass
+class Batch:
+    """Padded tokens that a forward pass may hold, and how often that was lowered; one checkpoint's formats share it."""
+
+    tokens: int
+    lowered: int = 0
+
+
 class Forward:
     """The encoder of one checkpoint.
 
@@ -45,9 +54,8 @@ class Forward:
     ) -> None:
         self.family = family
         self.device = device
-        self.batch_tokens = batch_tokens
+        self.batch = Batch(batch_tokens)
         self.dtype = dtype
-        self.lowered = 0
         # CUDA kernels depend on the number of rows, so there it is always the same.
         self.fixed_rows = device != "cpu"
         self._encoder = getattr(model, family.encoder)
@@ -60,6 +68,20 @@ class Forward:
         self._visual = None
         if sight is not None and family.boxes is not None:
             self._visual = VisualInputs(self._encoder, sight, family.boxes, device)
+
+    @property
+    def batch_tokens(self) -> int:
+        """Padded tokens that a batch may hold now."""
+        return self.batch.tokens
+
+    @batch_tokens.setter
+    def batch_tokens(self, tokens: int) -> None:
+        self.batch.tokens = tokens
+
+    @property
+    def lowered(self) -> int:
+        """How often batches were halved because memory ran out."""
+        return self.batch.lowered
 
     def hidden(
         self, lengths: Sequence[int], page_of: Callable[[int], Encoding]
@@ -136,9 +158,10 @@ class Forward:
         """
         self.batch_tokens = LARGEST_BATCH[self.device]
         bucket = bucket_of(len(page.ids), self._n_appended)
-        while _unless_out_of_memory(self._states, [page], bucket, n_rows := self._n_rows(bucket)) is None:
-            self._lower(n_rows * (bucket + self._n_appended))
-        self.lowered = 0
+        with torch.inference_mode():
+            while _unless_out_of_memory(self._states, [page], bucket, n_rows := self._n_rows(bucket)) is None:
+                self._lower(n_rows * (bucket + self._n_appended))
+        self.batch.lowered = 0
 
     def _n_rows(self, bucket: int, cost: int = 1) -> int:
         return max(1, self.batch_tokens // cost // (bucket + self._n_appended))
@@ -150,7 +173,7 @@ class Forward:
         if self.batch_tokens <= 1 or tokens <= 1:
             raise EngineError("not enough memory for a single page", "free some, or run on a device that has more")
         self.batch_tokens = min(self.batch_tokens, tokens) // 2
-        self.lowered += 1
+        self.batch.lowered += 1
 
     def _states(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> torch.Tensor:
         """The hidden states of one batch."""
@@ -218,5 +241,6 @@ def _unless_out_of_memory(
 
 
 def _out_of_memory(error: RuntimeError) -> bool:
-    """CUDA has a class for it; the CPU's allocator says it in words."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    """CUDA has a class for it; the CPU's allocator and Apple's say it in words."""
+    said = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in said or "out of memory" in said

@@ -81,8 +81,8 @@ class Head:
 
 def page_losses(terms: Sequence[Costs]) -> Floats:
     """The training loss of each page from the terms of it: shape (n_pages,), nats."""
-    total: Floats = sum((term.means() for term in terms), np.zeros(()))
-    return total
+    losses: Floats = np.sum([term.means() for term in terms], axis=0)
+    return losses
 
 
 def sum_of_losses(terms: Sequence[Costs]) -> torch.Tensor:
@@ -198,9 +198,7 @@ def _links_of(page: Encoding) -> np.ndarray[Any, Any]:
 
 HEADS: dict[HeadName, Head] = {
     "mlm": Head("masked language model", frozenset({FillMask, BestTokens, CandidateLogits})),
-    "token-classification": Head(
-        "token classification (BIO)", LOSSES | {TagProbabilities}, bio_costs, bio_tags
-    ),
+    "token-classification": Head("token classification (BIO)", LOSSES | {TagProbabilities}, bio_costs, bio_tags),
     "spade-extraction": Head(
         "entity extraction (SPADE)",
         LOSSES | {TagProbabilities, BestLinks},

@@ -60,13 +60,16 @@ def utility(target: Target, documents: Sequence[Document], seed: int) -> Measure
 
 
 def masked_token_accuracy(name: str, target: Target, documents: Sequence[Document], seed: int) -> Measurement:
-    """Share of hidden tokens that the model names first, 15 % of each page hidden; null: naming the commonest."""
+    """Share of hidden tokens that the model names first, 15 % of each page hidden; null: naming the commonest.
+
+    Where the model sees the page, white patches hide them in the image too, as the attack does.
+    """
     rng = np.random.default_rng(seed)
     pages = _pages(target, documents, rng)
     hidden = [_hidden_positions(page, rng) for page in pages]
     if not pages:
         return Unresolved(name, "no held-out document to measure on", 0)
-    queries = [BestTokens(page.masked(positions), positions) for page, positions in zip(pages, hidden, strict=True)]
+    queries = [BestTokens(page.scrubbed(positions), positions) for page, positions in zip(pages, hidden, strict=True)]
     truth = [page.ids[list(positions)] for page, positions in zip(pages, hidden, strict=True)]
     hits = np.concatenate([a == b for a, b in zip(target.ask(queries), truth, strict=True)])
     clusters = np.repeat(np.arange(len(pages)), [len(positions) for positions in hidden])

@@ -27,6 +27,7 @@ from audit.targets.interface import (
     Candidates,
     Encoding,
     FillMask,
+    FirstOrderLoss,
     Query,
     TagProbabilities,
     TrainingLoss,
@@ -94,8 +95,8 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[
             queries.append(BestTokens(page.masked(positions), positions))
         elif kind is CandidateLogits:
             queries.append(CandidateLogits(page.masked([position]), position, ids[number : number + 2 + number % 5]))
-        elif kind is TrainingLoss:
-            queries.append(TrainingLoss(page, position, ids[number : number + 1 + number % 5]))
+        elif kind in (TrainingLoss, FirstOrderLoss):
+            queries.append(kind(page, position, ids[number : number + 1 + number % 5]))
         elif kind is BestLinks:
             queries.append(BestLinks(page))
         else:
@@ -109,6 +110,17 @@ def kinds_of(target: EncoderTarget) -> Iterator[type[Query[Any]]]:
 
 def plain(answer: Any) -> Any:
     return np.concatenate([answer.ids, answer.logits]) if isinstance(answer, Candidates) else answer
+
+
+def same_answers(kind: type[Query[Any]], found: Any, expected: Any) -> None:
+    """Bit for bit; but estimates up to rounding.
+
+    The kernels of a backward pass are not held to full blocks as those of a forward pass are. An estimate only ranks.
+    """
+    if kind is FirstOrderLoss:
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(found, expected)
 
 
 def own_inputs(target: EncoderTarget, page: Encoding) -> dict[str, torch.Tensor]:
@@ -144,7 +156,7 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
             order = np.random.default_rng(batch_tokens).permutation(len(queries))
             together = target.ask([queries[place] for place in order])
             for place, answer in zip(order, together, strict=True):
-                np.testing.assert_array_equal(plain(answer), alone[place])
+                same_answers(kind, plain(answer), alone[place])
 
 
 def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
@@ -159,7 +171,7 @@ def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
             together = [plain(answer) for answer in target.ask(queries)]
             alone = [plain(target.ask([query])[0]) for query in queries]
         for a, b, c in zip(expected, together, alone, strict=True):
-            np.testing.assert_array_equal(b, c)
+            same_answers(kind, b, c)
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
@@ -172,7 +184,7 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
             elif isinstance(query, BestTokens):
                 assert answer.shape == (len(query.positions),)
                 assert answer.dtype == np.int64
-            elif isinstance(query, TrainingLoss | CandidateLogits):
+            elif isinstance(query, TrainingLoss | FirstOrderLoss | CandidateLogits):
                 assert answer.shape == query.candidates.shape
                 assert answer.dtype == np.float64
             elif isinstance(query, BestLinks):
@@ -200,6 +212,7 @@ def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target: Encoder
         FillMask(page, position, 3),
         BestTokens(page, (position,)),
         TrainingLoss(page, position, np.array([7])),
+        FirstOrderLoss(page, position, np.array([7])),
         TagProbabilities(page),
         BestLinks(page),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,12 +19,13 @@ from audit.attacks.reconstruction.sampling import (
     draw,
     log_likelihood_of_losses,
     log_softmax,
+    most_likely,
     nucleus,
     temperature_at,
 )
 from audit.attacks.reconstruction.shots import Shot
 from audit.engine.interface import Request
-from audit.targets.interface import CandidateLogits, Candidates, Target, TrainingLoss
+from audit.targets.interface import CandidateLogits, Candidates, FirstOrderLoss, Target, TrainingLoss
 
 
 class Parameters(Protocol):
@@ -42,6 +43,8 @@ class Parameters(Protocol):
     def mean(self) -> Mean: ...  # noqa: D102
     @property
     def top_p(self) -> float: ...  # noqa: D102
+    @property
+    def screened(self) -> int | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +113,39 @@ class Judged:
             TrainingLoss(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
             for prefix, found in zip(prefixes, candidates, strict=True)
         ]
-        losses = yield from ask_all(self.target, queries)
-        values = []
-        for own, found in zip(log_g, losses, strict=True):
-            log_l, usable = log_likelihood_of_losses(found, parameters.temperature)
-            values.append((combine(own, log_l, parameters.target_weight, parameters.mean), own, usable))
-        return values
+        losses = yield from self._losses(queries, log_g, parameters)
+        return [judged(own, found, parameters) for own, found in zip(log_g, losses, strict=True)]
+
+    def _losses(
+        self, queries: Sequence[TrainingLoss], log_g: Sequence[Floats], parameters: Parameters
+    ) -> Generator[Request, Any, list[Floats]]:
+        """The losses of all candidates, or of the best few only, the others estimated: `Parameters.screened`.
+
+        Screening is ours, not the paper's: candidates are ranked by what step 5 makes of a first-order estimate of
+        their losses, the exact losses of the best ones take the place of their estimates, and the other estimates stay.
+        No loss is below zero, so no estimate is.
+        """
+        if parameters.screened is None or all(len(query.candidates) <= parameters.screened for query in queries):
+            return (yield from ask_all(self.target, queries))
+        asked = [FirstOrderLoss(query.page, query.position, query.candidates) for query in queries]
+        losses = [np.maximum(found, 0.0) for found in (yield from ask_all(self.target, asked))]
+        chosen = [
+            most_likely(np.exp(judged(own, found, parameters)[0]), query.candidates)[: parameters.screened]
+            for query, own, found in zip(queries, log_g, losses, strict=True)
+        ]
+        exact = yield from ask_all(
+            self.target,
+            [replace(query, candidates=query.candidates[own]) for query, own in zip(queries, chosen, strict=True)],
+        )
+        for found, own, known in zip(losses, chosen, exact, strict=True):
+            found[own] = known
+        return losses
+
+
+def judged(log_g: Floats, losses: Floats, parameters: Parameters) -> Value:
+    """Steps 4 and 5 for the candidates after one prefix, from the public likelihood and the target's losses."""
+    log_l, usable = log_likelihood_of_losses(losses, parameters.temperature)
+    return combine(log_g, log_l, parameters.target_weight, parameters.mean), log_g, usable
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,11 +211,19 @@ def nodes_after(
 
 @dataclass(frozen=True)
 class Reconstructed:
-    """The attempts; over all of them, steps whose nucleus was one token, and steps whose losses said nothing."""
+    """The attempts.
+
+    Attributes:
+        shots: the attempts.
+        single: over all of them, steps whose nucleus was one token.
+        unusable: over all of them, steps whose losses said nothing.
+        blind: whether the first attempt had such a step.
+    """
 
     shots: list[Shot]
     single: int
     unusable: int
+    blind: bool
 
 
 def reconstruct(player: Player, rng: Rng, parameters: Parameters) -> Generator[Request, Any, Reconstructed]:
@@ -197,12 +235,14 @@ def reconstruct(player: Player, rng: Rng, parameters: Parameters) -> Generator[R
     sources = rng.spawn(parameters.n_attempts)
     shots = [Shot((), (), ())] * parameters.n_attempts
     single = unusable = 0
+    blind = False
     for _ in player.proposals.positions:
         nodes = yield from nodes_after(player, sorted({shot.tokens for shot in shots}), parameters)
         single += sum(len(nodes[shot.tokens].kept) == 1 for shot in shots)
         unusable += sum(not nodes[shot.tokens].usable for shot in shots)
+        blind |= not nodes[shots[0].tokens].usable
         shots = [nodes[shot.tokens].extended(shot, source) for shot, source in zip(shots, sources, strict=True)]
-    return Reconstructed(shots, single, unusable)
+    return Reconstructed(shots, single, unusable, blind)
 
 
 def agreement(

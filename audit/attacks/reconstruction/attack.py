@@ -19,7 +19,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Count
-from audit.targets.interface import Encoding, FillMask, Target, TrainingLoss
+from audit.targets.interface import Encoding, FillMask, FirstOrderLoss, Target, TrainingLoss
 
 N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 """By budget. 128 is the paper's choice; with 512 it found 2 % more, at four times the cost (appendix A)."""
@@ -45,6 +45,9 @@ class Reconstruction:
         top_p: mass of the nucleus that a token is sampled from.
         min_tokens, max_tokens: fields with fewer or more tokens are left out.
         image_noise: Gaussian noise in place of the page's image, for targets that see it (the ablation of section 6.2).
+        screened: candidates a token whose loss is computed exactly, the best ones by a first-order estimate, which the
+            others keep; None: all. An approximation, ours, for speed; masked language models are attacked without
+            losses and do not heed it.
     """
 
     n_candidates: int = 128
@@ -57,11 +60,22 @@ class Reconstruction:
     min_tokens: int = 3
     max_tokens: int = 15
     image_noise: bool = False
+    screened: int | None = None
 
     name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
     metrics: ClassVar[tuple[str, ...]] = METRICS
     power: ClassVar[str | None] = POWER
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """See `Attack.ablations`."""
+        found = []
+        if self.image_noise:
+            found.append("noise in place of the page's image")
+        if self.screened is not None:
+            found.append("most losses estimated, not computed")
+        return tuple(found)
 
     @classmethod
     def preset(cls, budget: str) -> Self:
@@ -84,6 +98,8 @@ class Reconstruction:
         """See `Attack.inapplicable`."""
         if not {FillMask, TrainingLoss} & case.target.answers:
             return "the model has neither a masked-language-model head nor a training loss over tokens"
+        if self.screened is not None and not {FillMask, FirstOrderLoss} & case.target.answers:
+            return "candidates cannot be screened: this kind of target gives no first-order estimate of its loss"
         return None
 
     def trials(self, case: Case) -> list[Trial]:
@@ -103,12 +119,11 @@ class Reconstruction:
         """Reconstruct one field with the target, again without it, and see whether the truth was within reach."""
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
         assert field.page is not None
-        page = self._scrubbed(field, trial)
+        page = self._scrubbed(field, rng)
         attacker = self._attacker(case, case.target, page, field.positions)
-        public = Public(self._from_public(case, page, field.positions))
-        if isinstance(attacker, Judged):
-            # Both take their candidates from the public model: what is known of a prefix serves both.
-            public = Public(attacker.proposals)
+        # Where both take their candidates from the public model, what is known of a prefix serves both.
+        shared = isinstance(attacker, Judged)
+        public = Public(attacker.proposals if shared else self._from_public(case, page, field.positions))
         attack_rng, baseline_rng = rng.spawn(2)
         attack = yield from reconstruct(attacker, attack_rng, self)
         baseline = yield from reconstruct(public, baseline_rng, self)
@@ -119,7 +134,7 @@ class Reconstruction:
             "attack": [shot.as_json() for shot in attack.shots],
             "baseline": [shot.as_json() for shot in baseline.shots],
             # An attacker whose losses said nothing had no power, whatever was among the candidates.
-            "reached": reached and not attack.unusable,
+            "reached": reached and not attack.blind,
             "single": attack.single,
             "unusable": attack.unusable,
         }
@@ -127,15 +142,15 @@ class Reconstruction:
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`."""
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
-        page = self._scrubbed(field, trial)
+        page = self._scrubbed(field, rng)
         exact, other = (self._attacker(case, target, page, field.positions) for target in (case.target, rounded))
         alike, steps = yield from agreement(exact, other, rng, self)
         return {"alike": alike, "steps": steps}
 
-    def _scrubbed(self, field: Field, trial: Trial) -> Encoding:
+    def _scrubbed(self, field: Field, rng: Rng) -> Encoding:
         assert field.page is not None
         page = field.page.scrubbed(field.positions)
-        return page.with_noise([*trial.unit.encode()]) if self.image_noise else page
+        return page.with_noise([int(rng.integers(2**32))]) if self.image_noise else page
 
     def _attacker(self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]) -> MaskedModel | Judged:
         """A target with a masked-language-model head needs no help from the public one to reconstruct."""

@@ -48,12 +48,17 @@ def combine(log_public: Floats, log_target: Floats, target_weight: float, mean: 
     return log_softmax(np.logaddexp(weights[0] + log_target, weights[1] + log_public))
 
 
+def most_likely(probabilities: Floats, ids: Ints) -> Ints:
+    """The indices of all candidates, most likely first, ties to the lower token id; shape (n_candidates,)."""
+    return np.lexsort((ids, -probabilities))
+
+
 def nucleus(probabilities: Floats, ids: Ints, top_p: float) -> Ints:
     """Step 6, first half: indices of the smallest set of best candidates whose probabilities reach `top_p`.
 
     Best first; ties go to the lower token id.
     """
-    order = np.lexsort((ids, -probabilities))
+    order = most_likely(probabilities, ids)
     reached = np.cumsum(probabilities[order])
     return order[: int(np.searchsorted(reached, top_p)) + 1]
 

@@ -1,0 +1,209 @@
+"""What first-order screening of candidates saves, and what it loses.
+
+    python benchmarks/cdmi_tables.py --stage train --only sroie-public-mlm --only sroie-token-classification-unimodal
+    python benchmarks/screening.py
+
+Attacks the same fields of the EE-BIO model on SROIE with every candidate's loss computed exactly, and with the best few
+only (`Reconstruction.screened`). Every setting gets the same seed; what the attack is told differs in the losses of
+candidates that were not scored. Besides, the estimates are laid beside the exact losses on the way that the exact
+attack takes with its first attempt. Writes `benchmarks/screening.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy as np
+import torch
+from cdmi_speed import SEED, AttackWork, open_case
+
+from audit.attacks.budget import sample
+from audit.attacks.interface import ask_all
+from audit.attacks.reconstruction import Reconstruction
+from audit.attacks.reconstruction.algorithm import Judged, MaskedModel, Parameters, Value, judged
+from audit.attacks.reconstruction.proposals import Prefix
+from audit.attacks.reconstruction.sampling import Floats, Ints, most_likely
+from audit.case import Case, References
+from audit.engine.driver import drive
+from audit.engine.interface import Json, Request, Trial
+from audit.engine.local import WIDTH
+from audit.targets.interface import Candidates, Encoding, FirstOrderLoss, Target, TrainingLoss
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/cdmi"))
+    parser.add_argument("--fields", type=int, default=12)
+    parser.add_argument("--n-candidates", type=int, default=64, help="128 in the paper")
+    parser.add_argument("--n-attempts", type=int, default=8)
+    parser.add_argument("--screened", type=int, action="append", help="may be repeated; default: 16 and 4")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms")
+    options = parser.parse_args()
+    opened = open_case(options)
+    case = Case(opened.target, opened.corpus, References(opened.prepared.auxiliary))
+    attack = Reconstruction(n_candidates=options.n_candidates, n_attempts=options.n_attempts)
+    trials = sample(attack.trials(case), 1.0, SEED)[: options.fields]
+    kept = options.screened or [16, 4]
+    report: dict[str, Any] = {
+        "fields": len(trials),
+        "n_candidates": attack.n_candidates,
+        "n_attempts": attack.n_attempts,
+        "settings": compare(case, attack, trials, kept),
+        "estimates": judge_estimates(case, attack, trials, kept),
+        "machine": options.machine,
+        "device": options.device,
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+    (HERE / "screening.json").write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps(report, indent=1))
+
+
+Outcomes = list[Json]
+
+
+def compare(case: Case, attack: Reconstruction, trials: Sequence[Trial], kept: Sequence[int]) -> list[dict[str, Any]]:
+    """Seconds and outcomes of the exact attack and of the screened ones, one row each."""
+    attacked(case, replace(attack, screened=min(kept)), trials[:1])  # warm up
+    exact, exact_seconds = attacked(case, attack, trials)
+    rows = [row(exact, exact, exact_seconds, exact_seconds) | {"screened": None}]
+    for screened in kept:
+        found, seconds = attacked(case, replace(attack, screened=screened), trials)
+        rows.append(row(found, exact, seconds, exact_seconds) | {"screened": screened})
+    return rows
+
+
+def attacked(case: Case, attack: Reconstruction, trials: Sequence[Trial]) -> tuple[Outcomes, float]:
+    """The outcomes of all trials, and the seconds they took."""
+    began = time.perf_counter()
+    outcomes = dict(drive(AttackWork(case, attack), trials, WIDTH))
+    return [outcomes[trial.id] for trial in trials], time.perf_counter() - began
+
+
+def row(found: Outcomes, exact: Outcomes, seconds: float, exact_seconds: float) -> dict[str, Any]:
+    """What one setting took and gave, beside the exact attack."""
+    same = [[shot["tokens"] for shot in outcome["attack"]] for outcome in found]
+    wanted = [[shot["tokens"] for shot in outcome["attack"]] for outcome in exact]
+    return {
+        "seconds": seconds,
+        "faster": exact_seconds / seconds,
+        "one-shot tokens as exact": float(
+            np.concatenate([np.equal(a[0], b[0]) for a, b in zip(same, wanted, strict=True)]).mean()
+        ),
+        "attempts as exact": float(
+            np.mean([one == other for a, b in zip(same, wanted, strict=True) for one, other in zip(a, b, strict=True)])
+        ),
+        "PR, one-shot": float(np.mean([outcome["attack"][0]["tokens"] == outcome["truth"] for outcome in found])),
+        "1 - HD, one-shot": float(
+            np.mean([np.equal(outcome["attack"][0]["tokens"], outcome["truth"]).mean() for outcome in found])
+        ),
+    }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """After one prefix: the candidates, and what both kinds of losses make of them, each (n_candidates,).
+
+    Attributes:
+        ids: the candidates.
+        exact, estimated: losses in nats; estimates below zero are zero, as in the attack.
+        log_exact, log_estimated: log p of step 5.
+    """
+
+    ids: Ints
+    exact: Floats
+    estimated: Floats
+    log_exact: Floats
+    log_estimated: Floats
+
+    def rank(self) -> int:
+        """Of the candidate that is most likely by the exact losses, among all by the estimates; from 0."""
+        best = most_likely(np.exp(self.log_exact), self.ids)[0]
+        return int(np.flatnonzero(most_likely(np.exp(self.log_estimated), self.ids) == best)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Watched(Judged):
+    """The exact attacker; whatever it is told is kept beside the estimates."""
+
+    seen: list[Comparison] = field(default_factory=list)
+
+    def values(
+        self,
+        prefixes: Sequence[Prefix],
+        candidates: Sequence[Candidates],
+        log_g: Sequence[Floats],
+        _: float,
+        parameters: Parameters,
+    ) -> Generator[Request, Any, list[Value]]:
+        """See `Player.values`."""
+        places = [
+            (self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
+            for prefix, found in zip(prefixes, candidates, strict=True)
+        ]
+        exact = yield from ask_all(self.target, [TrainingLoss(*place) for place in places])
+        estimated = yield from ask_all(self.target, [FirstOrderLoss(*place) for place in places])
+        values = []
+        for own, (_page, _position, ids), losses, guesses in zip(log_g, places, exact, estimated, strict=True):
+            floored = np.maximum(guesses, 0.0)
+            values.append(judged(own, losses, parameters))
+            log_estimated = judged(own, floored, parameters)[0]
+            self.seen.append(Comparison(ids, losses, floored, values[-1][0], log_estimated))
+        return values
+
+
+@dataclass(frozen=True)
+class WatchedAttack(Reconstruction):
+    """The exact attack with a `Watched` attacker, one attempt a field."""
+
+    n_attempts: int = 1
+    seen: list[Comparison] = field(default_factory=list)
+
+    def _attacker(self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]) -> MaskedModel | Judged:
+        return Watched(self._from_public(case, page, positions), target, self.seen)
+
+
+def judge_estimates(case: Case, attack: Reconstruction, trials: Sequence[Trial], kept: Sequence[int]) -> dict[str, Any]:
+    """How the estimates agree with the exact losses, over the prefixes of the exact attack's first attempts."""
+    watched = WatchedAttack(n_candidates=attack.n_candidates)
+    attacked(case, watched, trials)
+    seen = watched.seen
+    ranks = np.array([one.rank() for one in seen])
+    return {
+        "prefixes": len(seen),
+        "the exactly best candidate is screened, share of prefixes": {
+            str(n): float((ranks < n).mean()) for n in sorted({1, *kept}, reverse=True)
+        },
+        "rank correlation of losses, median over prefixes": float(
+            np.median([correlation(one.exact, one.estimated) for one in seen])
+        ),
+        "median estimate / median loss, quartiles over prefixes": np.quantile(
+            [np.median(one.estimated) / np.median(one.exact) for one in seen], [0.25, 0.5, 0.75]
+        ).tolist(),
+        "estimates at or below zero, share": float(np.mean([(one.estimated <= 0).mean() for one in seen])),
+    }
+
+
+def correlation(a: Floats, b: Floats) -> float:
+    """Spearman's rank correlation; 0 where all values of one are equal."""
+    from scipy.stats import spearmanr
+
+    return 0.0 if np.ptp(a) == 0 or np.ptp(b) == 0 else float(spearmanr(a, b).statistic)
+
+
+if __name__ == "__main__":
+    main()
