@@ -61,6 +61,8 @@ from audit.targets.loading import load
 
 HERE = Path(__file__).parent
 SEED = 0
+TOP_P = 0.5
+"""A wide nucleus: with the usual one this model's attempts are nearly all alike, and sharing would save too much."""
 
 
 def main() -> None:
@@ -80,7 +82,7 @@ def main() -> None:
     else:
         opened = open_case(options)
         case = Case(opened.target, opened.corpus, References(opened.prepared.auxiliary))
-        attack = Reconstruction(n_candidates=options.n_candidates)
+        attack = Reconstruction(n_candidates=options.n_candidates, top_p=TOP_P)
         trials = sample(attack.trials(case), 1.0, SEED)[: options.fields]
         if options.peak_memory:
             product(case, attack, trials)
@@ -253,6 +255,7 @@ def compare(case: Case, attack: Reconstruction, trials: Sequence[Trial], options
         "fields": len(trials),
         "n_candidates": attack.n_candidates,
         "n_attempts": attack.n_attempts,
+        "top_p": attack.top_p,
         "distinct attempts, median": float(
             np.median([len({tuple(shot["tokens"]) for shot in found["attack"]}) for found in outcomes.values()])
         ),
