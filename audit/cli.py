@@ -11,15 +11,17 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
 from audit import __version__
 from audit.errors import DocauditError, RecordError, RenderError, TargetError, UsageError
+from audit.training.defaults import EPOCHS, SHARE
 
 if TYPE_CHECKING:
     from audit import runner
+    from audit.corpus.documents import Split
     from audit.policy import Policy, Verdict
     from audit.record import AuditRecord
 
@@ -63,6 +65,8 @@ class Format(StrEnum):
     FUNSD = "funsd"
 
 
+Task = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
+"""What a model can have been trained to do."""
 DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with manifest.toml.", show_default=False)]
 RecordPath = Annotated[
     Path, typer.Argument(metavar="RECORD", help="record.json, or the folder a scan wrote.", show_default=False)
@@ -216,10 +220,10 @@ def tune_attack(
     ] = None,
     epochs: Annotated[
         int, typer.Option(min=1, help="Passes of the shadow target over its documents: the model's own number.")
-    ] = 40,
+    ] = EPOCHS,
     share: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the public documents for the shadow target.")
-    ] = 0.5,
+    ] = SHARE,
     seed: Seed = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     cache: Annotated[
@@ -357,6 +361,7 @@ def import_data(
     heldout: Share = 0.2,
     public: Share = 0.4,
     seed: Seed = 0,
+    task: Annotated[Task, typer.Option(help="What your model was trained to do.")] = "token-classification",
     debug: Debug = False,
 ) -> None:
     """Turn a data set you have into docaudit's format. Documents with the same image stay in one split."""
@@ -365,7 +370,8 @@ def import_data(
         from audit.corpus.importers import funsd, sroie
 
         convert = {Format.SROIE: sroie.convert, Format.FUNSD: funsd.convert}[source_format]
-        console.show_import(convert(src, dst, {"member": member, "heldout": heldout, "public": public}, seed), dst)
+        shares: dict[Split, float] = {"member": member, "heldout": heldout, "public": public}
+        console.show_import(convert(src, dst, shares, seed, task), dst)
 
 
 def _print_version(value: bool) -> None:

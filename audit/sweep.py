@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from audit import runner
@@ -117,17 +116,34 @@ def run(
         DocauditError: no scan can start or go on (data set, references, disk); for a reason of their own, each of the
             checkpoints raises `TargetError`, which ends here.
     """
-    results = []
+    results, refusals = [], []
+    started = False
     with ExitStack() as held:
-        # Not before a scan is open: a sweep that cannot start leaves the folder as it was.
-        claim = cache(lambda: held.enter_context(runner.claimed(options.out)))
+
+        def claim() -> None:
+            """Not before a scan is open: a sweep that cannot start leaves the folder as it was."""
+            nonlocal started
+            if not started:
+                held.enter_context(runner.claimed(options.out))
+                started = True
+
         for checkpoint in sweep.checkpoints:
             try:
                 results.append(_audited(checkpoint, options, claim, examine))
             except TargetError as error:
                 refused(checkpoint, error)
                 results.append(Audited(checkpoint))
+                refusals.append(options.out / checkpoint.name)
+            while started and refusals:
+                _set_aside(refusals.pop())
     return tuple(results)
+
+
+def _set_aside(folder: Path) -> None:
+    """An older verdict on a checkpoint that is refused now must not stand as if it were of this sweep."""
+    if folder.is_dir():
+        with runner.claimed(folder):
+            pass
 
 
 def _audited(checkpoint: Checkpoint, options: runner.Options, claim: Callable[[], None], examine: Examine) -> Audited:

@@ -26,15 +26,12 @@ from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import FillMask
 from audit.targets.loading import load, sha256_of
+from audit.training.defaults import EPOCHS, SHARE
 from audit.training.fitting import Recipe
 from audit.training.masked_lm import fit_public_mlm
 from audit.training.references import pretrained_of
 from audit.training.shadow import Halves, fit_shadow, halves
 
-EPOCHS = 40
-"""Passes of the shadow target over its half (ours). The closer to the audited model's own number, the better."""
-SHARE = 0.5
-"""Of the public documents, for the shadow target (METHODS.md section 1)."""
 TUNED = ("temperature", "temperature_start", "target_weight", "top_p")
 
 

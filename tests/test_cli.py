@@ -430,6 +430,12 @@ def test_import_funsd_from_the_command_line(tmp_path):
     assert result.exit_code == 0, result.output
     assert docaudit("inspect", tmp_path / "dst").exit_code == 0
     assert docaudit("import", "funsd", tmp_path / "src", tmp_path / "dst").exit_code == 2
+    spade = docaudit("import", "funsd", tmp_path / "src", tmp_path / "spade", "--task", "spade-extraction")
+    assert spade.exit_code == 0, spade.output
+    assert 'kind = "spade-extraction"' in (tmp_path / "spade" / "manifest.toml").read_text()
+    for source, task in (("sroie", "spade-linking"), ("funsd", "question-answering")):
+        assert docaudit("import", source, tmp_path / "src", tmp_path / "no", "--task", task).exit_code == 2
+    assert not (tmp_path / "no").exists()
     shares = ("--member", 0.9, "--heldout", 0.9)
     assert docaudit("import", "funsd", tmp_path / "src", tmp_path / "other", *shares).exit_code == 2
     assert not (tmp_path / "other").exists()

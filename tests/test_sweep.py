@@ -226,6 +226,27 @@ def test_a_sweep_is_one_scan_a_checkpoint_with_the_same_trials(training_run, pub
     assert without_times(records.read(out / names[0])) == without_times(found[0])
 
 
+def test_no_older_verdict_stands_where_a_checkpoint_is_refused(training_run, public_model, data, tmp_path):
+    runs, out = shutil.copytree(training_run, tmp_path / "run"), tmp_path / "out"
+    for number, epoch in ((25, 0.5), (75, 1.5)):  # before and after one that can be audited
+        broken = shutil.copytree(runs / "checkpoint-50", runs / f"checkpoint-{number}")
+        (broken / "trainer_state.json").write_text(json.dumps({"epoch": epoch}))
+        (broken / "tokenizer.json").unlink()
+        folder = out / broken.name
+        (folder / "evidence").mkdir(parents=True)
+        for name in ("record.json", "report.html", "report.pdf", "evidence/report-revealed.html"):
+            (folder / name).write_text("of an earlier sweep")
+    arguments = ("scan", "--checkpoints", runs / "checkpoint-*", data, "--out", out, "--budget", "quick", "--reference")
+    # While nothing can be audited, all stays as it was: here for a mistake in the command.
+    assert docaudit(*arguments, f"pretrained={tmp_path / 'nowhere'}").exit_code == 2
+    assert (out / "checkpoint-25" / "report.pdf").exists()
+    assert docaudit(*arguments, f"pretrained={public_model}").exit_code == 11
+    for name in ("checkpoint-25", "checkpoint-75"):
+        left = [path.name for path in (out / name).rglob("*") if path.is_file() and path.name != ".lock"]
+        assert left == ["record.previous.json"]
+        assert (out / name / "record.previous.json").read_text() == "of an earlier sweep"
+
+
 def test_records_that_make_no_picture_keep_their_verdicts(public_model, data, tmp_path):
     for number, head in enumerate(("mlm", "token-classification")):
         tiny.checkpoint(tmp_path / "run" / f"model-{number}", head=head, seed=number)

@@ -201,6 +201,9 @@ def test_a_family_without_a_masked_language_model_is_refused_before_anything_is_
         ("[reconstruction]\ntarget_weight = true\n", "[reconstruction] target_weight: Input should be a valid number"),
         ("[reconstruction]\ntop_p = 0.0\n", "[reconstruction] top_p: Input should be greater than 0"),
         ("[reconstruction]\nn_attempts = 2.5\n", "[reconstruction] n_attempts: Input should be a valid integer"),
+        ("[reconstruction]\ntarget_weight = 0\n", "[reconstruction] target_weight: Input should be greater than 0"),
+        ("[reconstruction]\nmin_tokens = 5\nmax_tokens = 4\n", "min_tokens: 5 is more than max_tokens, 4"),
+        ("[reconstruction]\nmin_tokens = 16\n", "min_tokens: 16 is more than max_tokens, 15"),  # the default
         ("[reconstruction]\nn_candidates = 0\n", "[reconstruction] n_candidates: Input should be greater than or"),
         ('[reconstruction]\nmean = "harmonic"\n', "[reconstruction] mean: Input should be 'geometric' or 'arithmetic'"),
         ("[reconstruction\n", "not readable as TOML"),
@@ -231,10 +234,10 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_and_a_missing_one_too(tmp
 
 def test_every_parameter_of_the_attack_can_be_set(tmp_path):
     file = tmp_path / "attack.toml"
-    wanted = Reconstruction(16, 2, 1.0, 2.0, 0.0, "arithmetic", 1.0, 4, 5, True)
+    wanted = Reconstruction(16, 2, 1.0, 2.0, 0.1, "arithmetic", 1.0, 4, 5, True)
     file.write_text(
         "[reconstruction]\nn_candidates = 16\nn_attempts = 2\ntemperature = 1\ntemperature_start = 2\n"
-        'target_weight = 0\nmean = "arithmetic"\ntop_p = 1.0\nmin_tokens = 4\nmax_tokens = 5\nimage_noise = true\n'
+        'target_weight = 0.1\nmean = "arithmetic"\ntop_p = 1.0\nmin_tokens = 4\nmax_tokens = 5\nimage_noise = true\n'
     )
     assert parameters.read(file).applied(Reconstruction()) == wanted
 

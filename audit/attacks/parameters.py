@@ -24,7 +24,7 @@ _RANGES: Mapping[str, Mapping[str, Any]] = {
         "n_attempts": Field(ge=1),
         "temperature": Field(gt=0),
         "temperature_start": Field(gt=0),
-        "target_weight": Field(ge=0, le=1),
+        "target_weight": Field(gt=0, le=1),
         "top_p": Field(gt=0, le=1),
         "min_tokens": Field(ge=1),
         "max_tokens": Field(ge=1),
@@ -32,6 +32,8 @@ _RANGES: Mapping[str, Mapping[str, Any]] = {
     }
 }
 """What a parameter may be, beyond its type, by attack."""
+_ORDERED: Mapping[str, tuple[tuple[str, str], ...]] = {"reconstruction": (("min_tokens", "max_tokens"),)}
+"""Pairs of parameters of which the first may not exceed the second, set or by default, by attack."""
 
 
 @dataclass(frozen=True)
@@ -96,4 +98,10 @@ def _checked(kind: type[Attack], table: Mapping[str, Any]) -> tuple[dict[str, An
             values[name] = TypeAdapter(allowed, config=_STRICT).validate_python(value)
         except ValidationError as error:
             problems += [f"{name}: {detail['msg']}" for detail in error.errors(include_input=False)]
+    whole = {**{field.name: field.default for field in dataclasses.fields(kind)}, **values}  # type: ignore[arg-type]
+    problems += [
+        f"{low}: {whole[low]} is more than {high}, {whole[high]}"
+        for low, high in _ORDERED.get(kind.name, ())
+        if whole[low] > whole[high]
+    ]
     return values, problems

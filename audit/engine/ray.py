@@ -78,7 +78,7 @@ class RayEngine:
         """
         if not trials:
             return
-        with PrivateFolder(_short_temporary()) as folder, self._connected(folder) as ray:
+        with PrivateFolder(_short_temporary()) as own, PrivateFolder() as copies, self._connected(own, copies) as ray:
             files = {
                 name: {path: ray.put(_content(place)) for path, place in files.items()}
                 for name, files in source.folders.items()
@@ -87,13 +87,17 @@ class RayEngine:
             size = min(self.width, math.ceil(len(trials) / (CHUNKS_PER_WORKER * n_workers)))
             chunks = [list(trials[start : start + size]) for start in range(0, len(trials), size)]
             actor = ray.remote(Worker).options(max_restarts=0, **resources)
-            within = folder if self.address is None else None
+            within = copies if self.address is None else None
             pool = _Pool(ray, lambda: actor.remote(files, source.elsewhere, self.width, within), chunks)
             yield from pool.outcomes(n_workers)
 
     @contextmanager
-    def _connected(self, folder: Path) -> Iterator[Any]:
-        """The library, connected; started here, with all its files in `folder`, when there is no address."""
+    def _connected(self, own: Path, copies: Path) -> Iterator[Any]:
+        """The library, connected.
+
+        When there is no address, Ray is started here, with its sockets and logs in `own` and what its object store
+        does not hold in memory in `copies`.
+        """
         if self.address is not None:
             _check_reachable(self.address)
         ray = _library(local=self.address is None)
@@ -107,7 +111,8 @@ class RayEngine:
                     log_to_driver=False,
                     logging_level=logging.ERROR,
                     # A folder within: Ray opens its own to everybody (mode 0777).
-                    _temp_dir=str(folder / "ray"),
+                    _temp_dir=str(own / "ray"),
+                    object_spilling_directory=str(copies),
                 )
             else:
                 ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
@@ -282,7 +287,7 @@ class _Pool:
         else:
             chunk.losses += 1
             self.waiting.appendleft(chunk)
-            losses, doing = chunk.losses, f"over the same trials, the first is {next(iter(chunk.unfinished), 'done')}"
+            losses, doing = chunk.losses, f"over the same trials, {len(chunk.unfinished)} of them left"
             hint = "when memory is short, lower --workers or --batch-tokens; the same command goes on where it was"
         if losses >= MAX_LOSSES:
             raise EngineError(f"{losses} Ray workers were lost {doing}: {_lines(error)[-1]}", hint)
@@ -316,7 +321,7 @@ def _not_reached(address: str, error: Exception) -> EngineError:
 
 
 def _short_temporary() -> Path:
-    """Where Ray's files go. A unix socket's path may have 103 characters, of which Ray and we need 88."""
+    """Where Ray's sockets go. A unix socket's path may have 103 characters, of which Ray and we need 88."""
     usual = tempfile.gettempdir()
     return Path(usual if len(usual) <= 15 else "/tmp")
 

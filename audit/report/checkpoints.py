@@ -12,6 +12,10 @@ from audit.record import AuditRecord, Completed, Estimate, Unresolved
 OTHER_REFERENCE = (
     "the attacker's reference models are not the same at every checkpoint: part of a difference can come from them"
 )
+OTHER_FORMAT = (
+    "the encoder did not compute in the same number format at every checkpoint: part of a difference can come from "
+    "rounding"
+)
 
 
 @dataclass(frozen=True)
@@ -94,4 +98,10 @@ def _conditions(stop: Stop) -> dict[str, object]:
 def weaknesses(stops: Sequence[Stop]) -> list[str]:
     """What makes the comparison weaker without forbidding it, one line each."""
     references = {frozenset((item.role, item.card.sha256) for item in stop.record.references) for stop in stops}
-    return [OTHER_REFERENCE] if len(references) > 1 else []
+    done = [result for stop in stops for result in stop.record.attacks if isinstance(result, Completed)]
+    formats = {(result.attack, result.dtype) for result in done}
+    found = {
+        OTHER_REFERENCE: len(references) > 1,
+        OTHER_FORMAT: len(formats) > len({attack for attack, _ in formats}),
+    }
+    return [words for words, holds in found.items() if holds]

@@ -32,8 +32,10 @@ REACH = {
     Resampling.BICUBIC: 1.5,
     Resampling.LANCZOS: 2.5,
 }
-"""How far each of Pillow's filters reaches beyond a pixel's own edges when a page is made smaller, in pixels."""
-_PREPROCESSOR = "preprocessor_config.json"
+"""How far each of Pillow's filters reaches beyond a pixel's own edges, in pixels: of the picture when a page is made
+smaller, of the page when it is enlarged."""
+PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+"""Where a checkpoint says how it takes pages; transformers 5 writes the second, with an `image_processor` in it."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,24 @@ class Sight:
         """This with the scale and the resampling of the checkpoint's own image processor, where the folder has one.
 
         Raises:
-            TargetError: the processor's settings cannot be used.
+            TargetError: the processor's settings cannot be used, or two files tell different ones.
         """
-        path = folder / _PREPROCESSOR
-        if not path.is_file():
-            return self
+        found = {self._as_set(folder / name) for name in PROCESSOR_FILES if (folder / name).is_file()} - {None}
+        if len(found) > 1:
+            raise TargetError(
+                f"{folder}: {' and '.join(PROCESSOR_FILES)} differ in the scale or the resampling of pixels",
+                "keep the one that the model was trained with",
+            )
+        return next(iter(found), None) or self
+
+    def _as_set(self, path: Path) -> Sight | None:
+        """This as a file says; None when it holds no image processor's settings, as before transformers 5."""
         try:
             settings = json.loads(path.read_text(encoding="utf-8"))
+            if path.name == "processor_config.json":
+                settings = settings.get("image_processor")
+                if settings is None:
+                    return None
             resample = Resampling(settings.get("resample", self.resample))
             scale = _scale(settings, self.scale)
         except (OSError, ValueError, TypeError, AttributeError, RecursionError):
@@ -109,7 +122,13 @@ class PictureReader:
         """The picture; None for a document without an image."""
         if document.image is None or self.open_image is None:
             return None
-        return Picture(partial(self._page, document), self.size, self.scale, REACH[self._resample])
+        return Picture(partial(self._page, document), self.size, self.scale, self._reach(document))
+
+    def _reach(self, document: Document) -> float:
+        """How far a pixel of the page shows beyond its edges, in pixels: an enlarged one spreads over as many more."""
+        height, width = self.size
+        page_width, page_height = document.size or (width, height)
+        return REACH[self._resample] * max(1.0, width / page_width, height / page_height)
 
     def _resized(self, document: Document) -> Pixels:
         height, width = self.size
@@ -121,9 +140,12 @@ class PictureReader:
 
 
 class VisualInputs:
-    """What the model takes from each page's picture, made once a picture and page, each alone.
+    """What the model takes from each page's picture, made once a picture and page.
 
-    An answer must not depend on the pages beside it, and a convolution over several pictures at once may.
+    An answer must not depend on the pages beside it. Visual embeddings are made of one picture alone: the convolutions
+    of an image branch may depend on the batch by rounding. Plain `pixel_values` go through the encoder as a batch; its
+    one convolution, over patches that do not overlap, gives each picture the same whatever stands beside it (tested
+    at LayoutLMv3's own size on a CPU).
 
     Args:
         encoder: the model's encoder.

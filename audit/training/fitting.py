@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import logging
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -33,6 +34,7 @@ from transformers import (
 from audit.errors import TargetError
 from audit.targets.families import FAMILIES, Family
 from audit.targets.interface import NOT_READ, Encoding
+from audit.targets.pictures import PROCESSOR_FILES
 from audit.training.pages import Collator, Example, labelled
 
 VALIDATION_MASK_SEED = 20_240_607
@@ -245,7 +247,7 @@ def fit(
     return Fitted(model, tuple(watch.history), watch.precision, watch.loss)
 
 
-def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False) -> None:
+def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False, processor_of: Path | None = None) -> None:
     """Write a checkpoint that `audit.targets.loading.load` reads: configuration, safetensors, tokenizer.
 
     Args:
@@ -253,11 +255,16 @@ def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False) -> Non
         tokenizer: the model's.
         folder: made when it is missing.
         half: weights in float16, half the size (docaudit computes in float32 all the same).
+        processor_of: a checkpoint that takes pages as this one does: the settings of its image processor go along.
     """
     transformers.utils.logging.disable_progress_bar()
     stored = copy.deepcopy(model).half() if half else model
     stored.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    if processor_of is not None:
+        for settings in (processor_of / name for name in PROCESSOR_FILES):
+            if settings.is_file():
+                shutil.copyfile(settings, folder / settings.name)
 
 
 def _arguments(recipe: Recipe, scratch: str, device: str, *, evaluates: bool) -> TrainingArguments:

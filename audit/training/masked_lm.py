@@ -99,4 +99,4 @@ def _train(
     )
     if fitted.loss is not None:
         fitted.model.load_state_dict(fitted.loss)
-    save(fitted.model, tokenizer, folder)
+    save(fitted.model, tokenizer, folder, processor_of=pretrained)

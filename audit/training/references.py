@@ -178,7 +178,8 @@ def pretrained_of(target: EncoderTarget, target_dir: Path, corpus: Corpus, given
     """What the target was fine-tuned from, checked; None when neither the command line nor the manifest names it.
 
     Raises:
-        TargetError: it is no folder, is the target itself, or has other tokens.
+        TargetError: it is no folder, is the target itself, has other tokens, or sees pages in another way than a target
+            beside which it becomes the public model.
         UsageError: `given` names something that is no reference.
     """
     places = _locate(corpus, given)
@@ -187,6 +188,8 @@ def pretrained_of(target: EncoderTarget, target_dir: Path, corpus: Corpus, given
     path = places["pretrained"][0]
     _refuse_the_target("pretrained", path, target_dir)
     _check_tokens("pretrained", path, load_tokenizer(path), target)
+    if FillMask not in target.answers:
+        _check_sight("pretrained", path, pictures_of(path, config_of(path), None), target)
     return path
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +28,6 @@ from audit.training.starting import starting_model
 
 MIN_DOCUMENTS = 10
 """A half with fewer documents says nothing about parameters (ours: two documents for each of five folds)."""
-
-_PREPROCESSOR = "preprocessor_config.json"
-"""How a model that sees images wants its pixels; part of what it is."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +125,7 @@ def fit_shadow(
         pages = [page for page in map(target.encode, documents) if page is not None]
         progress.stage("training the shadow target, epochs", recipe.epochs)
         fit(model, target.encoder.tokenizer, pages, recipe, device=device, on_epoch=progress.advance)
-        save(model, target.encoder.tokenizer, folder)
-        if (target_dir / _PREPROCESSOR).is_file():
-            shutil.copyfile(target_dir / _PREPROCESSOR, folder / _PREPROCESSOR)
+        save(model, target.encoder.tokenizer, folder, processor_of=target_dir)
 
     return made_once(cache / f"shadow-{key}", train)
 

@@ -131,6 +131,22 @@ def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:
     assert "LOST" not in (dst / "import-report.json").read_text()
 
 
+@pytest.mark.parametrize(
+    ("task", "labels"), [("mlm", ()), ("spade-extraction", ("O", "COMPANY", "DATE", "ADDRESS", "TOTAL"))]
+)
+def test_sroie_for_other_tasks(task: TaskKind, labels: tuple[str, ...], receipts: Path, tmp_path: Path) -> None:
+    sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1, task=task)
+    corpus = manifests.load(tmp_path / "out")
+    assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == (task, labels)
+    assert {entity.label for document in corpus.documents for entity in document.entities} >= {*labels[1:]}
+
+
+def test_sroie_has_no_links(receipts: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="SROIE has neither labels nor links for the task spade-linking"):
+        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1, task="spade-linking")
+    assert not (tmp_path / "out").exists()
+
+
 def test_equal_receipts_share_a_split_and_the_rest_is_left_out(receipts: Path, tmp_path: Path) -> None:
     for seed in range(6):
         shares: dict[Split, float] = {"member": 0.34, "public": 0.66}

@@ -98,6 +98,27 @@ def test_workers_get_the_files_in_private_folders_that_go_and_the_terminal_stays
     assert capfd.readouterr() == ("", "")
 
 
+def test_copies_stay_under_the_usual_folder_when_its_path_is_too_long_for_sockets(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who points TMPDIR at an encrypted disk wants weights and documents there, in memory, or nowhere."""
+    (tmp_path / "a").write_text("weights")
+    encrypted = here / "encrypted"
+    encrypted.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(encrypted))
+    source = Source(Spy({}), {"data": {"weights": tmp_path / "a"}}, Spy)
+    with closing(RayEngine(workers=1).run(source, trials(["a", "b"]))) as running:
+        place = Path(next(running)[1]["place"])
+        assert place.is_relative_to(encrypted)
+        # So does what the object store spills when memory is short.
+        arguments = [part for child in psutil.Process().children(recursive=True) for part in child.cmdline()]
+        spilled = [part for part in arguments if part.startswith("--fallback_directory=")]
+        assert spilled == [f"--fallback_directory={place.parent}"]
+        assert not [*encrypted.rglob("sockets")]
+    gone_within(place, 10)
+    encrypted.rmdir()
+
+
 def open_to_others() -> Iterator[str]:
     """Where a process that this one started listens on another interface than the loopback."""
     for process in psutil.Process().children(recursive=True):
@@ -125,8 +146,9 @@ def test_an_error_while_opening_arrives_with_its_hint(here: Path) -> None:
 
 
 def test_trials_that_kill_every_worker_are_given_up(here: Path) -> None:
-    with pytest.raises(EngineError, match="3 Ray workers were lost over the same trials, the first is a") as raised:
-        list(RayEngine(workers=1).run(Source(Spy({}), {}, dies), trials(["a"])))
+    with pytest.raises(EngineError, match="3 Ray workers were lost over the same trials, 1 of them left") as raised:
+        list(RayEngine(workers=1).run(Source(Spy({}), {}, dies), trials(["receipt-of-somebody"])))
+    assert "receipt-of-somebody" not in str(raised.value)
     assert "--workers" in raised.value.hint
 
 

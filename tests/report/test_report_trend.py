@@ -18,7 +18,7 @@ from audit.errors import EngineError, RecordError
 from audit.policy import Verdict
 from audit.record import Unresolved
 from audit.report import trend
-from audit.report.checkpoints import OTHER_REFERENCE, Stop, check_comparable, places
+from audit.report.checkpoints import OTHER_FORMAT, OTHER_REFERENCE, Stop, check_comparable, places, weaknesses
 from audit.report.environment import environment
 from audit.report.numbers import NBSP
 from audit.report.words import Words
@@ -146,6 +146,17 @@ def test_another_policy_is_refused_and_another_reference_is_a_warning(tmp_path: 
     other = dataclasses.replace(reference, card=dataclasses.replace(reference.card, sha256="a" * 64))
     assert trend.write(changed(entries, 1, references=(other,)), "epoch", tmp_path) == [OTHER_REFERENCE]
     assert OTHER_REFERENCE in Seen((tmp_path / "trend.html").read_text()).text
+
+
+def test_another_number_format_is_a_warning() -> None:
+    entries = examples.training(0.0, 0.4)
+    (result,) = entries[1][2].attacks
+    rounded = dataclasses.replace(result, dtype="bfloat16")  # type: ignore[arg-type]
+    mixed = changed(entries, 1, attacks=(rounded,))
+    assert weaknesses(stops(entries)) == []
+    assert weaknesses(stops(mixed)) == [OTHER_FORMAT]
+    assert weaknesses(stops(changed(mixed, 0, attacks=(rounded,)))) == []
+    assert OTHER_FORMAT in text_of(mixed)
 
 
 def test_a_checkpoint_without_a_result_is_a_gap_and_not_a_zero() -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from transformers import LayoutLMv3Processor
 from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import LayoutLMv3ImageProcessorPil
 
 from audit.corpus.documents import Document
@@ -20,7 +22,7 @@ from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.errors import ManifestError, TargetError
 from audit.targets.interface import WHITE, Picture, PixelScale
-from audit.targets.loading import load
+from audit.targets.loading import load, sha256_of
 from audit.targets.pictures import REACH, PictureReader, Sight
 
 DOCUMENT = replace(tiny.documents(1, 0, 0)[0], image="m0.png")
@@ -33,11 +35,11 @@ def black(size: tuple[int, int] = (20, 40)) -> Picture:
 SIDES = st.tuples(st.integers(0, 199), st.integers(0, 259), st.integers(1, 60), st.integers(1, 30))
 
 
-@given(st.lists(SIDES, min_size=1, max_size=3), st.sampled_from([16, 32, 50]), st.sampled_from(list(REACH)))
+@given(st.lists(SIDES, min_size=1, max_size=3), st.sampled_from([16, 32, 50, 230, 530]), st.sampled_from(list(REACH)))
 def test_pages_that_differ_under_the_patches_only_are_the_same_picture(
     sides: list[tuple[int, int, int, int]], size: int, resample: Image.Resampling
 ) -> None:
-    """The page was made smaller before it is painted: no neighbouring pixel may show a trace of what stood there."""
+    """The page was resized before it is painted: no neighbouring pixel may show a trace of what stood there."""
     boxes = np.array([(x, y, min(200, x + width), min(260, y + height)) for x, y, width, height in sides], float)
     page = np.asarray(tiny.page_image(DOCUMENT))
     changed = page.copy()
@@ -162,6 +164,56 @@ def test_the_checkpoints_own_scale_is_used(settings: Any, scale: PixelScale | No
     np.testing.assert_allclose(
         page.picture.values(), (page.picture.pixels * scale.factor - mean) / std, rtol=1e-5, atol=1e-6
     )
+
+
+OTHER = {"image_mean": [0.1, 0.2, 0.3], "resample": 3}
+
+
+def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path: Path) -> None:
+    tiny.checkpoint(tmp_path, "layoutlmv3", "token-classification")
+    before = sha256_of(tmp_path)
+    processor = LayoutLMv3Processor(
+        LayoutLMv3ImageProcessorPil(apply_ocr=False, **OTHER), tiny.tokenizer_of("layoutlmv3")
+    )
+    processor.save_pretrained(tmp_path)
+    assert not (tmp_path / "preprocessor_config.json").exists()
+    reader = load(tmp_path, images=tiny.page_image).encoder.pictures
+    assert reader is not None
+    picture = reader(DOCUMENT)
+    assert picture is not None
+    assert (picture.scale, picture.reach) == (PixelScale(mean=(0.1, 0.2, 0.3)), 1.5)  # bicubic
+    assert sha256_of(tmp_path) != before  # by which trained models are kept
+
+
+@pytest.mark.parametrize(
+    ("nested", "told"),
+    [
+        ({"image_processor": OTHER | {"size": {"height": 1, "width": 1}}}, None),
+        ({"processor_class": "LayoutLMv3Processor"}, None),  # before transformers 5
+        ({"image_processor": OTHER | {"resample": 2}}, "differ in the scale or the resampling of pixels"),
+        ({"image_processor": {}}, "differ in the scale or the resampling of pixels"),
+        ({"image_processor": [1]}, "processor_config.json: not the settings of an image processor"),
+        ([1], "processor_config.json: not the settings of an image processor"),
+    ],
+)
+def test_two_files_of_settings_must_say_the_same(nested: Any, told: str | None, tmp_path: Path) -> None:
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(OTHER))
+    (tmp_path / "processor_config.json").write_text(json.dumps(nested))
+    sight = Sight((32, 32), "pixel_values")
+    if told is not None:
+        with pytest.raises(TargetError, match=told):
+            sight.as_processed(tmp_path)
+        return
+    assert sight.as_processed(tmp_path).scale.mean == (0.1, 0.2, 0.3)
+
+
+def test_the_patches_of_a_picture_do_not_depend_on_the_pictures_beside_it() -> None:
+    """As `VisualInputs` says of the one convolution that sees several pictures at once, at LayoutLMv3's own size."""
+    with torch.random.fork_rng(), torch.inference_mode():
+        torch.manual_seed(0)
+        patches, pictures = torch.nn.Conv2d(3, 768, 16, 16), torch.randn(5, 3, 224, 224)
+        for together, picture in zip(patches(pictures), pictures, strict=True):
+            assert torch.equal(together, patches(picture[None])[0])
 
 
 def test_documents_without_images_are_refused_by_models_that_see_them(checkpoints: Any) -> None:

@@ -1,5 +1,6 @@
 """Training of models that see pages, and public models for them."""
 
+import json
 from dataclasses import replace
 from functools import partial
 
@@ -8,16 +9,16 @@ import pytest
 import tiny
 from PIL import Image, ImageDraw
 
-from audit.corpus.documents import Document, Entity
+from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task
 from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
-from audit.targets.interface import FillMask, TagProbabilities
+from audit.targets.interface import FillMask, PixelScale, TagProbabilities
 from audit.targets.loading import load
 from audit.training.fitting import Recipe, fit, save
 from audit.training.masked_lm import fit_public_mlm
-from audit.training.references import complete, prepare
+from audit.training.references import complete, prepare, pretrained_of
 from audit.training.starting import starting_model
 
 RECIPE = Recipe(epochs=1, batch_size=4)
@@ -168,6 +169,45 @@ def test_the_public_model_sees_no_images_or_the_targets_own(seen_target, checkpo
             seen_target[2],
             {"auxiliary": checkpoints("docaudit-bros-image", "mlm")},
         )
+
+
+def with_own_scale(folder, name):
+    settings = {"image_mean": [0.4, 0.4, 0.4]}
+    nested = {"image_processor": settings} if name == "processor_config.json" else settings
+    (folder / name).write_text(json.dumps(nested))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["preprocessor_config.json", "processor_config.json"])
+def test_a_public_model_takes_pixels_as_what_it_was_trained_from(tiny_corpus, tmp_path, monkeypatch, name):
+    """Or else it would be trained, and then refused as the auxiliary of the target that takes them so."""
+    monkeypatch.setattr("audit.training.references.Recipe", lambda seed: replace(RECIPE, seed=seed))
+    corpus = load_corpus(tiny_corpus)
+    target_dir, pretrained = (
+        with_own_scale(tiny.checkpoint(tmp_path / head, "docaudit-layoutlm-image", head), name)
+        for head in ("token-classification", "mlm")
+    )
+    target = load(target_dir, images=partial(open_image, corpus))
+    ready = prepare({"auxiliary"}, target, target_dir, corpus, {"pretrained": pretrained})
+    filled = complete(ready, {"auxiliary"}, target, tmp_path / "cache", 0, SILENT)
+    scale = filled.references.auxiliary.encoder.pictures.scale
+    assert scale == target.encoder.pictures.scale == PixelScale(mean=(0.4, 0.4, 0.4))
+
+
+def test_what_would_become_a_public_model_with_another_sight_is_refused_before_training(checkpoints, tmp_path):
+    """For `tune-attack`, which trains the shadow target first."""
+    corpus = Corpus(None, Manifest(1, "tiny", Task("mlm"), Membership("random")), (), "c" * 64)
+    own, pretrained = "docaudit-layoutlm-image", tmp_path / "pretrained"
+    with_own_scale(tiny.checkpoint(pretrained, own, "mlm", 7), "processor_config.json")
+    tagger, masked = checkpoints(own, "token-classification"), checkpoints(own, "mlm")
+    with pytest.raises(TargetError, match=r"reference pretrained: .* sees page images"):
+        pretrained_of(load(tagger), tagger, corpus, {"pretrained": pretrained})
+    # One that proposes its own candidates needs no public model, and one that sees as the target does can serve.
+    assert pretrained_of(load(masked), masked, corpus, {"pretrained": pretrained}) == pretrained
+    with_own_scale(tiny.checkpoint(tmp_path / "tagger", own, "token-classification"), "preprocessor_config.json")
+    for folder in (tmp_path / "tagger", tagger):
+        served = pretrained if folder != tagger else masked
+        assert pretrained_of(load(folder), folder, corpus, {"pretrained": served}) == served
 
 
 def test_a_public_model_is_trained_on_the_images_of_the_corpus(seen_target, checkpoints, tmp_path, monkeypatch):

@@ -129,12 +129,13 @@ def test_an_encoder_that_does_not_fit_is_refused_and_leaves_nothing(checkpoints,
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_a_target_that_sees_images_keeps_its_own_settings_of_pixels(checkpoints, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["preprocessor_config.json", "processor_config.json"])
+def test_a_target_that_sees_images_keeps_its_own_settings_of_pixels(checkpoints, tmp_path, monkeypatch, name):
     monkeypatch.setattr(shadow, "fit", lambda *_, **__: None)
     target_dir = tiny.checkpoint(tmp_path / "target")
-    (target_dir / "preprocessor_config.json").write_text('{"do_rescale": true}')
+    (target_dir / name).write_text('{"do_rescale": true}')
     _, place = _shadow(target_dir, checkpoints("layoutlm", "mlm", 3), tmp_path / "cache")
-    assert (place / "preprocessor_config.json").read_text() == '{"do_rescale": true}'
+    assert (place / name).read_text() == '{"do_rescale": true}'
 
 
 def test_documents_without_words_train_nothing(checkpoints, tmp_path):

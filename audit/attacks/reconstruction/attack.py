@@ -40,7 +40,7 @@ class Reconstruction:
         n_attempts: n_a, attempts a field.
         temperature: T, of both softmaxes.
         temperature_start: T_start, factor on the public model's temperature at the first token, falling over 3 tokens.
-        target_weight: w in [0, 1], the target's weight in the mean of both likelihoods.
+        target_weight: w in (0, 1], the target's weight in the mean of both likelihoods.
         mean: the paper prefers the geometric mean.
         top_p: mass of the nucleus that a token is sampled from.
         min_tokens, max_tokens: fields with fewer or more tokens are left out.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from audit.corpus.documents import Category, Document, Entity, Manifest, Membership, Split, Task, Word
+from audit.corpus.documents import Category, Document, Entity, Manifest, Membership, Split, Task, TaskKind, Word
 from audit.corpus.folding import fold
 from audit.corpus.images import read_header
 from audit.corpus.importers.conversion import (
@@ -24,7 +24,7 @@ from audit.corpus.importers.conversion import (
 )
 from audit.corpus.importers.locating import Location, locate
 from audit.corpus.importers.splits import assign, check_shares, equal_images
-from audit.errors import ManifestError
+from audit.errors import ManifestError, UsageError
 
 FIELDS: Mapping[str, Category] = {
     "company": "organization",
@@ -32,7 +32,13 @@ FIELDS: Mapping[str, Category] = {
     "address": "location",
     "total": "amount",
 }
-LABELS = ("O", *(f"{prefix}-{name.upper()}" for name in FIELDS for prefix in "BI"))
+TASKS: dict[TaskKind, Task] = {
+    "mlm": Task("mlm"),
+    "token-classification": Task(
+        "token-classification", ("O", *(f"{prefix}-{name.upper()}" for name in FIELDS for prefix in "BI"))
+    ),
+    "spade-extraction": Task("spade-extraction", ("O", *(name.upper() for name in FIELDS))),
+}
 _IMAGES = (".jpg", ".jpeg", ".png")
 
 
@@ -46,7 +52,9 @@ class _Receipt:
     values: Mapping[str, str]
 
 
-def convert(src: Path, dst: Path, shares: Mapping[Split, float], seed: int) -> ImportReport:
+def convert(
+    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, task: TaskKind = "token-classification"
+) -> ImportReport:
     """Make a data set of SROIE's files; documents keep the names of their files as ids, the company is the provider.
 
     Args:
@@ -54,12 +62,16 @@ def convert(src: Path, dst: Path, shares: Mapping[Split, float], seed: int) -> I
         dst: a new folder.
         shares: of the receipts, by split; the rest is left out.
         seed: of the draw.
+        task: what the manifest says that the audited model was trained to do.
 
     Raises:
-        UsageError: `src` has another layout, `dst` is not empty, or the shares cannot be honoured.
+        UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, or SROIE has nothing
+            to learn the task from.
         ManifestError: files of the source are missing or broken; all of them are listed.
         EngineError: the data set cannot be written.
     """
+    if task not in TASKS:
+        raise UsageError(f"SROIE has neither labels nor links for the task {task}", f"one of {', '.join(TASKS)}")
     check_shares(shares)
     check_destination(dst)
     receipts = _receipts(src)
@@ -71,9 +83,7 @@ def convert(src: Path, dst: Path, shares: Mapping[Split, float], seed: int) -> I
         _document(name, drawn[name], receipts[name], fields[name], providers) for name in receipts if name in drawn
     ]
     report = _report(receipts, fields, drawn, groups)
-    manifest = Manifest(
-        schema=1, name="sroie", task=Task("token-classification", LABELS), membership=Membership("random")
-    )
+    manifest = Manifest(schema=1, name="sroie", task=TASKS[task], membership=Membership("random"))
     publish(dst, manifest, documents, {name: receipt.image for name, receipt in receipts.items()}, report)
     return report
 
