@@ -50,7 +50,8 @@ class Picture:
         open_page: gives the page without patches: (3, height, width), uint8; never written to.
         size: height and width in pixels.
         scale: how the target takes the pixels.
-        reach: how far beyond its edges a pixel shows what was on the larger page, in pixels; 0.5 for linear weights.
+        reach: how far beyond its edges a pixel of the page shows, in pixels of the picture; 0.5 for linear weights and
+            a page made smaller.
         patches: (n, 4) boxes painted white, as shares of the page.
     """
 
