@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from audit import __version__
-from audit.errors import DocauditError, RecordError, RenderError, TargetError, UsageError
+from audit import __version__, actions
+from audit.errors import DocauditError, UsageError
 from audit.training.defaults import EPOCHS, SHARE
 
 if TYPE_CHECKING:
-    from audit import runner
     from audit.corpus.documents import Split
-    from audit.policy import Policy, Verdict
-    from audit.record import AuditRecord
 
 EXIT_HELP = (
     "Exit codes: 0 passed; 10 a limit is violated; 11 undecided; 2 wrong usage or input; 1 docaudit failed, no record "
@@ -192,9 +189,9 @@ def scan(
             attack_parameters=attack_parameters,
         )
         if checkpoints is not None:
-            code = _swept(checkpoints, options, chosen, reveal)
+            code = actions.swept(checkpoints, options, chosen, reveal)
         else:
-            _, verdict = _audited(runner.open_scan(options), chosen, reveal)
+            _, verdict = actions.audited(runner.open_scan(options), chosen, reveal)
             console.show_verdict(verdict, out)
             code = verdict.exit_code
     raise typer.Exit(code)
@@ -313,9 +310,9 @@ def report(
         except OSError as error:
             raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
         if len(found) == 1:
-            _reported(found[0], verdicts[0], chosen, folder, beside if reveal else None)
+            actions.reported(found[0], verdicts[0], chosen, folder, beside if reveal else None)
         else:
-            _compared(found, verdicts, folder)
+            actions.compared(found, verdicts, folder)
 
 
 @app.command()
@@ -404,105 +401,6 @@ def _scanned(folders: list[Path], checkpoints: str | None) -> tuple[Path | None,
             "leave MODEL_DIR out, and quote the pattern so that the shell leaves it alone",
         )
     return None, folders[0]
-
-
-def _audited(opened: runner.Opened, chosen: Policy, reveal: bool, about: str = "") -> tuple[AuditRecord, Verdict]:
-    """Run one scan and write all its files into its folder."""
-    from audit import console, runner
-    from audit import policy as policies
-    from audit import record as records
-
-    out = opened.options.out
-    for warning in opened.warnings:
-        console.warn(warning)
-    with runner.claimed(out):
-        with console.Reporter(about) as progress:
-            record = runner.run(opened, progress)
-        verdict = policies.evaluate(record, chosen, policies.today())
-        try:
-            warnings = _drawn(record, verdict, chosen, out, out if reveal else None)
-        finally:
-            # Last, so that a record never stands beside an older report; always, for the verdict outranks drawing.
-            records.write(record, out / "record.json")
-    for warning in warnings:
-        console.warn(warning)
-    return record, verdict
-
-
-def _swept(pattern: str, options: runner.Options, chosen: Policy, reveal: bool) -> int:
-    """Scan every checkpoint, draw the trend, and give the exit code of them all."""
-    from audit import console, sweep
-    from audit.report import trend
-
-    found = sweep.find(pattern)
-    place = {checkpoint: number for number, checkpoint in enumerate(found.checkpoints, start=1)}
-
-    def examine(checkpoint: sweep.Checkpoint, opened: runner.Opened) -> tuple[AuditRecord, Verdict]:
-        return _audited(opened, chosen, reveal, f"{checkpoint.name} ({place[checkpoint]} of {len(place)})")
-
-    def refused(checkpoint: sweep.Checkpoint, error: TargetError) -> None:
-        problems = [f"{checkpoint.name} is not audited: {problem}" for problem in error.problems]
-        console.show_error(TargetError(problems, error.hint))
-
-    results = sweep.run(found, options, examine, refused)
-    rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
-    drawn = [(x, name, record, verdict) for x, name, record, verdict in rows if record and verdict]
-    try:
-        warnings = trend.write(drawn, found.axis, options.out) if drawn else []
-    except (RenderError, RecordError) as error:
-        # The records are written and their verdicts stand, whether or not they make one picture.
-        warnings = [*error.problems, error.hint]
-    others = sweep.attacked_otherwise(results)
-    if others:
-        warnings.append(
-            f"not attacked on the fields of the first checkpoint, as their tokens differ: {', '.join(others)}"
-        )
-    for warning in warnings:
-        console.warn(warning)
-    console.show_sweep(found.axis, rows, options.out)
-    return sweep.exit_code(results)
-
-
-def _reported(record: AuditRecord, verdict: Verdict, chosen: Policy, folder: Path, reveal_from: Path | None) -> None:
-    """Draw the report of one record."""
-    from audit import console
-
-    for warning in _drawn(record, verdict, chosen, folder, reveal_from):
-        console.warn(warning)
-    console.show_verdict(verdict, folder)
-
-
-def _compared(found: list[AuditRecord], verdicts: list[Verdict], folder: Path) -> None:
-    """Draw the trend of several records."""
-    from audit import console
-    from audit.report import trend
-    from audit.report.checkpoints import places
-
-    axis, spots = places(found)
-    rows = [
-        (spot, record.target.name, record, verdict)
-        for spot, record, verdict in zip(spots, found, verdicts, strict=True)
-    ]
-    for warning in trend.write(rows, axis, folder):
-        console.warn(warning)
-    console.show_table(
-        "", (axis, "checkpoint", "verdict"), [(f"{spot:g}", name, verdict.overall) for spot, name, _, verdict in rows]
-    )
-    written = [folder / name for name in (trend.PDF_NAME, trend.HTML_NAME) if (folder / name).exists()]
-    console.say(f"Read {', '.join(map(str, written))}")
-
-
-def _drawn(record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, reveal_from: Path | None) -> list[str]:
-    """Draw the reports, with the evidence in `reveal_from` when there is one; what could not be drawn is a warning."""
-    from audit import report
-
-    try:
-        warnings = list(report.write(record, verdict, policy, out))
-        if reveal_from is not None:
-            report.write_revealed(record, verdict, policy, reveal_from)
-    except RenderError as error:
-        return [*error.problems, error.hint]
-    return warnings
 
 
 def _named_paths(pairs: list[str]) -> dict[str, Path]:

@@ -119,7 +119,7 @@ def test_a_broken_attack_is_in_the_record_and_its_story_in_evidence(models, data
     def broken(*_):
         raise ZeroDivisionError("Gardenia paid 9.00")
 
-    monkeypatch.setattr("audit.attacks.reconstruction.attack.nucleus", broken)
+    monkeypatch.setattr("audit.attacks.reconstruction.algorithm.nucleus", broken)
     assert scan(models, data, tmp_path).exit_code == 11
     (failed,) = records.read(tmp_path).attacks
     assert (failed.status, failed.type) == ("failed", "ZeroDivisionError")

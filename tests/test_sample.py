@@ -18,6 +18,7 @@ from audit.corpus.folding import fold
 SAMPLE = Path(__file__).parents[1] / "sample_models" / "receipts"
 MIN_DOCUMENTS = 150
 MAX_BYTES = 15_000_000
+pytestmark = pytest.mark.xdist_group("sample")  # two scans serve all of these tests: one worker runs them
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,6 @@ import psutil
 import pytest
 import scripted_work
 import tiny
-from conftest import Checkpoints
 from scripted_work import Opener, Peculiar, Scripted, Spy, cannot_open, dies
 from typer.testing import CliRunner
 
@@ -255,7 +254,7 @@ TIMES = records.Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00",
 
 
 @pytest.fixture
-def scans(checkpoints: Checkpoints, tmp_path: Path) -> Scans:
+def scans(checkpoints: Any, tmp_path: Path) -> Scans:
     data = tiny.corpus(tmp_path / "data", members=3, heldout=3, public=1, images=True)
     classifier = checkpoints("layoutlm", "token-classification", 2)
     return Scans(classifier, data, checkpoints("layoutlm", "mlm", 3), tmp_path)

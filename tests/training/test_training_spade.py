@@ -10,7 +10,7 @@ import torch
 from audit.corpus.documents import Document, Entity
 from audit.targets.encoding import Encoder
 from audit.targets.families import FAMILIES
-from audit.targets.heads import HEADS
+from audit.targets.heads import HEADS, page_losses
 from audit.targets.interface import NOT_READ, BestLinks, Encoding, TagProbabilities
 from audit.targets.loading import load
 from audit.training.fitting import Recipe, fit, save
@@ -88,5 +88,5 @@ def test_the_loss_of_an_epoch_is_that_of_the_audit(family, head):
         inputs = FAMILIES[family].inputs(page.ids[None], np.ones((1, len(page.ids)), int), page.boxes[None], "cpu")
         with torch.inference_mode():
             hidden = getattr(model, FAMILIES[family].encoder)(**inputs).last_hidden_state
-            losses += HEADS[head].losses(model, hidden, [page]).tolist()
+            losses += page_losses(HEADS[head].costs(model, hidden, [page])).tolist()
     assert fitted.history[0].validation_loss == pytest.approx(np.mean(losses), rel=1e-5)
