@@ -123,7 +123,7 @@ def test_a_broken_attack_is_in_the_record_and_its_story_in_evidence(models, data
     assert scan(models, data, tmp_path).exit_code == 11
     (failed,) = records.read(tmp_path).attacks
     assert (failed.status, failed.type) == ("failed", "ZeroDivisionError")
-    assert failed.place.startswith("audit/attacks/reconstruction/attack.py:")
+    assert failed.place.startswith("audit/attacks/reconstruction/algorithm.py:")
     assert "Gardenia" not in (tmp_path / "record.json").read_text()
     assert "Gardenia" in (tmp_path / "evidence" / "failure-reconstruction.txt").read_text()
 
