@@ -364,7 +364,10 @@ def test_a_killed_scan_goes_on_to_the_same_record(models, data, tmp_path):
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_scan_says_how_to_go_on(sent, code, models, data, tmp_path):
-    process = start(models, data, tmp_path / "out")
+    def interruptible():  # what runs the tests in the background may ignore SIGINT, and so would its children
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    process = start(models, data, tmp_path / "out", preexec_fn=interruptible)
     wait_for_outcomes(tmp_path / "out", process)
     process.send_signal(sent)
     output = process.communicate(timeout=60)[0].decode()
