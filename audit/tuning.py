@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.tuning import FOLDS, Score, Tuned, collect, tune
 from audit.case import Case, References
 from audit.corpus.documents import Corpus
-from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import Progress
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
@@ -26,6 +24,7 @@ from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import FillMask
 from audit.targets.loading import load, sha256_of
+from audit.targets.opening import target_of
 from audit.training.defaults import EPOCHS, SHARE
 from audit.training.fitting import Recipe
 from audit.training.masked_lm import fit_public_mlm
@@ -84,7 +83,7 @@ def open_tuning(options: Options) -> Opened:
     device = device_named(options.device)
     corpus = load_corpus(options.data_dir)
     # The audited model only says what the shadow must be like: it is never run.
-    target = _loaded(options.model_dir, corpus, "cpu")
+    target = target_of(options.model_dir, corpus)
     if "mlm" not in target.family.heads:
         raise TargetError(
             f"{options.model_dir}: {target.family.name} has no masked-language-model head, and tune-attack trains the "
@@ -155,7 +154,7 @@ def _shadow_case(opened: Opened, attack: Reconstruction, cache: Path, progress: 
         device=opened.device,
         progress=progress,
     )
-    shadow = _loaded(place, corpus, opened.device)
+    shadow = target_of(place, corpus, opened.device)
     if FillMask in shadow.answers:
         return Case(shadow, members)
     place = fit_public_mlm(
@@ -169,16 +168,6 @@ def _shadow_case(opened: Opened, attack: Reconstruction, cache: Path, progress: 
     )
     public = load(place, device=opened.device, images=shadow.encoder.images)
     return Case(shadow, members, References(public))
-
-
-def _loaded(folder: Path, corpus: Corpus, device: str) -> EncoderTarget:
-    return load(
-        folder,
-        device=device,
-        labels=corpus.manifest.task.labels,
-        label_all_tokens=corpus.manifest.recipe.label_all_tokens,
-        images=partial(open_image, corpus),
-    )
 
 
 def _provenance(opened: Opened, tuned: Tuned) -> dict[str, Any]:

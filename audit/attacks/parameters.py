@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,10 +44,12 @@ class AttackParameters:
     Attributes:
         values: by attack, by parameter; all known and valid.
         corpus: sha256 of the data set they were tuned on; None when the file does not say.
+        sha256: of the file.
     """
 
     values: Mapping[str, Mapping[str, Any]]
     corpus: str | None
+    sha256: str
 
     def applied(self, attack: Attack) -> Attack:
         """The attack with the parameters that the file sets."""
@@ -61,7 +64,8 @@ def read(path: Path) -> AttackParameters:
             parameter cannot take; all of them at once.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = path.read_bytes()
+        content = tomllib.loads(raw.decode())
     except OSError as error:
         raise UsageError(f"--attack-parameters {path}: {error.strerror}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -81,7 +85,7 @@ def read(path: Path) -> AttackParameters:
             problems += [f"{path}: [{name}] {problem}" for problem in wrong]
     if problems:
         raise UsageError(problems, "correct the file, or write one with: docaudit tune-attack")
-    return AttackParameters(values, corpus if isinstance(corpus, str) else None)
+    return AttackParameters(values, corpus if isinstance(corpus, str) else None, hashlib.sha256(raw).hexdigest())
 
 
 def _checked(kind: type[Attack], table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -25,10 +25,11 @@ from audit.engine.journal import Journal
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError
 from audit.record import Diagnostic, TargetCard
-from audit.runner.opening import Opened, parameters_of, target_of
+from audit.runner.opening import Opened, parameters_of
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads
 from audit.targets.loading import files_of, load
+from audit.targets.opening import target_of
 from audit.training.references import Filled
 
 PREFLIGHT_STEPS = 64
@@ -195,7 +196,12 @@ class _Elsewhere:
         target = self.target.like_here(target_of(folders["target"], corpus, device, batch_tokens))
         references = References()
         if self.auxiliary is not None:
-            auxiliary = load(folders["auxiliary"], device=device, batch_tokens=self.auxiliary.batch_tokens)
+            auxiliary = load(
+                folders["auxiliary"],
+                device=device,
+                batch_tokens=self.auxiliary.batch_tokens,
+                images=target.encoder.images,
+            )
             references = References(self.auxiliary.like_here(auxiliary))
         return AttackWork(self.attack, Case(target, corpus, references), self.seed)
 

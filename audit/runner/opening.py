@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import importlib.util
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from audit.attacks import BATTERY
@@ -19,7 +17,6 @@ from audit.attacks.parameters import AttackParameters
 from audit.attacks.parameters import read as read_parameters
 from audit.case import Case
 from audit.corpus.documents import Corpus
-from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import Json
 from audit.engine.local import WIDTH
@@ -27,7 +24,7 @@ from audit.errors import ManifestError, UsageError
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.forward import DTYPES
-from audit.targets.loading import load
+from audit.targets.opening import target_of
 from audit.training.references import Prepared, prepare
 
 
@@ -124,7 +121,7 @@ def open_scan(options: Options) -> Opened:
         needs_of(attacks), target, options.model_dir, corpus, options.references, options.batch_tokens, public
     )
     warnings = _warnings(options.attack_parameters, given, corpus)
-    digest = hashlib.sha256(options.attack_parameters.read_bytes()).hexdigest() if options.attack_parameters else None
+    digest = given.sha256 if given is not None else None
     return Opened(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings, digest)
 
 
@@ -138,18 +135,6 @@ def _warnings(path: Path | None, given: AttackParameters | None, corpus: Corpus)
     if given is None or given.corpus in (None, corpus.sha256):
         return ()
     return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
-
-
-def target_of(folder: Path, corpus: Corpus, device: str, batch_tokens: int | None) -> EncoderTarget:
-    """The audited checkpoint, as the data set's manifest says it was trained."""
-    return load(
-        folder,
-        device=device,
-        labels=corpus.manifest.task.labels,
-        label_all_tokens=corpus.manifest.recipe.label_all_tokens,
-        batch_tokens=batch_tokens,
-        images=partial(open_image, corpus),
-    )
 
 
 def _check_engine(options: Options) -> None:
@@ -196,7 +181,7 @@ def _with_noise(attack: Attack) -> Attack:
 
 def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
     """How many trials each attack finds in a corpus with a checkpoint's tokens, by stratum; runs no model."""
-    case = Case(load(model_dir, labels=corpus.manifest.task.labels), corpus)
+    case = Case(target_of(model_dir, corpus), corpus)
     counts = []
     for kind in BATTERY:
         found = Counter(trial.stratum for trial in kind.preset("standard").trials(case))

@@ -105,14 +105,14 @@ def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Te
 
 def bio_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
     """Cross-entropies of the tokens that have a tag to read."""
-    return (label_costs(model.classifier, hidden, [_labels_of(page) for page in pages]),)
+    return (label_costs(model.classifier, hidden, [page.labels for page in pages]),)
 
 
 def label_costs(
-    head: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor, labels: Sequence[np.ndarray[Any, Any]]
+    head: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor, labels: Sequence[Ints | None]
 ) -> Costs:
     """Cross-entropies of each page's `labels`, (n_tokens,) each, where they are read."""
-    padded = _padded(labels, hidden)
+    padded = padded_labels(labels, hidden.shape[1])
     read = padded != NOT_READ
     logits = read_rows(hidden, torch.from_numpy(read).to(hidden.device), head)
     chosen = torch.log_softmax(logits, dim=-1).gather(-1, torch.from_numpy(padded[read]).to(hidden.device)[:, None])
@@ -126,7 +126,7 @@ def bio_tags(model: Any, hidden: torch.Tensor) -> torch.Tensor:
 
 def spade_extraction_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
     """Cross-entropies of the class of first tokens of words, and those of the predecessor of all tokens."""
-    classes = label_costs(model.initial_token_classifier, hidden, [_labels_of(page) for page in pages])
+    classes = label_costs(model.initial_token_classifier, hidden, [page.labels for page in pages])
     return classes, relation_costs(model.subsequent_token_classifier, hidden, pages)
 
 
@@ -137,7 +137,7 @@ def spade_linking_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encodi
 
 def relation_costs(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Costs:
     """Cross-entropies of each page's `links` where they are read."""
-    links = _padded([_links_of(page) for page in pages], hidden)
+    links = padded_labels([page.links for page in pages], hidden.shape[1])
     read = links != NOT_READ
     log_probabilities = torch.log_softmax(_relation_scores(extractor, hidden, read), dim=-1)
     true = np.where(links >= 0, links, hidden.shape[1])
@@ -147,7 +147,7 @@ def relation_costs(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encodin
 
 def best_links(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> list[Ints]:
     """See `BestLinks`; ties go to the lower position, and to a token before "none"."""
-    links = _padded([_links_of(page) for page in pages], hidden)
+    links = padded_labels([page.links for page in pages], hidden.shape[1])
     read = links != NOT_READ
     best = _relation_scores(extractor, hidden, read).cpu().numpy().argmax(axis=-1)
     best[best == hidden.shape[1]] = NO_LINK
@@ -178,22 +178,13 @@ def spade_classes(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(model.initial_token_classifier(hidden), dim=-1)
 
 
-def _padded(values: Sequence[np.ndarray[Any, Any]], hidden: torch.Tensor) -> Ints:
-    """Labels or links of each page, (n_tokens,) each, as (n_pages, n_padded_tokens); padding is not read."""
-    padded = np.full(hidden.shape[:2], NOT_READ, np.int64)
+def padded_labels(values: Sequence[Ints | None], length: int) -> Ints:
+    """Labels or links of each page, (n_tokens,) each, none missing, as (n_pages, length); padding is not read."""
+    padded = np.full((len(values), length), NOT_READ, np.int64)
     for row, own in enumerate(values):
+        assert own is not None
         padded[row, : len(own)] = own
     return padded
-
-
-def _labels_of(page: Encoding) -> np.ndarray[Any, Any]:
-    assert page.labels is not None
-    return page.labels
-
-
-def _links_of(page: Encoding) -> np.ndarray[Any, Any]:
-    assert page.links is not None
-    return page.links
 
 
 HEADS: dict[HeadName, Head] = {

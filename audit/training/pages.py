@@ -11,6 +11,7 @@ import torch
 from transformers import DataCollatorForLanguageModeling
 
 from audit.targets.families import Family
+from audit.targets.heads import padded_labels
 from audit.targets.interface import NO_LINK, NOT_READ, Encoding, Ints
 
 
@@ -91,10 +92,10 @@ def _targets(examples: Sequence[Example], length: int) -> dict[str, torch.Tensor
     Taggers and masked language models take `labels`. SPADE models take links, where `length` stands for "none", and
     which tokens are the first of their word.
     """
-    labels = _padded([example.labels for example in examples], length)
+    labels = padded_labels([example.labels for example in examples], length)
     if examples[0].page.links is None:
         return {"labels": torch.from_numpy(labels)}
-    links = _padded([example.page.links for example in examples], length)
+    links = padded_labels([example.page.links for example in examples], length)
     first = torch.from_numpy(labels != NOT_READ)
     links[links == NO_LINK] = length
     if examples[0].page.labels is None:
@@ -104,12 +105,3 @@ def _targets(examples: Sequence[Example], length: int) -> dict[str, torch.Tensor
         "subsequent_token_labels": torch.from_numpy(links),
         "bbox_first_token_mask": first,
     }
-
-
-def _padded(values: Sequence[Ints | None], length: int) -> Ints:
-    """Labels or links of pages, (n_tokens,) each, as (n_pages, length); padding is not read."""
-    padded = np.full((len(values), length), NOT_READ, np.int64)
-    for row, own in enumerate(values):
-        assert own is not None
-        padded[row, : len(own)] = own
-    return padded

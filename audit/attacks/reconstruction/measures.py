@@ -12,7 +12,16 @@ from numpy.random import Generator
 from audit.attacks.interface import Findings
 from audit.attacks.reconstruction import multishot
 from audit.attacks.reconstruction.fields import Field
-from audit.attacks.reconstruction.table import PLAYERS, SCORES, Floats, Table, build_table
+from audit.attacks.reconstruction.table import (
+    GROUPS,
+    PLAYERS,
+    SCORES,
+    SPLIT_NAMES,
+    Floats,
+    Table,
+    build_table,
+    unresolved,
+)
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES
 from audit.engine.interface import Json, Progress
@@ -26,8 +35,6 @@ from audit.stats.resampling import MIN_CLUSTERS, NoSpreadError, bootstrap
 from audit.targets.utility import estimate, masked_token_accuracy
 
 Job = Callable[[], Measurement]
-SPLIT_NAMES = ("member", "heldout")
-GROUPS = ("unique", "repeated", "all")
 EPSILONS = {"": 0.01, ".e0.001": 0.001, ".e0.1": 0.1}
 """The epsilon of IpF (equation 6) is not in the paper: 0.01, with 0.001 and 0.1 beside it (METHODS.md)."""
 POWER = "candidate_recall.unique"
@@ -48,7 +55,6 @@ METRICS = (
 )
 NEEDED_DOCUMENTS = 72
 """From so many documents on, no hit at all shows a rate under 0.05 (METHODS.md, section 6)."""
-FEW = "fewer than two documents with such fields"
 HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))
 
 
@@ -112,10 +118,9 @@ def _excess(name: str, table: Table, score: str, excess: Callable[..., Interval]
     Distances are turned into similarities (1 - HD), so that more is worse.
     """
     splits = [table.split(name) for name in SPLIT_NAMES]
-    documents = [len(np.unique(rows.cluster)) for rows in splits]
-    if min(documents) < 2:
-        where = "member" if documents[0] < 2 else "held-out"
-        return Unresolved(name, f"fewer than two {where} documents with such fields", min(documents), NEEDED_DOCUMENTS)
+    few = unresolved(name, splits, NEEDED_DOCUMENTS)
+    if few is not None:
+        return few
     columns = []
     for rows in splits:
         values = [rows.scores[score, player] for player in PLAYERS]
@@ -136,9 +141,9 @@ def _recall(name: str, table: Table) -> Measurement:
 
 def _score(name: str, table: Table, score: str, player: str, rng: Generator) -> Measurement:
     """One of PR, HD, LD, JWD; the attack's null is the public model, the public model's is chance."""
-    documents = len(np.unique(table.cluster))
-    if documents < 2:
-        return Unresolved(name, FEW, documents, MIN_CLUSTERS)
+    few = unresolved(name, [table], MIN_CLUSTERS)
+    if few is not None:
+        return few
     values = table.scores[score, player]
     if score == "pr":
         interval = proportion(values > 0, table.cluster, alphas=ALPHAS)
@@ -151,9 +156,9 @@ def _score(name: str, table: Table, score: str, player: str, rng: Generator) -> 
 
 def _ipf(name: str, table: Table, epsilon: float, rng: Generator) -> Measurement:
     """The improvement factor over the baseline (equation 6); 1 = no better than the public model."""
-    documents = len(np.unique(table.cluster))
-    if documents < 2:
-        return Unresolved(name, FEW, documents, MIN_CLUSTERS)
+    few = unresolved(name, [table], MIN_CLUSTERS)
+    if few is not None:
+        return few
     columns = [table.scores[score, player] for player in PLAYERS for score in SCORES]
     strata = [cluster_sums([*columns, np.ones(len(table))], table.cluster)]
 
@@ -164,7 +169,7 @@ def _ipf(name: str, table: Table, epsilon: float, rng: Generator) -> Measurement
     try:
         interval = bootstrap(strata, statistic, rng, alphas=ALPHAS, n=len(table), limits=(0.0, np.inf))
     except NoSpreadError:
-        return Unresolved(name, "all documents give the same factor", documents)
+        return Unresolved(name, "all documents give the same factor", len(np.unique(table.cluster)))
     return estimate(name, interval, "fields", 1.0, "public model")
 
 

@@ -11,16 +11,24 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, read_shots
-from audit.attacks.reconstruction.table import BASELINE, PLAYERS, Floats, Ints, Table
+from audit.attacks.reconstruction.table import (
+    BASELINE,
+    GROUPS,
+    PLAYERS,
+    SPLIT_NAMES,
+    Floats,
+    Ints,
+    Table,
+    unresolved,
+)
 from audit.engine.interface import Json
-from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Measurement, Unresolved
+from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Measurement
 from audit.stats.intervals import Interval
 from audit.stats.ranking import area, area_interval, at, at_interval, curve_points, excess_area
 from audit.stats.resampling import MIN_CLUSTERS
 from audit.targets.utility import estimate
 
 Job = Callable[[], Measurement]
-SPLIT_NAMES = ("member", "heldout")
 SHARES = {"1": 0.01, "5": 0.05, "100": 1.0}
 """The shares p at which table 5 prints AccAt(p)."""
 OTHER_SCORES = tuple(name for name in MEMBERSHIP_SCORES if name != PRIMARY)
@@ -31,14 +39,12 @@ _PLACES = (
     *product(("member",), ("attack",), (f".{name}" for name in OTHER_SCORES)),
 )
 """Split, player, and membership score where it is not the primary one."""
-GROUPS = ("unique", "repeated", "all")
 METRICS = (
     *(f"{quantity}.{split}.{player}{score}" for quantity in _QUANTITIES for split, player, score in _PLACES),
     *(f"excess_accauc.{group}" for group in GROUPS),
 )
 CURVE_SHARES = (0.01, *(round(0.05 * place, 2) for place in range(1, 21)))
 """Where the curves of figure 6 are drawn."""
-FEW = "fewer than two documents with such fields"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +75,9 @@ def jobs(table: Table, rng: Generator) -> Iterator[Job]:
 
 def _measured(name: str, quantity: str, table: Table, ranking: str, rng: Generator) -> Measurement:
     """AccAt(p), HamAt(p), AccAUC or HamAAC; the attack's null is the public model, the public model's is chance."""
-    documents = len(np.unique(table.cluster))
-    if documents < 2:
-        return Unresolved(name, FEW, documents, MIN_CLUSTERS)
+    few = unresolved(name, [table], MIN_CLUSTERS)
+    if few is not None:
+        return few
     interval = _interval(quantity, _Ranked.of(table, ranking), rng)
     if ranking != BASELINE:
         return estimate(name, interval, "fields", _value(quantity, _Ranked.of(table, BASELINE)), "public model")
@@ -99,10 +105,9 @@ def _value(quantity: str, rows: _Ranked) -> float:
 def _excess(name: str, table: Table, rng: Generator) -> Measurement:
     """AccAUC: (attack - baseline) on member fields minus the same on held-out fields (METHODS.md, held-out control)."""
     splits = [table.split(split) for split in SPLIT_NAMES]
-    documents = [len(np.unique(rows.cluster)) for rows in splits]
-    if min(documents) < 2:
-        where = "member" if documents[0] < 2 else "held-out"
-        return Unresolved(name, f"fewer than two {where} documents with such fields", min(documents), MIN_CLUSTERS)
+    few = unresolved(name, splits, MIN_CLUSTERS)
+    if few is not None:
+        return few
     member, heldout = (_columns(rows) for rows in splits)
     interval = excess_area(*member, *heldout, rng=rng, alphas=ALPHAS)
     return estimate(name, interval, "fields", 0.0, "held-out")

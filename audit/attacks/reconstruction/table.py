@@ -15,6 +15,7 @@ from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, baseline_score
 from audit.case import Case
 from audit.corpus.folding import fold, occurrences
 from audit.engine.interface import Json
+from audit.record import Unresolved
 from audit.stats.distances import hamming, jaro_winkler, levenshtein
 
 Floats = NDArray[np.float64]
@@ -22,6 +23,8 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 SCORES = ("pr", "hd", "ld", "jwd")
 PLAYERS = ("attack", "baseline")
+SPLIT_NAMES = ("member", "heldout")
+GROUPS = ("unique", "repeated", "all")
 BASELINE = "baseline"
 """In `Table.rankings`: the attempts without the model, ranked by their public perplexity."""
 
@@ -75,6 +78,21 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.cluster)
+
+
+def unresolved(name: str, tables: Sequence[Table], needed: int) -> Unresolved | None:
+    """Why a measurement on each of these tables, or a comparison of members and held-out, cannot be had.
+
+    Args:
+        name: of the measurement.
+        tables: one table, or the members' and the held-out documents'.
+        needed: how many documents would do.
+    """
+    documents = [len(np.unique(table.cluster)) for table in tables]
+    if min(documents) >= 2:
+        return None
+    of = "" if len(tables) == 1 else "member " if documents[0] < 2 else "held-out "
+    return Unresolved(name, f"fewer than two {of}documents with such fields", min(documents), needed)
 
 
 def build_table(
