@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from audit.corpus.documents import Corpus
-from audit.targets.interface import Target
+from audit.targets.interface import Target, TokenTarget
+
+
+@dataclass(frozen=True)
+class SplitModel:
+    """One of K models that each saw half of the audited documents.
+
+    Attributes:
+        target: the model.
+        members: ids of the documents it was trained on.
+    """
+
+    target: Target
+    members: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -14,9 +28,15 @@ class References:
 
     Attributes:
         auxiliary: the adversary's masked language model, trained on public documents (PUB-MLM).
+        baselines: f_G: models of the target's recipe, trained without the audited documents.
+        pretrained: what the target was fine-tuned from.
+        splits: K models of the target's recipe, each trained with half of the audited documents.
     """
 
-    auxiliary: Target | None = None
+    auxiliary: TokenTarget | None = None
+    baselines: tuple[Target, ...] = ()
+    pretrained: Target | None = None
+    splits: tuple[SplitModel, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -26,3 +46,8 @@ class Case:
     target: Target
     corpus: Corpus
     references: References = References()
+
+    @property
+    def reader(self) -> TokenTarget:
+        """The target, when it reads pages as tokens: only for attacks that are inapplicable to others."""
+        return cast("TokenTarget", self.target)

@@ -251,6 +251,8 @@ def _decide(limit: Limit, result: AttackResult | None, p_value: float | None) ->
         reason = f"{measured.reason} (n = {measured.n}{needed})"
         return Decision(limit, "undecided" if limit.required else "not run", reason, "audit more documents")
     assert measured is not None
+    if result.confounded is not None:
+        return Decision(limit, "undecided", result.confounded, "", measured, power, p_value)
     if p_value is not None and p_value <= SIGNIFICANCE:
         return Decision(limit, "violated", "the leak is confirmed over the limit", "", measured, power, p_value)
     weak = _too_weak(limit, power)

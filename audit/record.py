@@ -126,6 +126,23 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, config=STRICT)
+class DrawnPage:
+    """A page as boxes: where words stand and which of them were taken away; never what they say.
+
+    Attributes:
+        document: a number; the key to it is in `evidence/`.
+        ratio: height over width of the page.
+        boxes: x0, y0, x1, y1 of each word, as shares of the page.
+        removed: for each box, whether the attack took it away.
+    """
+
+    document: int
+    ratio: float
+    boxes: tuple[tuple[float, float, float, float], ...]
+    removed: tuple[bool, ...]
+
+
+@dataclass(frozen=True, config=STRICT)
 class Completed:
     """An attack that ran to its end.
 
@@ -137,6 +154,8 @@ class Completed:
         dtype: what the target's encoder computed in; heads and losses are float32 always.
         ablations: how the attacker was weakened on purpose, in words; with any, no limit is passed.
         parameters_file: sha256 of the file that set parameters, when one did.
+        pages: a few of the attacked pages.
+        confounded: why nothing can be decided on these numbers, whatever they are; None when it can.
     """
 
     attack: str
@@ -152,6 +171,8 @@ class Completed:
     dtype: str = "float32"
     ablations: tuple[str, ...] = ()
     parameters_file: str | None = None
+    pages: tuple[DrawnPage, ...] = ()
+    confounded: str | None = None
     status: Literal["completed"] = "completed"
 
 
@@ -201,6 +222,7 @@ class TargetCard:
         max_tokens: the longest page the model reads, special tokens included.
         dtype: what it was loaded in.
         epoch, step: how far its training had come, when the checkpoint says so (trainer_state.json).
+        resolution: height and width in pixels of the page images it sees, when it sees some and they are all alike.
     """
 
     name: str
@@ -215,6 +237,7 @@ class TargetCard:
     dtype: str
     epoch: float | None = None
     step: int | None = None
+    resolution: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, config=STRICT)

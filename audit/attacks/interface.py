@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.record import Count, Curve, Diagnostic, Histogram, Measurement
+from audit.record import Count, Curve, Diagnostic, DrawnPage, Histogram, Measurement
 from audit.targets.interface import Query, Target
 
 A = TypeVar("A")
@@ -27,6 +27,8 @@ class Findings:
     histograms: tuple[Histogram, ...] = ()
     curves: tuple[Curve, ...] = ()
     categories: tuple[str, ...] = ()
+    pages: tuple[DrawnPage, ...] = ()
+    confounded: str | None = None
 
 
 class Attack(Protocol):

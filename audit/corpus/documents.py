@@ -61,12 +61,18 @@ class Entity:
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Question:
-    """A question about the page, its accepted answers, and the entity that holds the answer, when known."""
+    """A question about the page and its accepted answers.
+
+    `entity` is the one that holds the answer, when known; `category` says what kind of information the answer is, where
+    there is no such entity (its category holds otherwise). `paraphrases` ask the same in other words.
+    """
 
     id: str
     question: str
     answers: tuple[str, ...]
     entity: str | None = None
+    category: Category | None = None
+    paraphrases: tuple[str, ...] = ()
 
 
 @strict_dataclass(frozen=True, config=STRICT)
@@ -131,10 +137,21 @@ class TrainingRecipe:
     Attributes:
         label_all_tokens: a tagger's loss read every token of a word, not only the first.
         checkpoint_chosen_on: the split whose documents chose the checkpoint, when one did.
+        prompt: what a question-answering model is given, "{question}" standing for the question; None: what its family
+            is trained with.
+        epochs: passes over the members.
+        learning_rate: the peak of AdamW's.
+        batch_size: samples (questions, or pages of a tagger) a step.
+        seed: of the training.
     """
 
     label_all_tokens: bool = PydanticField(default=False, strict=True)
     checkpoint_chosen_on: Split | None = None
+    prompt: str | None = None
+    epochs: int | None = PydanticField(default=None, ge=1)
+    learning_rate: float | None = PydanticField(default=None, gt=0)
+    batch_size: int | None = PydanticField(default=None, ge=1)
+    seed: int | None = PydanticField(default=None, ge=0)
 
 
 @strict_dataclass(frozen=True, config=STRICT)

@@ -162,6 +162,8 @@ def _complete(
         dtype=case.target.card.dtype,
         ablations=attack.ablations,
         parameters_file=opened.parameters_file,
+        pages=findings.pages,
+        confounded=findings.confounded,
     )
 
 

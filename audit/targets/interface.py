@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.corpus.documents import Document
+from audit.corpus.sheets import Sheet
 from audit.record import TargetCard
 
 Ints = NDArray[np.int64]
@@ -154,7 +155,20 @@ class Encoding:
 class Query(Generic[A]):
     """A question to a target; `A` is the type of its answer."""
 
+
+@dataclass(frozen=True, eq=False)
+class PageQuery(Query[A]):
+    """A query about a page that the target has read."""
+
     page: Encoding
+
+
+@dataclass(frozen=True, eq=False)
+class SheetQuery(Query[A]):
+    """A query about a question on a sheet, for models that answer questions."""
+
+    sheet: Sheet
+    question: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +180,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, eq=False)
-class FillMask(Query[Candidates]):
+class FillMask(PageQuery[Candidates]):
     """The `n_candidates` best tokens at `position`; special tokens and [UNK] are never candidates (ours)."""
 
     position: int
@@ -174,14 +188,14 @@ class FillMask(Query[Candidates]):
 
 
 @dataclass(frozen=True, eq=False)
-class BestTokens(Query[Ints]):
+class BestTokens(PageQuery[Ints]):
     """The most likely token at each of `positions`: shape (n_positions,), ties to the lower id."""
 
     positions: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class CandidateLogits(Query[Floats]):
+class CandidateLogits(PageQuery[Floats]):
     """The masked language model's logit of each of `candidates` at `position`: shape (n_candidates,)."""
 
     position: int
@@ -189,7 +203,7 @@ class CandidateLogits(Query[Floats]):
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingLoss(Query[Floats]):
+class TrainingLoss(PageQuery[Floats]):
     """The training loss of `page` with each of `candidates` at `position`: shape (n_candidates,), nats."""
 
     position: int
@@ -197,7 +211,7 @@ class TrainingLoss(Query[Floats]):
 
 
 @dataclass(frozen=True, eq=False)
-class FirstOrderLoss(Query[Floats]):
+class FirstOrderLoss(PageQuery[Floats]):
     """An estimate of the training loss of `page` with each of `candidates` at `position`: shape (n_candidates,), nats.
 
     The loss of the page as it is, plus the gradient of that loss with respect to the word embedding at `position`,
@@ -211,13 +225,46 @@ class FirstOrderLoss(Query[Floats]):
 
 
 @dataclass(frozen=True, eq=False)
-class TagProbabilities(Query[Floats]):
+class TagProbabilities(PageQuery[Floats]):
     """The probability of each tag for each token: shape (n_tokens, n_labels), rows sum to 1."""
 
 
 @dataclass(frozen=True, eq=False)
-class BestLinks(Query[Ints]):
+class BestLinks(PageQuery[Ints]):
     """The most likely predecessor or parent of each token: shape (n_tokens,), `NO_LINK` for none, `NOT_READ` unread."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a model answered.
+
+    Attributes:
+        text: the answer, without special tokens, white space at its ends taken off.
+        confidence: the product of the probabilities of its tokens, special tokens left out; in [0, 1].
+        n_tokens: of the answer, special tokens left out.
+        ended: whether the model ended it; False: it was cut off at the longest answer it may give.
+    """
+
+    text: str
+    confidence: float
+    n_tokens: int
+    ended: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Answer(SheetQuery[Given]):
+    """The model's greedy answer to the question."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerLoss(SheetQuery[Floats]):
+    """The log-probability of each token of `answer`, given those before it: shape (n_tokens,), nats, all <= 0.
+
+    The last one is the token that ends an answer. Minus their mean is the training loss of the sample, their sum the
+    log-probability that sampling at temperature 1 gives this answer.
+    """
+
+    answer: str
 
 
 class Target(Protocol):
@@ -226,11 +273,23 @@ class Target(Protocol):
     Attributes:
         card: what it is.
         answers: the query types it can answer.
-        labels: the tags in the order of its outputs; empty for untagged tasks.
     """
 
     card: TargetCard
     answers: frozenset[type[Query[Any]]]
+
+    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+        """Answer many queries of one type, in order. An answer depends on its query alone."""
+        ...
+
+
+class TokenTarget(Target, Protocol):
+    """A target that reads pages as tokens: it answers queries about an `Encoding` of its own.
+
+    Attributes:
+        labels: the tags in the order of its outputs; empty for untagged tasks.
+    """
+
     labels: tuple[str, ...]
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
@@ -242,8 +301,4 @@ class Target(Protocol):
 
     def token_strings(self, ids: Sequence[int]) -> str:
         """The text of these tokens. For the owner's evidence only."""
-        ...
-
-    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """Answer many queries of one type, in order. An answer depends on its query alone."""
         ...

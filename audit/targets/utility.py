@@ -12,7 +12,16 @@ from audit.record import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval, proportion
 from audit.stats.resampling import NoSpreadError, bootstrap
-from audit.targets.interface import NOT_READ, BestLinks, BestTokens, Encoding, Floats, Ints, TagProbabilities, Target
+from audit.targets.interface import (
+    NOT_READ,
+    BestLinks,
+    BestTokens,
+    Encoding,
+    Floats,
+    Ints,
+    TagProbabilities,
+    TokenTarget,
+)
 
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""
@@ -21,7 +30,7 @@ MAX_DOCUMENTS = 200
 
 Span = tuple[str, int, int]
 Found = Set[Any]
-Finder = Callable[[Target, Sequence[Encoding]], list[tuple[Found, Found]]]
+Finder = Callable[[TokenTarget, Sequence[Encoding]], list[tuple[Found, Found]]]
 """For each page, what is true of it and what the target found there; two finds are the same when they are equal."""
 UNITS = {"entity_f1": "entities", "link_f1": "links"}
 
@@ -44,7 +53,7 @@ def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: s
     )
 
 
-def utility(target: Target, documents: Sequence[Document], seed: int) -> Measurement:
+def utility(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
     """How well a target does its task on documents it did not train on.
 
     Masked-token accuracy of a masked language model, entity F1 of a tagger or of SPADE extraction, link F1 of SPADE
@@ -59,7 +68,7 @@ def utility(target: Target, documents: Sequence[Document], seed: int) -> Measure
     return linking_f1(target, documents, seed)
 
 
-def masked_token_accuracy(name: str, target: Target, documents: Sequence[Document], seed: int) -> Measurement:
+def masked_token_accuracy(name: str, target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
     """Share of hidden tokens that the model names first, 15 % of each page hidden; null: naming the commonest.
 
     Where the model sees the page, white patches hide them in the image too, as the attack does.
@@ -77,17 +86,17 @@ def masked_token_accuracy(name: str, target: Target, documents: Sequence[Documen
     return estimate(name, proportion(hits, clusters, alphas=ALPHAS), "tokens", float(commonest), "chance")
 
 
-def tagging_f1(target: Target, documents: Sequence[Document], seed: int) -> Measurement:
+def tagging_f1(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
     """Micro F1 of whole entities (same label, same words) on held-out pages; null: a tagger that finds nothing."""
     return _micro_f1("entity_f1", "labelled entity", _tagged, target, documents, seed)
 
 
-def extraction_f1(target: Target, documents: Sequence[Document], seed: int) -> Measurement:
+def extraction_f1(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
     """As `tagging_f1`, of SPADE's entities: each begins where a class says so and follows the predecessors."""
     return _micro_f1("entity_f1", "labelled entity", _extracted, target, documents, seed)
 
 
-def linking_f1(target: Target, documents: Sequence[Document], seed: int) -> Measurement:
+def linking_f1(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
     """Micro F1 of links (same child, same parent) on held-out pages; null: a model that finds none."""
     return _micro_f1("link_f1", "link", _linked, target, documents, seed)
 
@@ -118,7 +127,7 @@ def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str
 
 
 def _micro_f1(
-    name: str, thing: str, find: Finder, target: Target, documents: Sequence[Document], seed: int
+    name: str, thing: str, find: Finder, target: TokenTarget, documents: Sequence[Document], seed: int
 ) -> Measurement:
     """F1 over all pages; the interval draws pages."""
     rng = np.random.default_rng(seed)
@@ -143,7 +152,7 @@ def _micro_f1(
     return estimate(name, interval, UNITS[name], 0.0, "chance")
 
 
-def _pages(target: Target, documents: Sequence[Document], rng: np.random.Generator) -> list[Encoding]:
+def _pages(target: TokenTarget, documents: Sequence[Document], rng: np.random.Generator) -> list[Encoding]:
     return [page for page in map(target.encode, _chosen(documents, rng)) if page is not None]
 
 
@@ -158,7 +167,7 @@ def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ..
     return tuple(sorted(int(place) for place in rng.choice(own, n_hidden, replace=False)))
 
 
-def _tagged(target: Target, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
+def _tagged(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
     """Entities of BIO tags, see `_spans`."""
     sets: list[tuple[Found, Found]] = []
     for page, probabilities in zip(pages, target.ask([TagProbabilities(page) for page in pages]), strict=True):
@@ -170,7 +179,7 @@ def _tagged(target: Target, pages: Sequence[Encoding]) -> list[tuple[Found, Foun
     return sets
 
 
-def _extracted(target: Target, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
+def _extracted(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
     """Entities of SPADE's classes and predecessors, see `spade_entities`."""
     tables = target.ask([TagProbabilities(page) for page in pages])
     links = target.ask([BestLinks(page) for page in pages])
@@ -184,7 +193,7 @@ def _extracted(target: Target, pages: Sequence[Encoding]) -> list[tuple[Found, F
     return sets
 
 
-def _linked(target: Target, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
+def _linked(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
     """(child, parent) of every link."""
     sets: list[tuple[Found, Found]] = []
     for page, best in zip(pages, target.ask([BestLinks(page) for page in pages]), strict=True):

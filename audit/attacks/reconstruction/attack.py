@@ -204,8 +204,8 @@ class Reconstruction:
                 "category": field.entity.category,
                 "split": field.document.split,
                 "value": field.document.text_of(field.entity),
-                "recovered": case.target.token_strings(outcome["attack"][0]["tokens"]),
-                "baseline": case.target.token_strings(outcome["baseline"][0]["tokens"]),
+                "recovered": case.reader.token_strings(outcome["attack"][0]["tokens"]),
+                "baseline": case.reader.token_strings(outcome["baseline"][0]["tokens"]),
                 "exact": outcome["attack"][0]["tokens"] == outcome["truth"],
                 "exact_in_any_attempt": any(shot["tokens"] == outcome["truth"] for shot in outcome["attack"]),
             }

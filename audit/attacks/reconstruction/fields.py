@@ -56,7 +56,7 @@ def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Fiel
 
 
 def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, max_tokens: int) -> Field:
-    page = case.target.encode(document, entity.words)
+    page = case.reader.encode(document, entity.words)
     if page is None:
         return Field(document, entity, None, (), "no window")
     positions = page.positions_of(entity.words)
