@@ -1,0 +1,1 @@
+"""Checkpoints that answer questions about a page."""

@@ -1,0 +1,53 @@
+"""What turns a sheet and a question into the inputs of one family of question-answering model, and back into text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from audit.corpus.sheets import Sheet
+
+Inputs = dict[str, torch.Tensor]
+"""Keyword arguments of a model's `forward` or `generate`, one row a sample, on the CPU."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A question on a sheet, and its answer where one is given."""
+
+    sheet: Sheet
+    question: str
+    answer: str | None = None
+
+
+class Reader(Protocol):
+    """One checkpoint's own way of reading: its processor, its prompt, its end of an answer.
+
+    Attributes:
+        resolution: height and width in pixels of the images it makes; None: no image, or of several sizes.
+        max_new_tokens: the longest answer it is asked for, special tokens included.
+        forbidden: ids of tokens that are never part of an answer's text (special tokens), the end token among them.
+    """
+
+    resolution: tuple[int, int] | None
+    max_new_tokens: int
+    forbidden: frozenset[int]
+
+    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+        """What `generate` is called with; samples that `alike` puts together only."""
+        ...
+
+    def taught(self, samples: Sequence[Sample]) -> Inputs:
+        """What `forward` is called with to get the training loss: `prompts` and "labels", -100 where nothing is read."""
+        ...
+
+    def alike(self, sample: Sample) -> object:
+        """A key: only samples of one key share a batch of `prompts`, so that a sample is padded as if it were alone."""
+        ...
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """The answer that these generated tokens spell, without special tokens, white space at its ends taken off."""
+        ...
