@@ -41,7 +41,7 @@ class Reader(Protocol):
         ...
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """What `forward` is called with to get the training loss: `prompts` and "labels", -100 where nothing is read."""
+        """What `forward` is called with for the training loss: `prompts` and "labels", -100 where nothing is read."""
         ...
 
     def alike(self, sample: Sample) -> object:
