@@ -1,7 +1,9 @@
 """Page images: judged by their header before anything is decoded, then opened one at a time.
 
-Pixels are taken as stored: an EXIF rotation is *not* applied, and `size` and boxes refer to the stored raster. That is
-what transformers' image processors see too when given a file; a photograph that relies on EXIF must be saved upright.
+Pixels are taken as stored: an EXIF orientation is *not* applied, and `size` and boxes refer to the stored raster.
+`PIL.Image.open` does likewise, `transformers.image_utils.load_image` does not. So validation refuses an image with an
+orientation wherever `size` does not tell which raster is meant, and a decoded page no longer carries the tag: nothing
+turns it after words were removed from it. TIFF is the exception: Pillow itself applies its tag.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from PIL import Image
+from PIL import ExifTags, Image
 
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.paths import inside
@@ -24,6 +26,7 @@ from audit.errors import ManifestError
 
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP")
 MAX_PIXELS = 100_000_000  # ours: an A3 page at 600 dpi has 70 million
+TRANSPOSING = frozenset({5, 6, 7, 8})  # EXIF orientations that exchange width and height
 MODES = frozenset({"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"})
 
 _TOO_LARGE = f"the image has over {MAX_PIXELS // 1_000_000} megapixels"
@@ -46,11 +49,24 @@ _DAMAGE = (
 
 @dataclass(frozen=True)
 class ImageFile:
-    """Width and height in pixels, from the header, and the sha256 of the file's bytes (hexadecimal)."""
+    """What the header of an image file says, and its hash.
+
+    Attributes:
+        width: in pixels, as stored.
+        height: in pixels, as stored.
+        sha256: of the file's bytes, hexadecimal.
+        orientation: the EXIF orientation, 1 to 8; 1, as it stands, also where there is none or none that can be read.
+    """
 
     width: int
     height: int
     sha256: str
+    orientation: int = 1
+
+    @property
+    def turned_size(self) -> tuple[int, int]:
+        """Width and height for a reader who applies the orientation."""
+        return (self.height, self.width) if self.orientation in TRANSPOSING else (self.width, self.height)
 
 
 @contextmanager
@@ -73,7 +89,7 @@ def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
 
 
 def read_header(path: Path) -> ImageFile:
-    """Width, height and sha256 of an image file; reads the bytes once and decodes no pixel.
+    """Size, orientation and sha256 of an image file; reads the bytes once and decodes no pixel.
 
     Raises:
         ManifestError: missing, no regular file, not one of `FORMATS`, over `MAX_PIXELS`, not 8 bits a channel.
@@ -84,12 +100,25 @@ def read_header(path: Path) -> ImageFile:
         with path.open("rb") as stream:
             with _opened(stream) as image:
                 width, height = image.size
+                orientation = _orientation(image)
             digest = _sha256_of(path)
     except FileNotFoundError:
         raise ManifestError("the image is missing") from None
     except OSError as error:
         raise ManifestError(f"the image cannot be read: {error.strerror}") from None
-    return ImageFile(width, height, digest)
+    return ImageFile(width, height, digest, orientation)
+
+
+def _orientation(image: Image.Image) -> int:
+    """The EXIF orientation, also from XMP, of an image whose pixels were not decoded; see `ImageFile.orientation`."""
+    if image.format == "TIFF":
+        return 1  # Pillow turns the page, and its size with it
+    try:
+        # Not the method of PngImageFile, which decodes the pixels to find tags behind them.
+        found = Image.Image.getexif(image).get(ExifTags.Base.Orientation, 1)
+    except _DAMAGE:
+        return 1  # damaged tags turn no page; the pixels may be sound all the same
+    return found if isinstance(found, int) and 1 <= found <= 8 else 1
 
 
 def _sha256_of(path: Path) -> str:
@@ -98,7 +127,7 @@ def _sha256_of(path: Path) -> str:
 
 
 def decode(path: Path) -> Image.Image:
-    """The image at `path`, decoded, as RGB; transparency is laid over white, as on paper.
+    """The image at `path`, decoded, as RGB without any tag; transparency is laid over white, as on paper.
 
     Raises:
         ManifestError: as `read_header`, or the file is damaged.
@@ -109,8 +138,11 @@ def decode(path: Path) -> Image.Image:
         if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
             layer = image.convert("RGBA")
             page = Image.new("RGBA", layer.size, "white")
-            return Image.alpha_composite(page, layer).convert("RGB")
-        return image.convert("RGB")
+            page = Image.alpha_composite(page, layer).convert("RGB")
+        else:
+            page = image.convert("RGB")
+        page.info.clear()
+        return page
 
 
 def image_path(corpus: Corpus, document: Document) -> Path:

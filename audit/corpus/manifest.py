@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 import tomli_w
 from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, Task
 from audit.corpus.paths import inside, printable, reason_refused
@@ -23,6 +25,7 @@ from audit.record import write_atomically
 FILE_NAME = "manifest.toml"
 SCHEMA = 1
 MAX_LISTED = 50
+QUESTION = "{question}"
 _HINT = "correct the data set, then look at it with: docaudit inspect DATA_DIR"
 _PLAIN = {
     "missing": "missing",
@@ -125,13 +128,18 @@ def _plain(value: Any) -> Any:
         return {
             field.name: _plain(content)
             for field in dataclasses.fields(value)
-            if (content := getattr(value, field.name)) != field.default
+            if (content := getattr(value, field.name)) != _default(field)
         }
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
+
+
+def _default(field: dataclasses.Field[Any]) -> object:
+    """What a field holds when it is left out; a bounded one (`ge=1`) keeps it inside pydantic's description."""
+    return field.default.default if isinstance(field.default, FieldInfo) else field.default
 
 
 def _manifest_bytes(root: Path) -> bytes:
@@ -174,6 +182,7 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: _Problems) -> Mani
     problem = text_problem(manifest.name)
     problems.add(FILE_NAME, [] if problem is None else [f"name: {problem}"])
     problems.add(FILE_NAME, _label_problems(manifest.task))
+    problems.add(FILE_NAME, _prompt_problems(manifest.recipe.prompt))
     for place, path in _named_paths(manifest):
         reason = reason_refused(root, path)
         problems.add(FILE_NAME, [] if reason is None else [f"{place}: {reason}"])
@@ -200,6 +209,18 @@ def _label_problems(task: Task) -> Iterator[str]:
             yield "task.labels: no label is O, the class of words that begin no entity"
     if task.kind == "spade-linking" and task.labels:
         yield "task.labels: entity linking has no labels; leave them out"
+
+
+def _prompt_problems(prompt: str | None) -> Iterator[str]:
+    """The question has one place in the prompt; line ends are part of some families' prompts."""
+    if prompt is None:
+        return
+    places = prompt.count(QUESTION)
+    if places != 1:
+        yield f'recipe.prompt: holds "{QUESTION}" {places} times; the question goes where it stands, once'
+    problem = text_problem(re.sub(r"[\n\t]", " ", prompt))
+    if problem is not None:
+        yield f"recipe.prompt: {problem}"
 
 
 def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -250,6 +271,11 @@ def _documents(
     linked = any(document.links for document in documents if document.split == "member")
     if task is not None and task.kind == "spade-linking" and not linked:
         problems.add(f"{file_name}:", ["no document of split member has links, and task.kind is spade-linking"])
+    asked = any(document.questions for document in documents if document.split == "member")
+    if task is not None and task.kind == "question-answering" and not asked:
+        problems.add(
+            f"{file_name}:", ["no document of split member has questions, and task.kind is question-answering"]
+        )
     return documents
 
 

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from audit.corpus.answers import stands
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.corpus.images import image_path, read_header
 from audit.record import CorpusCard
 
 MIN_DOCUMENTS = 150  # members and held-out each: METHODS section 6, "Power first"
+
+
+MAX_ABSENT = 0.1  # of the members' answers, before `inspect` warns that they do not stand on the page; ours
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,9 @@ class Summary:
         providers: by split.
         duplicate_images: exact ones.
         questions: by split.
+        questions_a_document: None without documents.
+        answers_standing: questions with an accepted answer among the words of their page (`answers.stands`), by split.
+        questions_with_image: questions whose page has an image, by split.
         links: between entities, by split.
         warnings: plain sentences on what limits an audit of this data set.
     """
@@ -102,6 +109,9 @@ class Summary:
     providers: Mapping[Split, ProviderCounts]
     duplicate_images: DuplicateImages
     questions: Mapping[Split, int]
+    questions_a_document: Quartiles | None
+    answers_standing: Mapping[Split, int]
+    questions_with_image: Mapping[Split, int]
     links: Mapping[Split, int]
     warnings: tuple[str, ...]
 
@@ -117,6 +127,8 @@ def summarise(corpus: Corpus) -> Summary:
     categories = _categories(corpus)
     providers = {split: _providers(corpus.of(split)) for split in SPLITS}
     lengths = [len(document.words) for document in documents]
+    numbers = [len(document.questions) for document in documents]
+    standing = _by_split(d.split for d in documents for question in d.questions if stands(question, d.words))
     return Summary(
         name=corpus.manifest.name,
         task=corpus.manifest.task.kind,
@@ -129,8 +141,11 @@ def summarise(corpus: Corpus) -> Summary:
         providers=providers,
         duplicate_images=duplicates,
         questions=_by_split(document.split for document in documents for _ in document.questions),
+        questions_a_document=_quartiles(numbers) if numbers else None,
+        answers_standing=standing,
+        questions_with_image=_by_split(d.split for d in documents if d.image is not None for _ in d.questions),
         links=_by_split(document.split for document in documents for _ in document.links),
-        warnings=tuple(_warnings(corpus, categories, duplicates)),
+        warnings=tuple(_warnings(corpus, categories, duplicates, standing)),
     )
 
 
@@ -150,6 +165,7 @@ def card(corpus: Corpus) -> CorpusCard:
         providers=len({document.provider for document in corpus.documents} - {None}),
         images=sum(document.image is not None for document in corpus.documents),
         checkpoint_chosen_on=corpus.manifest.recipe.checkpoint_chosen_on,
+        questions=dict(Counter(document.split for document in corpus.documents for _ in document.questions)),
     )
 
 
@@ -205,7 +221,12 @@ def _duplicate_images(corpus: Corpus) -> DuplicateImages:
     )
 
 
-def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts], duplicates: DuplicateImages) -> Iterator[str]:
+def _warnings(
+    corpus: Corpus,
+    categories: Mapping[Category, FieldCounts],
+    duplicates: DuplicateImages,
+    standing: Mapping[Split, int],
+) -> Iterator[str]:
     yield from _split_warnings(corpus)
     if duplicates.across:
         yield (
@@ -220,7 +241,10 @@ def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts], duplic
             f"{spellings} provider names differ from another only in case, spacing or punctuation: "
             "the same provider would count twice."
         )
-    yield from _field_warnings(categories)
+    if corpus.manifest.task.kind == "question-answering":
+        yield from _question_warnings(corpus, standing)
+    else:
+        yield from _field_warnings(categories)
     several = sum(_several_parents(document) for document in corpus.documents)
     if corpus.manifest.task.kind == "spade-linking" and several:
         yield f"{several} fields have several parents: entity linking gives a field one, that of its first link."
@@ -251,6 +275,18 @@ def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]
         yield (
             f"{fields - unique} of {fields} fields have a value that stands in another document too: "
             "reconstruction is judged on the others."
+        )
+
+
+def _question_warnings(corpus: Corpus, standing: Mapping[Split, int]) -> Iterator[str]:
+    asked = _by_split(document.split for document in corpus.documents for _ in document.questions)
+    if not asked["heldout"]:
+        yield "No question is asked on a held-out page: nothing shows what a model answers that never saw the page."
+    absent = asked["member"] - standing["member"]
+    if absent > MAX_ABSENT * asked["member"]:
+        yield (
+            f"{absent} of {asked['member']} questions on member pages have no accepted answer among the words of their "
+            "page, as whole words: what cannot be removed from a page is counted apart."
         )
 
 

@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from audit.corpus.documents import Document, Entity, Task
+from audit.corpus.documents import Document, Entity, Question, Task
+from audit.corpus.folding import fold
 from audit.corpus.images import ImageFile, read_header
 from audit.corpus.paths import inside, reason_refused
 from audit.errors import ManifestError
 
+MAX_CHARACTERS = 5_000  # of a question or an answer; ours: a densely written page has about as many
 BOX_TOLERANCE = 2.0  # pixels a box may stand over the edge: what rounding in OCR output does
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -39,6 +41,8 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
     for number, entity in enumerate(document.entities):
         yield from _entity(entity, f"entities[{number}]", len(document.words))
     yield from _references(document)
+    for number, question in enumerate(document.questions):
+        yield from _question(question, f"questions[{number}]", document)
     if task is None:
         return
     if task.kind in ("token-classification", "spade-extraction", "spade-linking"):
@@ -47,6 +51,8 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
         yield from _needed_labels(document, task)
     if task.kind == "spade-linking":
         yield from links_to_itself(document)
+    if task.kind == "question-answering" and document.questions and not document.words and document.image is None:
+        yield "questions: asked on a page with neither words nor image"
 
 
 def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile | None]:
@@ -61,11 +67,23 @@ def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile
     except ManifestError as error:
         return [f"image: {problem}" for problem in error.problems], None
     found = (header.width, header.height)
+    # Half of all readers apply an EXIF orientation. `size` tells which raster is meant, unless both have the same.
+    told = document.size == found != header.turned_size
+    if header.orientation != 1 and not told:
+        return [f"image: {orientation_problem(header)}"], header
     if document.size is None or found == document.size:
         return [], header
-    hint = " (an EXIF rotation is not applied: save the image upright)" if found[::-1] == document.size else ""
+    hint = " (is it of the page before it was turned?)" if found[::-1] == document.size else ""
     width, height = document.size
     return [f"size: {width} x {height}, but the image has {found[0]} x {found[1]}{hint}"], header
+
+
+def orientation_problem(header: ImageFile) -> str:
+    """Why an image with an EXIF orientation other than 1 is refused, and what to do."""
+    return (
+        f"EXIF orientation {header.orientation} turns the page for some readers and not for others: "
+        "save it upright, without that tag"
+    )
 
 
 def _texts(document: Document) -> Iterator[str]:
@@ -79,6 +97,9 @@ def _texts(document: Document) -> Iterator[str]:
     for number, question in enumerate(document.questions):
         named += [(f"questions[{number}].id", question.id), (f"questions[{number}].question", question.question)]
         named += [(f"questions[{number}].answers[{place}]", text) for place, text in enumerate(question.answers)]
+        named += [
+            (f"questions[{number}].paraphrases[{place}]", text) for place, text in enumerate(question.paraphrases)
+        ]
     named += [(f"tags[{number}]", tag) for number, tag in enumerate(document.tags or ())]
     for place, text in named:
         problem = None if text is None else text_problem(text)
@@ -143,6 +164,29 @@ def _references(document: Document) -> Iterator[str]:
     for number, question in enumerate(document.questions):
         if question.entity is not None and question.entity not in known:
             yield f"questions[{number}].entity: no entity {question.entity}"
+
+
+def _question(question: Question, place: str, document: Document) -> Iterator[str]:
+    """What is wrong with a question beyond empty texts and unknown entities; its page need not hold an answer."""
+    if not question.answers:
+        yield f"{place}.answers: none; give at least one, or leave the question out"
+    named = [
+        (f"{place}.question", question.question),
+        *((f"{place}.answers[{number}]", text) for number, text in enumerate(question.answers)),
+        *((f"{place}.paraphrases[{number}]", text) for number, text in enumerate(question.paraphrases)),
+    ]
+    for where, text in named:
+        if len(text) > MAX_CHARACTERS:
+            yield f"{where}: {len(text)} characters, and {MAX_CHARACTERS} are the most"
+    # Same words, same question: a context of other words would then measure nothing else.
+    seen = {fold(question.question): "the question"}
+    for number, text in enumerate(question.paraphrases):
+        earlier = seen.setdefault(fold(text), f"paraphrases[{number}]")
+        if text.strip() and earlier != f"paraphrases[{number}]":
+            yield f"{place}.paraphrases[{number}]: the same words as {earlier}"
+    owner = next((entity for entity in document.entities if entity.id == question.entity), None)
+    if owner is not None and question.category not in (None, owner.category):
+        yield f"{place}.category: {question.category}, but entity {owner.id} is {owner.category}"
 
 
 def words_in_two_entities(document: Document) -> Iterator[str]:

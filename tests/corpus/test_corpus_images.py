@@ -7,13 +7,16 @@ import random
 import struct
 import warnings
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, ImageOps
 
 from audit.corpus import images
+from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task
 from audit.errors import ManifestError
 
@@ -43,6 +46,17 @@ def test_a_huge_image_is_refused_by_its_header(
         for read in (images.read_header, images.decode):
             with pytest.raises(ManifestError, match="over 100 megapixels"):
                 read(tmp_path / "bomb.png")
+
+
+def test_a_data_set_with_a_page_of_two_hundred_megapixels_is_refused(
+    lay_out: Callable[..., Path], settings: dict[str, Any], receipt: dict[str, Any]
+) -> None:
+    receipt["image"], receipt["size"] = "images/huge.png", [20_000, 10_000]
+    folder = lay_out(settings, receipt)
+    (folder / "images" / "huge.png").write_bytes(png_of_size(20_000, 10_000))
+    with pytest.raises(ManifestError) as caught:
+        manifests.load(folder)
+    assert caught.value.problems == ("documents.jsonl:1 image: the image has over 100 megapixels",)
 
 
 def test_a_large_image_within_the_limit_passes_without_a_warning(tmp_path: Path) -> None:
@@ -79,11 +93,43 @@ def test_transparency_becomes_white_and_sixteen_bits_are_refused(tmp_path: Path)
         images.read_header(tmp_path / "deep.png")
 
 
-def test_an_exif_rotation_is_not_applied(tmp_path: Path) -> None:
+@pytest.mark.parametrize("extension", ["jpg", "png", "webp"])
+def test_an_exif_rotation_is_told_but_not_applied_now_or_later(extension: str, tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # rotate by 90 degrees
-    Image.new("L", (20, 10)).save(tmp_path / "phone.jpg", exif=exif)
-    assert images.decode(tmp_path / "phone.jpg").size == (20, 10)
+    path = tmp_path / f"phone.{extension}"
+    Image.new("L", (20, 10)).save(path, exif=exif)
+    header = images.read_header(path)
+    assert (header.orientation, header.turned_size) == (6, (10, 20))
+    page = images.decode(path)
+    assert page.size == (20, 10)
+    with Image.open(path) as stored:  # what transformers does with any image it is given
+        assert ImageOps.exif_transpose(stored).size == (10, 20)
+    assert ImageOps.exif_transpose(page).size == (20, 10)
+
+
+def test_pillow_turns_a_tiff_by_itself(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("L", (20, 10)).save(tmp_path / "page.tiff", exif=exif)
+    header = images.read_header(tmp_path / "page.tiff")
+    assert (header.width, header.height, header.orientation) == (10, 20, 1)
+    assert images.decode(tmp_path / "page.tiff").size == (10, 20)
+
+
+@pytest.mark.parametrize("tags", [b"Exif\x00\x00no tags at all", b"Exif\x00\x00II*\x00\xff\xff\xff\xff", b""])
+def test_an_image_with_damaged_tags_stands_as_it_is(tags: bytes, tmp_path: Path) -> None:
+    Image.new("L", (20, 10)).save(tmp_path / "page.jpg", exif=tags)
+    assert images.read_header(tmp_path / "page.jpg").orientation == 1
+    assert images.decode(tmp_path / "page.jpg").size == (20, 10)
+
+
+@pytest.mark.parametrize("value", [0, 9, 65535])
+def test_an_orientation_that_means_nothing_is_none(value: int, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = value
+    Image.new("L", (20, 10)).save(tmp_path / "page.jpg", exif=exif)
+    assert images.read_header(tmp_path / "page.jpg").orientation == 1
 
 
 def test_damaged_files_raise_nothing_but_a_manifest_error(tmp_path: Path) -> None:

@@ -176,6 +176,18 @@ def test_every_fault_of_a_source_is_listed(receipts: Path, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
+def test_pages_that_exif_turns_are_refused(receipts: Path, forms: Path, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 8
+    Image.new("L", (100, 200)).save(receipts / "img" / "000.jpg", exif=exif)
+    with pytest.raises(ManifestError, match="000: EXIF orientation 8 turns the page for some readers"):
+        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+    Image.new("L", (100, 100)).save(forms / "images" / "f1.png", exif=exif)
+    with pytest.raises(ManifestError, match="f1: EXIF orientation 8 turns the page for some readers"):
+        funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("content", ["[]", '{"total": 9.0}'])
 def test_key_files_of_another_shape(content: str, receipts: Path, tmp_path: Path) -> None:
     (receipts / "key" / "000.json").write_text(content)

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import (
@@ -110,6 +111,21 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("receipt.provider", "A\nB", "documents.jsonl:1 provider: holds a control character"),
     ("receipt.entities.1.label", "", "documents.jsonl:1 entities[1].label: empty"),
     ("receipt.questions.0.answers", ["9.00", ""], "documents.jsonl:1 questions[0].answers[1]: empty"),
+    ("receipt.questions.0.answers", [], "documents.jsonl:1 questions[0].answers: none; give at least one"),
+    ("receipt.questions.0.answers", "9.00", "documents.jsonl:1 questions[0].answers: Input should be a valid array"),
+    ("receipt.questions.0.answers", ["9" * 5001], "questions[0].answers[0]: 5001 characters, and 5000 are the most"),
+    ("receipt.questions.0.question", " ", "documents.jsonl:1 questions[0].question: empty"),
+    ("receipt.questions.0.question", "?" * 5001, "questions[0].question: 5001 characters, and 5000 are the most"),
+    ("receipt.questions.0.paraphrases", ["How much?", ""], "documents.jsonl:1 questions[0].paraphrases[1]: empty"),
+    ("receipt.questions.0.paraphrases", ["x" * 5001], "questions[0].paraphrases[0]: 5001 characters"),
+    ("receipt.questions.0.paraphrases", ["what IS the total?"], "paraphrases[0]: the same words as the question"),
+    ("receipt.questions.0.paraphrases", ["A?", "B?", "a?"], "paraphrases[2]: the same words as paraphrases[0]"),
+    ("receipt.questions.0.category", "money", "documents.jsonl:1 questions[0].category: Input should be 'person'"),
+    ("receipt.questions.0.category", "person", "questions[0].category: person, but entity e1 is amount"),
+    ("receipt.questions", [{"id": "q", "question": "A?", "answers": ["1"]}] * 2, "questions: id q occurs 2 times"),
+    ("settings.recipe", {"prompt": "Question:"}, 'manifest.toml recipe.prompt: holds "{question}" 0 times'),
+    ("settings.recipe", {"prompt": "{question} {question}"}, 'recipe.prompt: holds "{question}" 2 times'),
+    ("settings.recipe", {"prompt": "{question}\x1b[2J"}, "recipe.prompt: holds a control character"),
     ("receipt.tags", ["O"], "documents.jsonl:1 tags: 1 tags for 3 words"),
     # entities
     ("receipt.entities.0.words", [1, 93], "documents.jsonl:1 entities[0].words: index 93 of 3 words"),
@@ -132,7 +148,7 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("receipt.words.0.box", [5, 5, float("inf"), 20], "documents.jsonl:1 words[0].box: outside the page"),
     # images
     ("receipt.size", [100, 201], "documents.jsonl:1 size: 100 x 201, but the image has 100 x 200"),
-    ("receipt.size", [200, 100], "an EXIF rotation is not applied"),
+    ("receipt.size", [200, 100], "has 100 x 200 (is it of the page before it was turned?)"),
     ("receipt.image", "images/none.png", "documents.jsonl:1 image: the image is missing"),
     ("receipt.image", "images", "documents.jsonl:1 image: the image is not a regular file"),
     ("receipt.image", "documents.jsonl", "documents.jsonl:1 image: not readable as an image"),
@@ -180,6 +196,57 @@ def test_each_problem_of_a_spade_data_set_is_named_with_its_place(
     _set(path, value)(settings, receipt)
     found = problems(lay_out(settings, receipt))
     assert any(expected in problem for problem in found), found
+
+
+def test_a_question_answering_data_set_needs_questions_on_pages(
+    lay_out: LayOut, settings: Table, receipt: Table
+) -> None:
+    settings["task"] = {"kind": "question-answering"}
+    settings["recipe"] = {"prompt": "Question: {question}\nAnswer:"}
+    corpus = manifests.load(lay_out(settings, receipt))
+    assert corpus.manifest.recipe.prompt == "Question: {question}\nAnswer:"
+    questions = receipt.pop("questions")
+    other = {"id": "r2", "split": "heldout", "questions": questions[:1]}
+    del other["questions"][0]["entity"]
+    assert problems(lay_out(settings, receipt, other)) == (
+        "documents.jsonl:2 questions: asked on a page with neither words nor image",
+        "documents.jsonl: no document of split member has questions, and task.kind is question-answering",
+    )
+    settings["task"] = {"kind": "mlm"}
+    manifests.load(lay_out(settings, receipt, other))
+
+
+def test_long_answers_and_answers_that_stand_nowhere_are_no_problem(
+    lay_out: LayOut, settings: Table, receipt: Table
+) -> None:
+    settings["task"] = {"kind": "question-answering"}
+    receipt["questions"][0] |= {"answers": ["word " * 400, "not on the page"], "category": "amount"}
+    (question,) = manifests.load(lay_out(settings, receipt)).documents[0].questions
+    assert len(question.answers[0]) == 2000
+
+
+@pytest.mark.parametrize("orientation", [2, 3, 6])
+def test_an_exif_orientation_is_refused_unless_the_size_tells_which_page_is_meant(
+    orientation: int, lay_out: LayOut, settings: Table, receipt: Table
+) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    receipt["image"] = "images/photograph.jpg"
+    folder = lay_out(settings, receipt)
+    Image.new("L", (100, 200), 255).save(folder / "images" / "photograph.jpg", exif=exif)
+    refusal = f"documents.jsonl:1 image: EXIF orientation {orientation} turns the page for some readers"
+    if orientation == 6:  # turned, it would be 200 wide: the size is that of the stored page
+        manifests.load(folder)
+        receipt["size"] = [200, 100]
+        folder = lay_out(settings, receipt)
+    (problem,) = problems(folder)
+    assert problem.startswith(refusal)
+    for word in receipt["words"]:
+        del word["box"]
+    del receipt["size"]
+    assert problems(lay_out(settings, receipt))[0].startswith(refusal)
+    Image.new("L", (100, 200), 255).save(folder / "images" / "photograph.jpg", exif=Image.Exif())
+    manifests.load(folder)
 
 
 def test_a_spade_data_set_need_not_name_its_classes(lay_out: LayOut, settings: Table, receipt: Table) -> None:
@@ -318,7 +385,7 @@ def documents(draw: st.DrawFn, identifier: str) -> Document:
         Question,
         id=names,
         question=texts,
-        answers=st.lists(texts, max_size=2).map(tuple),
+        answers=st.lists(texts, min_size=1, max_size=2).map(tuple),
         entity=st.sampled_from([None, *ids]),
     )
     return Document(
@@ -345,7 +412,16 @@ def data_sets(draw: st.DrawFn) -> tuple[Manifest, tuple[Document, ...]]:
         membership=Membership(draw(st.sampled_from(["random", "official"]))),
         documents=draw(st.sampled_from(["documents.jsonl", "sub/pages.jsonl"])),
         references=draw(st.builds(ReferencePaths, st.none() | path, st.none() | path, st.lists(path).map(tuple))),
-        recipe=draw(st.builds(TrainingRecipe, st.booleans(), st.sampled_from([None, *SPLITS]))),
+        recipe=draw(
+            st.builds(
+                TrainingRecipe,
+                label_all_tokens=st.booleans(),
+                checkpoint_chosen_on=st.sampled_from([None, *SPLITS]),
+                prompt=st.none() | texts.map(lambda text: text.replace("{", "") + "\n{question}"),
+                epochs=st.none() | st.integers(1, 400),
+                learning_rate=st.none() | st.floats(1e-7, 1.0),
+            )
+        ),
     )
     return manifest, tuple(draw(documents(f"d{i}")) for i in range(draw(st.integers(1, 3))))
 

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from audit.corpus.documents import SPLITS, Split
-from audit.corpus.importers.splits import assign, equal_images
+from audit.corpus.importers.splits import Part, assign, copies_of_trained, divide, equal_images, joined
 from audit.errors import UsageError
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
@@ -84,3 +86,51 @@ def test_images_are_grouped_by_bytes_and_by_pixels(tmp_path: Path) -> None:
     Image.new("L", (4, 16), 30).save(tmp_path / "f.png")  # the same pixel bytes in another shape
     images = {path.stem: path for path in tmp_path.iterdir()}
     assert equal_images(images) == (("a", "c"), ("b", "d"), ("e",), ("f",))
+
+
+# Groups of several kinds, and the source's own division
+
+
+@given(st.lists(st.sets(st.integers(0, 12).map(str), min_size=1), min_size=1, max_size=10))
+def test_joined_groups_are_connected_components(groups: list[set[str]]) -> None:
+    names = sorted(set().union(*groups))
+    rows, columns = zip(*[(names.index(min(g)), names.index(name)) for g in groups for name in g], strict=True)
+    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(names),) * 2)
+    _, component = connected_components(graph, directed=False)
+    expected = {tuple(n for n, c in zip(names, component, strict=True) if c == number) for number in set(component)}
+    assert set(joined(groups)) == expected
+    assert list(joined(groups)) == sorted(expected)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.booleans()), min_size=4, max_size=25),
+    st.integers(0, 3),
+)
+def test_nothing_that_was_trained_on_is_held_out(pages: list[tuple[int, int, bool]], seed: int) -> None:
+    """Pages by image, document and part: the official division keeps parts, documents and images apart."""
+    names = [f"p{number:02}" for number in range(len(pages))]
+    parts: dict[str, Part] = {
+        n: "train" if train else "validation" for n, (_, _, train) in zip(names, pages, strict=True)
+    }
+    images = [[n for n, page in zip(names, pages, strict=True) if page[0] == image] for image in range(4)]
+    sources = [[n for n, page in zip(names, pages, strict=True) if page[1] == source] for source in range(7)]
+    images, sources = [g for g in images if g], [g for g in sources if g]
+    shares: dict[Split, float] = {"member": 0.5, "public": 0.5, "heldout": 1.0}
+    drawn = divide(images, sources, parts, shares, seed, "official")
+    copies = copies_of_trained(images, parts)
+    for name in names:
+        if parts[name] == "train":
+            assert drawn[name] in ("member", "public")
+        else:
+            assert drawn.get(name) == (None if name in copies else "heldout")
+    for group in (*images, *sources):
+        assert len({drawn[name] for name in group if parts[name] == "train"}) <= 1
+
+
+def test_the_official_division_needs_no_held_out_share() -> None:
+    parts: dict[str, Part] = {"a": "train", "b": "validation"}
+    assert divide([["a"], ["b"]], [], parts, {"member": 1.0}, 0, "official") == {"a": "member"}
+    with pytest.raises(UsageError, match="no split has a share"):
+        divide([["a"], ["b"]], [], parts, {"heldout": 1.0}, 0, "official")
+    with pytest.raises(UsageError, match="no split is called 'training'"):
+        divide([["a"], ["b"]], [], parts, {"member": 1.0, "training": 0.1}, 0, "official")  # type: ignore[dict-item]

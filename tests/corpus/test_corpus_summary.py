@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image
 
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Document, Entity, Manifest, Membership, ReferencePaths, Task, Word
+from audit.corpus.documents import Document, Entity, Manifest, Membership, Question, ReferencePaths, Task, Word
 from audit.corpus.summary import Quartiles, Summary, summarise
 
 LABELS = ("O", "B-NAME", "I-NAME", "B-TOTAL")
@@ -110,6 +110,36 @@ def test_links_are_counted_and_fields_with_several_parents_are_named(tmp_path: P
     assert dict(summary.links) == {"member": 3, "heldout": 3, "public": 0}
     assert has(summary, "1 fields have several parents")  # t of the second page; a repeated link is one parent
     assert not has(summary_of(tmp_path / "tagger", pages), "several parents")
+
+
+def test_questions_are_counted_and_answers_that_stand_nowhere_are_named(tmp_path: Path) -> None:
+    def page(name: str, split: str, *answers: str, image: bool = False) -> Document:
+        asked = tuple(Question(f"q{i}", f"What {i}?", ("other", answer)) for i, answer in enumerate(answers))
+        base = receipt(name, split, "Red Shop", "1.00", gray=int(name) if image else None)
+        return dataclasses.replace(base, questions=asked)
+
+    pages = [
+        page("1", "member", "RED shop", "1.0", "Shop 1.00", image=True),
+        page("2", "member"),
+        page("3", "heldout", "Red"),
+        page("4", "public"),
+    ]
+    manifest = Manifest(1, "receipts", Task("question-answering"), Membership("random"))
+    manifests.write(tmp_path, manifest, pages)
+    Image.new("L", (8, 8), 1).save(tmp_path / "1-1.png")
+    summary = summarise(manifests.load(tmp_path))
+    assert dict(summary.questions) == {"member": 3, "heldout": 1, "public": 0}
+    assert dict(summary.answers_standing) == {"member": 2, "heldout": 1, "public": 0}
+    assert dict(summary.questions_with_image) == {"member": 3, "heldout": 0, "public": 0}
+    assert summary.questions_a_document == Quartiles(4, 0, 0, 0.5, 1.5, 3)
+    assert has(summary, "1 of 3 questions on member pages have no accepted answer among the words of their page")
+    assert not has(summary, "held-out page")
+    assert not has(summary, "to reconstruct")
+    pages = [dataclasses.replace(pages[0], questions=pages[0].questions[:1]), *pages[1:2], page("3", "heldout")]
+    manifests.write(tmp_path, manifest, pages)
+    summary = summarise(manifests.load(tmp_path))
+    assert has(summary, "No question is asked on a held-out page")
+    assert not has(summary, "no accepted answer")
 
 
 def test_a_sufficient_data_set_has_no_warning(tmp_path: Path) -> None:

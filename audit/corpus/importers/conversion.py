@@ -9,12 +9,18 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Box, Document, Manifest, Split
-from audit.corpus.paths import inside
+from audit.corpus.images import read_header
+from audit.corpus.paths import inside, printable
+from audit.corpus.validation import orientation_problem
 from audit.errors import EngineError, ManifestError, UsageError
 
+T = TypeVar("T")
 REPORT_NAME = "import-report.json"
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -63,6 +69,26 @@ def read_text(path: Path) -> str:
     return "\n".join(printing(line) for line in text.replace("\r\n", "\n").split("\n"))
 
 
+def read_json(path: Path, kind: TypeAdapter[T]) -> T:
+    """What a JSON file holds, once it has the form of `kind`.
+
+    Raises:
+        ManifestError: no JSON, or of another form; each problem with its place, no value.
+    """
+    try:
+        return kind.validate_python(json.loads(read_text(path)))
+    except (json.JSONDecodeError, RecursionError):
+        raise ManifestError(f"{path.name} is not JSON") from None
+    except ValidationError as error:
+        raise ManifestError([f"{path.name} {problem}" for problem in form_problems(error)]) from None
+
+
+def form_problems(error: ValidationError) -> tuple[str, ...]:
+    """Each problem of a JSON value that has another form than wanted, with its place and without the value."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    return tuple(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+
+
 def printing(text: str) -> str:
     """`text` with control characters and lone surrogates replaced by spaces."""
     return _CONTROL.sub(" ", text)
@@ -101,6 +127,59 @@ def source_files(src: Path, folder: str, suffixes: Sequence[str]) -> dict[str, P
     if not found:
         raise UsageError(f"{src / folder} holds no file of type {', '.join(suffixes)}")
     return found
+
+
+def gathered(src: Path, folders: Sequence[Sequence[str]], suffixes: Sequence[str], what: str) -> dict[str, Path]:
+    """The files with one of these suffixes in the first layout that `src` has, by stem, in order of their names.
+
+    Args:
+        src: the source.
+        folders: layouts, each the folders that hold the files in it; of a layout, those that exist are read.
+        suffixes: in lower case, with their dots.
+        what: the files hold, for the message.
+
+    Raises:
+        UsageError: `src` has no such folder, or nothing in it.
+        ManifestError: as `source_files`.
+    """
+    for layout in folders:
+        present = [folder for folder in layout if (src / folder).is_dir()]
+        found: dict[str, Path] = {}
+        for folder in present:
+            files = source_files(src, folder, suffixes)
+            twice = sorted(found.keys() & files.keys())
+            if twice:
+                raise ManifestError([f"{folder}/{name}: stands in another folder too" for name in twice])
+            found |= files
+        if found:
+            return found
+    names = ", ".join(f"{folder}/" for layout in folders for folder in layout)
+    raise UsageError(f"{src} has no folder of {what}: none of {names}", "give the folder that holds one")
+
+
+def page_size(image: Path) -> tuple[int, int]:
+    """Width and height of a page's image in pixels, from its header.
+
+    Raises:
+        ManifestError: as `images.read_header`, or an EXIF orientation turns the page for some readers only: then it is
+            not known which way round the words' boxes are.
+    """
+    header = read_header(image)
+    if header.orientation != 1:
+        raise ManifestError(orientation_problem(header))
+    return (header.width, header.height)
+
+
+def raise_listed(problems: Sequence[str]) -> None:
+    """Refuse a source for these problems, if any: the first `manifest.MAX_LISTED` in words, the others as a number.
+
+    Raises:
+        ManifestError: there is a problem.
+    """
+    more = len(problems) - manifests.MAX_LISTED
+    listed = [printable(problem) for problem in problems[: manifests.MAX_LISTED]]
+    if listed:
+        raise ManifestError([*listed, *([f"... and {more} more problems"] if more > 0 else [])])
 
 
 def check_destination(dst: Path) -> None:

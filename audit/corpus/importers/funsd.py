@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Document, Entity, Manifest, Membership, Split, Task, TaskKind, Word
-from audit.corpus.images import read_header
 from audit.corpus.importers.conversion import (
     ImportReport,
     check_destination,
     clipped,
+    page_size,
     printing,
     publish,
-    read_text,
+    raise_listed,
+    read_json,
     source_files,
     split_sizes,
 )
@@ -135,29 +135,15 @@ def _forms(src: Path) -> dict[str, _Form]:
             problems.append(f"images/{name}: missing")
             continue
         try:
-            forms[name] = _form(_annotation(path), images[name])
+            forms[name] = _form(read_json(path, _annotation_type), images[name])
         except ManifestError as error:
             problems += [f"{name}: {problem}" for problem in error.problems]
-    if problems:
-        raise ManifestError(problems)
+    raise_listed(problems)
     return forms
 
 
-def _annotation(path: Path) -> _Annotation:
-    try:
-        return _annotation_type.validate_python(json.loads(read_text(path)))
-    except (json.JSONDecodeError, RecursionError):
-        raise ManifestError(f"{path.name} is not JSON") from None
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-        raise ManifestError(
-            [f"{path.name} {'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems]
-        ) from None
-
-
 def _form(annotation: _Annotation, image: Path) -> _Form:
-    header = read_header(image)
-    size = (header.width, header.height)
+    size = page_size(image)
     words: list[Word] = []
     entities: list[Entity] = []
     empty: list[str] = []

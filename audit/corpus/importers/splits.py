@@ -1,4 +1,4 @@
-"""Seeded assignment of documents to splits, by share, equal images together."""
+"""Assignment of documents to splits: drawn by share with equal images together, or along the source's own division."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Literal
 
-from audit.corpus.documents import SPLITS, Split
+from audit.corpus.documents import SPLITS, Assignment, Split
 from audit.corpus.images import decode, read_header
 from audit.errors import UsageError
+
+Part = Literal["train", "validation"]
+Division = Literal["drawn", "official"]
+ASSIGNED: Mapping[Division, Assignment] = {"drawn": "random", "official": "official"}
+_OF_PART: Mapping[Part, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
 
 
 def check_shares(shares: Mapping[Split, float]) -> None:
@@ -31,6 +37,78 @@ def check_shares(shares: Mapping[Split, float]) -> None:
         raise UsageError(f"the shares of the splits sum to {total:g}, which is over 1")
     if total == 0:
         raise UsageError("no split has a share: nothing would be imported")
+
+
+def check_division(shares: Mapping[Split, float], division: Division) -> None:
+    """As `check_shares`; with the source's own division, of the shares of each of its parts by themselves.
+
+    Raises:
+        UsageError: as `check_shares`.
+    """
+    if division == "drawn":
+        check_shares(shares)
+        return
+    check_shares(
+        dict.fromkeys(shares, 0.0) | {"member": shares.get("member", 0.0), "public": shares.get("public", 0.0)}
+    )
+    if shares.get("heldout"):
+        check_shares({"heldout": shares["heldout"]})
+
+
+def divide(
+    images: Iterable[Collection[str]],
+    sources: Iterable[Collection[str]],
+    parts: Mapping[str, Part],
+    shares: Mapping[Split, float],
+    seed: int,
+    division: Division,
+) -> dict[str, Split]:
+    """Draw a split for every page that gets one.
+
+    Pages of one document stand for each other nearly as equal images do (letterhead, names), so they stay together.
+
+    Args:
+        images: groups of pages with equal images, as `equal_images` gives them: every page is in one.
+        sources: groups of pages of one document.
+        parts: which part of the source a page is of.
+        shares: "drawn": of all pages; "official": member and public of the pages of the training part, heldout of those
+            of the validation part.
+        seed: of the draws.
+        division: "official" keeps members and public pages to the training part, held-out ones to the validation part;
+            a validation page with the image of a training page goes into no split: a copy of a trained page is no
+            control.
+
+    Raises:
+        UsageError: as `check_division`.
+    """
+    check_division(shares, division)
+    images = tuple(map(tuple, images))
+    groups = joined([*images, *sources])
+    if division == "drawn":
+        return assign(groups, shares, seed)
+    unusable = copies_of_trained(images, parts)
+    drawn: dict[str, Split] = {}
+    for part, splits in _OF_PART.items():
+        own = [[name for name in group if parts[name] == part and name not in unusable] for group in groups]
+        wanted = {split: shares.get(split, 0.0) for split in splits}
+        if any(wanted.values()):
+            drawn |= assign([group for group in own if group], wanted, seed)
+    return drawn
+
+
+def copies_of_trained(images: Iterable[Collection[str]], parts: Mapping[str, Part]) -> frozenset[str]:
+    """Pages of the validation part whose image is that of a page of the training part; `images` as in `divide`."""
+    mixed = (group for group in images if {parts[name] for name in group} == {"train", "validation"})
+    return frozenset(name for group in mixed for name in group if parts[name] == "validation")
+
+
+def joined(groups: Iterable[Collection[str]]) -> tuple[tuple[str, ...], ...]:
+    """Groups that share a member, made one, directly or through others; members and groups sorted."""
+    owner: dict[str, set[str]] = {}
+    for group in groups:
+        whole = set(group).union(*(owner[name] for name in group if name in owner))
+        owner.update(dict.fromkeys(whole, whole))
+    return tuple(sorted({tuple(sorted(whole)) for whole in owner.values()}))
 
 
 def assign(groups: Iterable[Collection[str]], shares: Mapping[Split, float], seed: int) -> dict[str, Split]:

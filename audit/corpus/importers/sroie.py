@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections import Counter, defaultdict
@@ -11,13 +12,15 @@ from pathlib import Path
 
 from audit.corpus.documents import Category, Document, Entity, Manifest, Membership, Split, Task, TaskKind, Word
 from audit.corpus.folding import fold
-from audit.corpus.images import read_header
+from audit.corpus.importers.asking import question_of
 from audit.corpus.importers.conversion import (
     ImportReport,
     check_destination,
     clipped,
+    page_size,
     printing,
     publish,
+    raise_listed,
     read_text,
     source_files,
     split_sizes,
@@ -38,6 +41,7 @@ TASKS: dict[TaskKind, Task] = {
         "token-classification", ("O", *(f"{prefix}-{name.upper()}" for name in FIELDS for prefix in "BI"))
     ),
     "spade-extraction": Task("spade-extraction", ("O", *(name.upper() for name in FIELDS))),
+    "question-answering": Task("question-answering"),
 }
 _IMAGES = (".jpg", ".jpeg", ".png")
 
@@ -56,6 +60,8 @@ def convert(
     src: Path, dst: Path, shares: Mapping[Split, float], seed: int, task: TaskKind = "token-classification"
 ) -> ImportReport:
     """Make a data set of SROIE's files; documents keep the names of their files as ids, the company is the provider.
+
+    For question-answering every value of a receipt, found on the page or not, becomes a question (`asking`).
 
     Args:
         src: the folder that holds `img/`, `box/` and `key/`.
@@ -82,6 +88,10 @@ def convert(
     documents = [
         _document(name, drawn[name], receipts[name], fields[name], providers) for name in receipts if name in drawn
     ]
+    if task == "question-answering":
+        documents = [
+            _with_questions(document, receipts[document.id], fields[document.id], seed) for document in documents
+        ]
     report = _report(receipts, fields, drawn, groups)
     manifest = Manifest(schema=1, name="sroie", task=TASKS[task], membership=Membership("random"))
     publish(dst, manifest, documents, {name: receipt.image for name, receipt in receipts.items()}, report)
@@ -99,13 +109,11 @@ def _receipts(src: Path) -> dict[str, _Receipt]:
     receipts: dict[str, _Receipt] = {}
     for name in images.keys() & boxes.keys() & keys.keys():
         try:
-            header = read_header(images[name])
-            size = (header.width, header.height)
+            size = page_size(images[name])
             receipts[name] = _Receipt(images[name], size, _words(boxes[name], size), _values(keys[name]))
         except ManifestError as error:
             problems += [f"{name}: {problem}" for problem in error.problems]
-    if problems:
-        raise ManifestError(sorted(problems))
+    raise_listed(sorted(problems))
     return {name: receipts[name] for name in sorted(receipts)}
 
 
@@ -193,6 +201,16 @@ def _document(
             if isinstance(place, Location)
         ),
     )
+
+
+def _with_questions(document: Document, receipt: _Receipt, fields: Mapping[str, Location | str], seed: int) -> Document:
+    found = {entity.id: document.text_of(entity) for entity in document.entities}
+    questions = []
+    for key, value in receipt.values.items():
+        place = fields[key]
+        held = (found[key], place.rule) if isinstance(place, Location) else None
+        questions.append(question_of(document.id, key, FIELDS[key], value, held, seed))
+    return dataclasses.replace(document, questions=tuple(questions))
 
 
 def _report(

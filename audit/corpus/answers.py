@@ -1,0 +1,30 @@
+"""Whether an answer can be read on its page as it stands there: a count for owners, not the proof of a removal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from audit.corpus.documents import Question, Word
+from audit.corpus.folding import fold
+
+
+def stands(question: Question, words: Sequence[Word]) -> bool:
+    """Whether an accepted answer equals consecutive whole words of the page, after folding case, width and spacing.
+
+    Plainer than what removal looks for (METHODS section 2): answers inside a word or with OCR errors are not found.
+    """
+    folded = [fold(word.text) for word in words]
+    page = "".join(folded)
+    edges = frozenset(accumulate(map(len, folded), initial=0))
+    return any(_between(fold(answer), page, edges) for answer in question.answers)
+
+
+def _between(value: str, page: str, edges: frozenset[int]) -> bool:
+    """Whether `value`, not empty, stands in `page` from one edge to another."""
+    start = page.find(value) if value else -1
+    while start >= 0:
+        if start in edges and start + len(value) in edges:
+            return True
+        start = page.find(value, start + 1)
+    return False

@@ -1,0 +1,274 @@
+"""Where an answer stands among the words of a page, whatever an OCR made of it (METHODS.md, section 2).
+
+Words and answers are compared after `fold`. A window of 1 to (answer words + 2) consecutive words, across lines, holds
+the answer when its folded words, joined, equal it, contain it, or are within Levenshtein distance 1 (answers of 4 to 7
+folded characters) or 2 (8 and more). Shorter answers are looked for as whole words only. Which words of a window go:
+
+- of a window that equals or contains the answer, those that the answer touches: what stands beside it stays;
+- of windows that are near the answer and overlap, the nearest one, then the one with as many words as the answer, then
+  the shortest: a budget of two errors is no reason to take the short word beside it;
+- then the same again on what is left, until nothing is found: words that stand next to each other only now count too.
+
+Ours, where METHODS.md is silent: words without letters and digits neither begin nor end a window and are not counted;
+what a sign like ":" sets off within a word ("TOTAL:9.00"), and an amount without its currency, count as whole words; a
+word of ordinary letters is no short number ("is" is not 15, while "lS" and "IS" are).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from rapidfuzz.distance import Levenshtein
+
+MIN_INSIDE = 4
+"""Folded characters from which an answer counts inside a word too, and with errors; shorter ones are whole words."""
+MIN_TWO_ERRORS = 8
+"""Folded characters from which an answer may have two errors."""
+MORE_WORDS = 2
+"""An OCR may have divided an answer into so many words more than it has."""
+
+_NOT_BARE = re.compile(r"[^0-9A-Za-z|]+")
+_LOOK_ALIKES = str.maketrans({"o": "0", "l": "1", "i": "1", "|": "1", "s": "5", "b": "8"})
+_SETS_OFF = re.compile(r"(?<!\d)[:;,=()\[\]{}<>#*\"|~]+|[:;,=()\[\]{}<>#*\"|~]+(?!\d)")
+# Ours: what the data sets at hand use. A digit may have been read as a letter, so look-alikes begin a number too.
+_CURRENCY = r"(?:rm|myr|us\$|usd|s\$|sgd|eur|gbp|chf|jpy|cny|inr|rs|idr|rp|thb|a\$|aud|c\$|cad|hk\$|hkd|[$€£¥₹₩฿₫₱₽₪₺])"
+_NUMBER = r"[-+]?(?=\D*\d)[\doil|sb][\doil|sb.,]*"
+_CURRENCY_FIRST = re.compile(rf"\W*{_CURRENCY}[\s.:]*({_NUMBER})[^\w|]*", re.IGNORECASE)
+_CURRENCY_LAST = re.compile(rf"[^\w|]*({_NUMBER})\s*{_CURRENCY}\W*", re.IGNORECASE)
+_DECIMAL = re.compile(r"[-+]?(\d{1,3}(?:,\d{3})+|\d+)\.(\d{2})")
+_DIGITS = re.compile(r"\d+(?:[.,:/-]\d+)*")
+
+
+def letters_and_digits(text: str) -> str:
+    """`text` without accents, punctuation and white space, case kept; a bar stays, as it may be a one."""
+    if text.isascii():
+        return _NOT_BARE.sub("", text)
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(character for character in decomposed if character.isalnum() or character == "|")
+
+
+def fold(text: str) -> str:
+    """`text` without differences of case, accents, punctuation, spacing and OCR look-alikes (0O, 1lI|, 5S, 8B)."""
+    return _folded(letters_and_digits(text))
+
+
+def _folded(bare: str) -> str:
+    return letters_and_digits(bare.casefold()).translate(_LOOK_ALIKES)
+
+
+def whole_word(word: str, answer: str) -> bool:
+    """Whether these two, as `letters_and_digits` gives them, are the same but for case and OCR look-alikes.
+
+    A number is not the ordinary word that it looks like ("is" and 15); one letter, or one repeated, is no such word.
+    """
+    if len(word) != len(answer):
+        return False
+    if word.casefold() == answer.casefold():
+        return True
+    if (word.isdigit() and _ordinary(answer)) or (answer.isdigit() and _ordinary(word)):
+        return False
+    return _folded(word) == _folded(answer)
+
+
+def _ordinary(text: str) -> bool:
+    return text.isalpha() and len(set(text.casefold())) > 1 and text[1:].islower()
+
+
+def without_currency(text: str) -> str | None:
+    """The number of an amount that a currency stands before or after; None for all other texts."""
+    match = _CURRENCY_FIRST.fullmatch(text) or _CURRENCY_LAST.fullmatch(text)
+    return None if match is None else match[1]
+
+
+def decimals_in(text: str) -> Iterator[Decimal]:
+    """The numbers with two decimals within a word ("RM9.00SR"), without sign; parts of longer numbers are none."""
+    for digits in _DIGITS.finditer(text):
+        match = _DECIMAL.fullmatch(digits[0])
+        if match is not None:
+            yield Decimal(f"{match[1].replace(',', '')}.{match[2]}")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An answer as it is looked for.
+
+    Attributes:
+        text: without an amount's currency.
+        bare: `letters_and_digits` of it.
+        folded: `fold` of it. An answer that has none ("-", "%") is itself in all forms, and equals itself only.
+        n_words: how many words it has.
+        decimal: its value, where it is a number with two decimals.
+    """
+
+    text: str
+    bare: str
+    folded: str
+    n_words: int
+    decimal: Decimal | None
+
+    @property
+    def most_words(self) -> int:
+        """The longest window that is looked at."""
+        return self.n_words + MORE_WORDS
+
+    @property
+    def errors(self) -> int:
+        """The Levenshtein distance within which a window is near."""
+        return (len(self.folded) >= MIN_INSIDE) + (len(self.folded) >= MIN_TWO_ERRORS)
+
+
+def wanted(answers: Sequence[str]) -> tuple[Wanted, ...]:
+    """The answers as they are looked for; an amount with a currency without it too. Empty answers are left out."""
+    texts = [text for answer in answers for text in (answer, without_currency(answer.strip())) if text]
+    found = []
+    for text in dict.fromkeys(texts):
+        decimals = list(decimals_in(text))
+        bare = letters_and_digits(text) or "".join(text.split())
+        decimal = decimals[0] if len(decimals) == 1 and _DECIMAL.fullmatch(text.strip()) else None
+        if bare:
+            found.append(Wanted(text, bare, _folded(bare) or bare, len(text.split()), decimal))
+    return tuple(found)
+
+
+def found(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -> tuple[int, ...]:
+    """Indices of all words to take away so that no answer is left on the page, ascending.
+
+    What is left holds nothing more: `found` on it is empty.
+
+    Args:
+        words: of the page, in reading order.
+        answers: the accepted ones; all are taken away.
+        fuzzy: whether windows near an answer go too; without it, only what equals or contains it.
+    """
+    page = _Page(words)
+    sought = wanted(answers)
+    while True:
+        hits = {place for answer in sought for place in page.standing(answer)}
+        if not hits and fuzzy:
+            hits = page.nearest([answer for answer in sought if answer.errors])
+        if not hits:
+            return tuple(index for index in range(len(words)) if index not in page.left)
+        page.take(hits)
+
+
+class _Page:
+    """The words of a page that are left, in the forms in which they are compared."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = words
+        self.bare = [letters_and_digits(word) for word in words]
+        self.folded = [_folded(bare) for bare in self.bare]
+        parts = [_parts(word) for word in words]
+        self.forms = [_forms(own) for own in parts]
+        self.heads = [_forms((own[0], own[-1])) for own in parts]
+        self.left = dict.fromkeys(range(len(words)))
+        self._order()
+
+    def _order(self) -> None:
+        self.order = [index for index in self.left if self.bare[index]]
+        self.ends = []
+        end = 0
+        for index in self.order:
+            end += len(self.folded[index])
+            self.ends.append(end)
+        self.text = "".join(self.folded[index] for index in self.order)
+
+    def take(self, indices: set[int]) -> None:
+        """Take these words away: those around them stand next to each other from now on."""
+        for index in indices:
+            del self.left[index]
+        self._order()
+
+    def _span(self, first: int, last: int) -> range:
+        """The words from the `first` to the `last` of `order`, signs between them too."""
+        return range(self.order[first], self.order[last] + 1)
+
+    def _within(self, first: int, last: int) -> Iterator[int]:
+        return (index for index in self._span(first, last) if index in self.left)
+
+    def standing(self, answer: Wanted) -> Iterator[int]:
+        """Words of windows that equal or contain the answer, those that it touches."""
+        if not letters_and_digits(answer.text):
+            yield from (index for index in self.left if "".join(self.words[index].split()) == answer.bare)
+            return
+        if answer.decimal is not None:
+            yield from (index for index in self.left if answer.decimal in decimals_in(self.words[index]))
+        if len(answer.folded) >= MIN_INSIDE:
+            yield from self._containing(answer)
+        else:
+            yield from self._whole(answer)
+
+    def _containing(self, answer: Wanted) -> Iterator[int]:
+        start = self.text.find(answer.folded)
+        while start >= 0:
+            first = bisect_right(self.ends, start)
+            last = bisect_right(self.ends, start + len(answer.folded) - 1)
+            if last - first < answer.most_words:
+                yield from self._within(first, last)
+            start = self.text.find(answer.folded, start + 1)
+
+    def _whole(self, answer: Wanted) -> Iterator[int]:
+        for index in self.left:
+            if any(whole_word(form, answer.bare) for form in self.forms[index]):
+                yield index
+        for first in range(len(self.order)):
+            for head in self.heads[self.order[first]]:
+                text = head
+                for last in range(first + 1, min(first + answer.most_words, len(self.order))):
+                    text += self.bare[self.order[last]]
+                    if len(text) > len(answer.bare):
+                        break
+                    if whole_word(text, answer.bare):
+                        yield from self._within(first, last)
+
+    def nearest(self, answers: Sequence[Wanted]) -> set[int]:
+        """Words of the windows near an answer; of overlapping windows the best one only."""
+        near = sorted(window for answer in answers for window in self._near(answer))
+        taken: set[int] = set()
+        for *_, first, last in near:
+            words = set(self._within(first, last))
+            if not words & taken:
+                taken |= words
+        return taken
+
+    def _near(self, answer: Wanted) -> Iterator[tuple[int, int, int, int, int]]:
+        """(errors, words more or less than the answer's, words, first, last) of every window near the answer."""
+        for place, index in enumerate(self.order):
+            for form in self.forms[index]:
+                yield from self._near_window(answer, form, place, place)
+            for head in self.heads[index]:
+                text = head
+                for last in range(place + 1, min(place + answer.most_words, len(self.order))):
+                    text += self.bare[self.order[last]]
+                    if len(text) > len(answer.folded) + answer.errors:
+                        break
+                    yield from self._near_window(answer, text, place, last)
+
+    def _near_window(
+        self, answer: Wanted, bare: str, first: int, last: int
+    ) -> Iterator[tuple[int, int, int, int, int]]:
+        errors = answer.errors
+        if abs(len(bare) - len(answer.folded)) <= errors:
+            distance = Levenshtein.distance(_folded(bare), answer.folded, score_cutoff=errors)
+            if distance <= errors:
+                n_words = last - first + 1
+                yield distance, abs(n_words - answer.n_words), n_words, first, last
+
+
+def _parts(word: str) -> tuple[str, ...]:
+    """A word, and what signs set off within it, in order ("TOTAL:9.00")."""
+    if word.isalnum():
+        return (word,)
+    parts = [part for part in _SETS_OFF.split(word) if letters_and_digits(part)]
+    return (word, *parts) if len(parts) > 1 else (word,)
+
+
+def _forms(texts: Sequence[str]) -> tuple[str, ...]:
+    """These texts and the amounts among them without their currency, as `letters_and_digits`."""
+    numbers = [number for text in texts if not text.isdigit() and (number := without_currency(text)) is not None]
+    return tuple(dict.fromkeys(letters_and_digits(text) for text in (*texts, *numbers)))

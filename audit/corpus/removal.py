@@ -1,0 +1,102 @@
+"""An answer taken out of a page, out of its words and out of its pixels (METHODS.md, section 2).
+
+What it takes away is decided by `found`; that it is gone is shown by `audit.corpus.proof`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+from PIL import ImageDraw
+from PIL.Image import Image
+
+from audit.corpus.deriving import derivable
+from audit.corpus.documents import Box, Word
+from audit.corpus.matching import found
+from audit.corpus.sheets import Sheet
+
+__all__ = ["GROWTH", "WHITE", "Colour", "Removal", "derivable", "found", "line_height", "remove"]
+
+Colour = tuple[int, int, int]
+WHITE: Colour = (255, 255, 255)
+"""The paper's colour."""
+GROWTH = 0.15
+"""By how much of its line's height a removed word's box grows on every side (METHODS.md, section 2)."""
+SAME_LINE = 0.5
+"""Boxes that share so much of the lower one's height stand in one line (ours)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Removal:
+    """A page without some of its words.
+
+    Attributes:
+        sheet: the page without them; its image is painted when it is first asked for.
+        words: indices of the removed words in the page as it was, ascending.
+        boxes: what is painted, one box for each removed word that has one, in whole pixels of the page; empty where the
+            page has no layout.
+    """
+
+    sheet: Sheet
+    words: tuple[int, ...]
+    boxes: tuple[Box, ...]
+
+
+def remove(sheet: Sheet, answers: Sequence[str], *, fuzzy: bool = True, colour: Colour = WHITE) -> Removal:
+    """The page without the words that hold an answer, their boxes painted in one colour.
+
+    Args:
+        sheet: the page.
+        answers: the accepted answers; all are taken away.
+        fuzzy: as in `found`.
+        colour: RGB, of the patches.
+
+    Returns:
+        The removal; of no words when no answer stands on the page.
+    """
+    words = found([word.text for word in sheet.words], answers, fuzzy=fuzzy)
+    gone = frozenset(words)
+    left = tuple(word for index, word in enumerate(sheet.words) if index not in gone)
+    boxes = tuple(_grown(sheet, box) for index in words if (box := sheet.words[index].box) is not None)
+    opener = sheet.open_page
+    if opener is not None and boxes:
+        opener = partial(_painted, opener, boxes, colour)
+    return Removal(Sheet(left, sheet.size, opener), words, boxes)
+
+
+def line_height(words: Sequence[Word], box: Box) -> float:
+    """The height of the line that `box` stands in, pixels: the median of its words', never less than the box's own.
+
+    A dash or a word without tall letters is lower than its line.
+    """
+    height = box[3] - box[1]
+    line = [
+        other[3] - other[1]
+        for word in words
+        if (other := word.box) is not None
+        and min(box[3], other[3]) - max(box[1], other[1]) >= SAME_LINE * min(height, other[3] - other[1])
+    ]
+    return max(height, median(line)) if line else height
+
+
+def _grown(sheet: Sheet, box: Box) -> Box:
+    """The box, grown, in whole pixels, inside the page."""
+    margin = GROWTH * line_height(sheet.words, box)
+    x0, y0 = (max(math.floor(value - margin), 0) for value in box[:2])
+    x1, y1 = (math.ceil(value + margin) for value in box[2:])
+    if sheet.size is not None:
+        x0, x1, y0, y1 = min(x0, sheet.size[0]), min(x1, sheet.size[0]), min(y0, sheet.size[1]), min(y1, sheet.size[1])
+    return float(x0), float(y0), float(x1), float(y1)
+
+
+def _painted(opener: Callable[[], Image], boxes: Sequence[Box], colour: Colour) -> Image:
+    page = opener().copy()
+    drawing = ImageDraw.Draw(page)
+    for x0, y0, x1, y1 in boxes:
+        if x0 < x1 and y0 < y1:  # a rectangle's last row and column are painted too
+            drawing.rectangle((x0, y0, x1 - 1, y1 - 1), fill=colour)
+    return page

@@ -1,0 +1,342 @@
+"""The importer of DocVQA on small folders of its shape: what is read, what is refused, and how pages are divided."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from audit.cli import app
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Split
+from audit.corpus.importers import docvqa
+from audit.errors import DocauditError, ManifestError, UsageError
+
+ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
+OFFICIAL: dict[Split, float] = {"member": 0.5, "public": 0.5, "heldout": 1.0}
+Entry = dict[str, Any]
+
+
+def entry(number: int, page: str, question: str = "What is the total?", *answers: str) -> Entry:
+    """One record as DocVQA writes it."""
+    return {
+        "questionId": number,
+        "question": question,
+        "question_types": ["table/list"],
+        "image": f"documents/{page}.png",
+        "docId": 1,
+        "ucsf_document_id": page.split("_")[0],
+        "ucsf_document_page_no": page.split("_")[1],
+        "answers": list(answers or ("9.00",)),
+        "data_split": "train",
+    }
+
+
+def ocr_of(*lines: str, width: float = 200, height: float = 400, unit: str = "pixel") -> Entry:
+    """Microsoft Read's result: a line of words each 40 wide and 10 high, at intervals of 50 and 20."""
+
+    def word(text: str, row: int, column: int) -> Entry:
+        x, y = 50 * column, 20 * row
+        return {"boundingBox": [x, y, x + 40, y, x + 40, y + 10, x, y + 10], "text": text, "confidence": "Low"}
+
+    return {
+        "status": "Succeeded",
+        "recognitionResults": [
+            {
+                "page": 1,
+                "clockwiseOrientation": 359.9,
+                "width": width,
+                "height": height,
+                "unit": unit,
+                "lines": [
+                    {
+                        "boundingBox": [0, 0, 1, 0, 1, 1, 0, 1],
+                        "text": line,
+                        "words": [word(text, row, column) for column, text in enumerate(line.split(" "))],
+                    }
+                    for row, line in enumerate(lines)
+                ],
+            }
+        ],
+    }
+
+
+def lay_out(
+    src: Path,
+    train: list[Entry],
+    validation: list[Entry],
+    *,
+    images: str = "spdocvqa_images",
+    ocr: str = "spdocvqa_ocr",
+    files: tuple[str, str] = ("train_v1.0_withQT.json", "val_v1.0_withQT.json"),
+) -> Path:
+    """A folder of DocVQA's shape; every page that is asked about has its own picture and the words "TOTAL 9.00"."""
+    pages = sorted({Path(record["image"]).stem for record in (*train, *validation)})
+    for folder in (images, ocr):
+        (src / folder).mkdir(parents=True)
+    for name, records in zip(files, (train, validation), strict=True):
+        if records:
+            (src / name).parent.mkdir(exist_ok=True)
+            content = {"dataset_name": "SP-DocVQA", "dataset_version": "1.0", "data": records}
+            (src / name).write_text(json.dumps(content))
+    for number, page in enumerate(pages):
+        Image.new("L", (100, 200), 10 * number).save(src / images / f"{page}.png")
+        (src / ocr / f"{page}.json").write_text(json.dumps(ocr_of("TOTAL 9.00")))
+    return src
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    train = [
+        entry(337, "xnbl0037_1"),
+        entry(338, "xnbl0037_1", " Who is it for? ", "A. Person", "A. Person ", "Person"),
+        entry(339, "xnbl0037_2"),
+        entry(340, "ffbf0227_1", "What is it called?", "not on the page"),
+    ]
+    return lay_out(tmp_path / "src", train, [entry(900, "pybv0228_81"), entry(901, "snbx0223_4")])
+
+
+def problems(src: Path, division: Any = "drawn") -> tuple[str, ...]:
+    dst = src.parent / "out"
+    with pytest.raises(DocauditError) as caught:
+        docvqa.convert(src, dst, OFFICIAL if division == "official" else ALL_MEMBERS, 1, division)
+    assert sorted(path.name for path in src.parent.iterdir()) == [src.name]  # nothing was written
+    return caught.value.problems
+
+
+def test_questions_words_and_report(source: Path, tmp_path: Path) -> None:
+    ocr = ocr_of("TOTAL 9.00", "A. Person", " ", width=200, height=400)
+    (source / "spdocvqa_ocr" / "xnbl0037_1.json").write_text(json.dumps(ocr))
+    report = docvqa.convert(source, tmp_path / "out", ALL_MEMBERS, seed=1)
+    corpus = manifests.load(tmp_path / "out")
+    assert (corpus.manifest.name, corpus.manifest.task.kind) == ("docvqa", "question-answering")
+    assert corpus.manifest.membership.assigned == "random"
+    assert [d.id for d in corpus.documents] == sorted(
+        ["ffbf0227_1", "pybv0228_81", "snbx0223_4", "xnbl0037_1", "xnbl0037_2"]
+    )
+    page = corpus.document("xnbl0037_1")
+    assert (page.size, page.image, page.provider) == ((100, 200), "images/xnbl0037_1.png", None)
+    assert [word.text for word in page.words] == ["TOTAL", "9.00", "A.", "Person"]
+    assert page.words[1].box == (25, 0, 45, 5)  # the OCR saw a page of twice the size
+    assert [(q.id, q.question, q.answers) for q in page.questions] == [
+        ("337", "What is the total?", ("9.00",)),
+        ("338", "Who is it for?", ("A. Person", "Person")),
+    ]
+    assert report.documents == {"member": 5, "heldout": 0, "public": 0, "left out": 0}
+    assert (report.fields, report.located) == ({"ANSWER": 6}, {"ANSWER": {"whole words": 5}})
+    assert report.not_located == {"ANSWER": {"not found": 1}}
+    assert report.unlocated == (("ffbf0227_1", "340", "not found"),)
+    assert "not on the page" not in (tmp_path / "out" / "import-report.json").read_text()
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"images": "documents", "ocr": "ocr_results"},
+        {"images": "train/documents", "ocr": "train/ocr_results"},
+        {"files": ("train/train_v1.0.json", "val/val_v1.0.json")},
+        {"files": ("spdocvqa_qas/train_v1.0_withQT.json", "spdocvqa_qas/val_v1.0_withQT.json")},
+        {"files": ("train_v1.0.json", "val_v1.0.json")},
+    ],
+)
+def test_layouts_that_are_about(layout: dict[str, Any], tmp_path: Path) -> None:
+    src = lay_out(tmp_path / "src", [entry(1, "a_1")], [entry(2, "b_1")], **layout)
+    docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, seed=1)
+    assert [d.id for d in manifests.load(tmp_path / "out").documents] == ["a_1", "b_1"]
+
+
+def test_folders_by_part_are_read_together_and_question_types_win(tmp_path: Path) -> None:
+    src = lay_out(tmp_path / "src", [entry(1, "a_1")], [entry(2, "b_1")])
+    for folder, kind in (("spdocvqa_images", "documents"), ("spdocvqa_ocr", "ocr_results")):
+        for part, page in (("train", "a_1"), ("val", "b_1")):
+            (src / part / kind).mkdir(parents=True)
+            (file,) = (src / folder).glob(f"{page}.*")
+            file.rename(src / part / kind / file.name)
+        (src / folder).rmdir()
+    (src / "train_v1.0.json").write_text("not read")
+    docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, seed=1)
+    assert len(manifests.load(tmp_path / "out").documents) == 2
+    (src / "val" / "documents" / "a_1.png").write_bytes((src / "train" / "documents" / "a_1.png").read_bytes())
+    with pytest.raises(ManifestError, match="val/documents/a_1: stands in another folder too"):
+        docvqa.convert(src, tmp_path / "again", ALL_MEMBERS, seed=1)
+
+
+def test_textract_words_are_shares_of_the_page(source: Path, tmp_path: Path) -> None:
+    place = {"BoundingBox": {"Width": 0.5, "Height": 0.1, "Left": 0.25, "Top": 0.5}, "Polygon": []}
+    content = {"PAGE": [], "LINE": [], "WORD": [{"BlockType": "WORD", "Text": "9.00", "Geometry": place}]}
+    (source / "spdocvqa_ocr" / "xnbl0037_1.json").write_text(json.dumps(content))
+    docvqa.convert(source, tmp_path / "out", ALL_MEMBERS, seed=1)
+    (word,) = manifests.load(tmp_path / "out").document("xnbl0037_1").words
+    assert (word.text, word.box) == ("9.00", (25, 100, 75, 120))
+
+
+def test_pages_of_one_document_and_equal_images_share_a_split(source: Path, tmp_path: Path) -> None:
+    images = source / "spdocvqa_images"
+    (images / "snbx0223_4.png").write_bytes((images / "ffbf0227_1.png").read_bytes())
+    shares: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
+    for seed in range(8):
+        report = docvqa.convert(source, tmp_path / str(seed), shares, seed)
+        split = {document.id: document.split for document in manifests.load(tmp_path / str(seed)).documents}
+        assert split["xnbl0037_1"] == split["xnbl0037_2"]
+        assert split["snbx0223_4"] == split["ffbf0227_1"]
+        assert report.duplicates == (("ffbf0227_1", "snbx0223_4"),)
+
+
+def test_the_official_division_keeps_to_the_parts(source: Path, tmp_path: Path) -> None:
+    for seed in range(8):
+        docvqa.convert(source, tmp_path / str(seed), OFFICIAL, seed, "official")
+        corpus = manifests.load(tmp_path / str(seed))
+        split = {document.id: document.split for document in corpus.documents}
+        assert corpus.manifest.membership.assigned == "official"
+        assert split["pybv0228_81"] == split["snbx0223_4"] == "heldout"
+        assert {split["xnbl0037_1"], split["ffbf0227_1"]} == {"member", "public"}
+        assert split["xnbl0037_1"] == split["xnbl0037_2"]
+
+
+def test_what_was_trained_on_is_never_held_out(source: Path, tmp_path: Path) -> None:
+    images = source / "spdocvqa_images"
+    (images / "snbx0223_4.png").write_bytes((images / "ffbf0227_1.png").read_bytes())
+    content = json.loads((source / "val_v1.0_withQT.json").read_text())
+    content["data"].append(entry(902, "xnbl0037_1", "Asked of the validation part?"))
+    (source / "val_v1.0_withQT.json").write_text(json.dumps(content))
+    everything: dict[Split, float] = {"member": 1.0, "heldout": 1.0}
+    report = docvqa.convert(source, tmp_path / "out", everything, 1, "official")
+    corpus = manifests.load(tmp_path / "out")
+    assert {d.id for d in corpus.of("heldout")} == {"pybv0228_81"}
+    assert [q.id for q in corpus.document("xnbl0037_1").questions] == ["337", "338"]
+    assert report.documents["left out"] == 1
+    assert list(report.notes.values()) == [1, 1]
+    docvqa.convert(source, tmp_path / "drawn", ALL_MEMBERS, 1)
+    questions = manifests.load(tmp_path / "drawn").document("xnbl0037_1").questions
+    assert [q.id for q in questions] == ["337", "338", "902"]
+
+
+def test_every_broken_record_is_named_by_its_place(source: Path) -> None:
+    records = [
+        entry(1, "xnbl0037_1") | {"answers": []},
+        entry(2, "xnbl0037_1") | {"answers": [" ", ""]},
+        entry(3, "xnbl0037_1", "  "),
+    ]
+    (source / "train_v1.0_withQT.json").write_text(json.dumps({"data": records}))
+    assert problems(source) == (
+        "train_v1.0_withQT.json question 1: no answer",
+        "train_v1.0_withQT.json question 2: no answer",
+        "train_v1.0_withQT.json question 3: the question is empty",
+    )
+    del records[1]["answers"], records[2]["questionId"]
+    (source / "train_v1.0_withQT.json").write_text(json.dumps({"data": [records[1], records[2], "secret"]}))
+    found = problems(source)
+    assert [problem.split(":")[0] for problem in found] == [
+        "train_v1.0_withQT.json data.0.answers",
+        "train_v1.0_withQT.json data.1.questionId",
+        "train_v1.0_withQT.json data.2",
+    ]
+    assert not any("secret" in problem for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("train_v1.0_withQT.json", "{", "train_v1.0_withQT.json is not JSON"),
+        ("train_v1.0_withQT.json", "[" * 100_000, "train_v1.0_withQT.json is not JSON"),
+        ("train_v1.0_withQT.json", "[]", "train_v1.0_withQT.json : Input should be a dictionary"),
+        ("spdocvqa_ocr/xnbl0037_1.json", "{", "xnbl0037_1: OCR: not JSON"),
+        ("spdocvqa_ocr/xnbl0037_1.json", "{}", "xnbl0037_1: OCR: recognitionResults: Field required"),
+        (
+            "spdocvqa_ocr/xnbl0037_1.json",
+            '{"recognitionResults": []}',
+            "xnbl0037_1: OCR: recognitionResults: 0 pages for one image",
+        ),
+        (
+            "spdocvqa_ocr/xnbl0037_1.json",
+            json.dumps(ocr_of("TOTAL", width=400, height=200)),
+            "xnbl0037_1: OCR: the OCR read a page of 400 x 200, but the image has 100 x 200 pixels",
+        ),
+        (
+            "spdocvqa_ocr/xnbl0037_1.json",
+            json.dumps(ocr_of("TOTAL", width=0)),
+            "xnbl0037_1: OCR: recognitionResults.0.width: Input should be greater than 0",
+        ),
+        (
+            "spdocvqa_ocr/xnbl0037_1.json",
+            json.dumps(ocr_of("TOTAL", height=float("nan"))),
+            "xnbl0037_1: OCR: recognitionResults.0.height: Input should be a finite number",
+        ),
+        ("spdocvqa_images/xnbl0037_1.png", "no image", "xnbl0037_1: not readable as an image (PNG, JPEG, TIFF, WEBP)"),
+    ],
+)
+def test_a_broken_file_is_one_line(file: str, content: str, problem: str, source: Path) -> None:
+    (source / file).write_text(content)
+    (found,) = problems(source)
+    assert found.startswith(problem)
+
+
+def test_missing_files_are_listed_and_many_are_counted(source: Path) -> None:
+    (source / "spdocvqa_images" / "xnbl0037_1.png").unlink()
+    (source / "spdocvqa_ocr" / "xnbl0037_2.json").unlink()
+    assert problems(source) == ("xnbl0037_1: the image is missing", "xnbl0037_2: the OCR result is missing")
+    records = [entry(number, f"gone_{number}") for number in range(80)]
+    (source / "train_v1.0_withQT.json").write_text(json.dumps({"data": records}))
+    found = problems(source)
+    assert (len(found), found[-1]) == (51, "... and 110 more problems")
+
+
+def test_a_page_that_exif_turns_is_refused(source: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("L", (100, 200)).save(source / "spdocvqa_images" / "xnbl0037_1.png", exif=exif)
+    assert problems(source)[0].startswith("xnbl0037_1: EXIF orientation 6 turns the page for some readers")
+
+
+def test_a_question_that_occurs_twice_is_refused(source: Path) -> None:
+    content = json.loads((source / "train_v1.0_withQT.json").read_text())
+    content["data"].append(entry(337, "xnbl0037_1", "Another?"))
+    (source / "train_v1.0_withQT.json").write_text(json.dumps(content))
+    assert problems(source) == ("xnbl0037_1: question 337 occurs 2 times",)
+
+
+def test_a_name_that_leads_elsewhere_reads_nothing_there(source: Path, tmp_path: Path) -> None:
+    content = {"data": [entry(1, "xnbl0037_1") | {"image": "../../private_1.png"}]}
+    (source / "train_v1.0_withQT.json").write_text(json.dumps(content))
+    assert problems(source) == ("private_1: the image is missing", "private_1: the OCR result is missing")
+    (source / "train_v1.0_withQT.json").rename(source / "kept.json")
+    (source / "train_v1.0_withQT.json").symlink_to("/etc/hostname")
+    (found,) = problems(source)
+    assert "leaves DATA_DIR through a symbolic link" in found
+
+
+def test_places_and_shares_that_cannot_be_used(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"neither train\*\.json nor val\*\.json"):
+        docvqa.convert(tmp_path / "empty", tmp_path / "out", ALL_MEMBERS, 1)
+    with pytest.raises(UsageError, match=r"sum to 1\.2"):
+        docvqa.convert(source, tmp_path / "out", {"member": 0.6, "public": 0.6, "heldout": 1.0}, 1, "official")
+    with pytest.raises(UsageError, match="share of heldout is not between"):
+        docvqa.convert(source, tmp_path / "out", {"member": 0.6, "heldout": 1.5}, 1, "official")
+    (source / "train_v2.json").write_text("{}")
+    (source / "train_v1.0_withQT.json").rename(source / "train_v1.json")
+    with pytest.raises(UsageError, match=r"several files of questions: train_v1\.json, train_v2\.json"):
+        docvqa.convert(source, tmp_path / "out", ALL_MEMBERS, 1)
+    (source / "train_v2.json").unlink()
+    (source / "spdocvqa_ocr").rename(tmp_path / "ocr")
+    with pytest.raises(UsageError, match="has no folder of OCR results: none of spdocvqa_ocr/, ocr_results/"):
+        docvqa.convert(source, tmp_path / "out", ALL_MEMBERS, 1)
+    (source / "val_v1.0_withQT.json").unlink()
+    with pytest.raises(UsageError, match="holds one part only"):
+        docvqa.convert(source, tmp_path / "out", OFFICIAL, 1, "official")
+    assert not (tmp_path / "out").exists()
+
+
+def test_from_the_command_line(source: Path, tmp_path: Path) -> None:
+    arguments = ["import", "docvqa", str(source), str(tmp_path / "out")]
+    shares = ["--member", "0.5", "--public", "0.5", "--heldout", "1"]
+    result = CliRunner().invoke(app, [*arguments, "--official", *shares])
+    assert result.exit_code == 0, result.output
+    assert len(manifests.load(tmp_path / "out").of("heldout")) == 2
+    for refused in (["--task", "mlm"], ["--questions"], shares):  # the shares of a draw sum to 2
+        assert CliRunner().invoke(app, [*arguments[:3], str(tmp_path / "no"), *refused]).exit_code == 2
+    assert not (tmp_path / "no").exists()

@@ -1,0 +1,132 @@
+"""SROIE's keys as questions: phrasings, answers, and what is linked."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from audit.cli import app
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Corpus, Split
+from audit.corpus.folding import fold
+from audit.corpus.importers import sroie
+from audit.corpus.importers.asking import PHRASINGS, question_of
+from audit.corpus.summary import summarise
+from audit.errors import UsageError
+
+ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
+
+
+@pytest.fixture
+def receipts(tmp_path: Path) -> Path:
+    """Two receipts: one with every key on the page in spellings of its own, one with a lost address and no total."""
+    src = tmp_path / "sroie"
+    for folder in ("img", "box", "key"):
+        (src / folder).mkdir(parents=True)
+    lines = (
+        ("RED SHOP LTD", "NO. 1, JALAN A.", "DATE:25/12/2018", "7,838.80"),
+        ("BLUE SHOP LTD", "26/12/18"),
+    )
+    keys: tuple[dict[str, str], ...] = (
+        {"company": "Red Shop Ltd", "date": "25/12/2018", "address": "NO 1 JALAN A", "total": "7838.80"},
+        {"company": "BLUE SHOP LTD", "date": "26/12/2018", "address": "LOST STREET 5", "total": ""},
+    )
+    for number, (page, values) in enumerate(zip(lines, keys, strict=True)):
+        name = f"{number:03}"
+        Image.new("L", (100, 200), 200 + number).save(src / "img" / f"{name}.jpg")
+        rows = [f"10,{20 * i},90,{20 * i},90,{20 * i + 9},10,{20 * i + 9},{line}" for i, line in enumerate(page)]
+        (src / "box" / f"{name}.csv").write_text("\n".join(rows))
+        (src / "key" / f"{name}.json").write_text(json.dumps(values))
+    return src
+
+
+def imported(src: Path, dst: Path, seed: int = 1) -> Corpus:
+    sroie.convert(src, dst, ALL_MEMBERS, seed, task="question-answering")
+    return manifests.load(dst)
+
+
+def test_every_value_is_asked_for_and_linked_where_it_was_found(receipts: Path, tmp_path: Path) -> None:
+    corpus = imported(receipts, tmp_path / "out")
+    assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == ("question-answering", ())
+    first, second = (document.questions for document in corpus.documents)
+    assert [(q.id, q.entity, q.category, q.answers) for q in first] == [
+        ("company", "company", None, ("Red Shop Ltd", "RED SHOP LTD")),
+        ("date", "date", None, ("25/12/2018",)),  # "DATE:25/12/2018" holds the value and is not it
+        ("address", "address", None, ("NO 1 JALAN A", "NO. 1, JALAN A.")),
+        ("total", "total", None, ("7838.80", "7,838.80")),
+    ]
+    assert [(q.id, q.entity, q.category, q.answers) for q in second] == [
+        ("company", "company", None, ("BLUE SHOP LTD",)),
+        ("date", "date", None, ("26/12/2018", "26/12/18")),
+        ("address", None, "location", ("LOST STREET 5",)),
+    ]
+    for question in (*first, *second):
+        phrasings = PHRASINGS[question.id]
+        assert question.question in phrasings
+        assert [p for p in phrasings if p != question.question] == list(question.paraphrases)
+    assert corpus.documents[0].provider == "Red Shop Ltd"
+    assert summarise(corpus).answers_standing["member"] == 5  # a date with its label, and the lost street, do not
+
+
+def test_keys_have_five_phrasings_or_more_and_no_two_are_alike() -> None:
+    assert set(PHRASINGS) == set(sroie.FIELDS)
+    assert all(len(phrasings) >= 5 for phrasings in PHRASINGS.values())
+    every = [fold(phrasing) for phrasings in PHRASINGS.values() for phrasing in phrasings]
+    assert len(set(every)) == len(every)
+    assert all(phrasing.endswith("?") for phrasings in PHRASINGS.values() for phrasing in phrasings)
+
+
+def test_the_phrasing_follows_from_seed_document_and_key_alone(receipts: Path, tmp_path: Path) -> None:
+    first = imported(receipts, tmp_path / "a")
+    assert first.sha256 == imported(receipts, tmp_path / "b").sha256
+    (receipts / "key" / "001.json").write_text(json.dumps({"date": "26/12/2018"}))
+    assert imported(receipts, tmp_path / "c").document("000") == first.document("000")
+    others = [imported(receipts, tmp_path / str(seed), seed).document("000").questions for seed in range(2, 6)]
+    assert any(questions != first.document("000").questions for questions in others)
+
+
+def test_every_phrasing_is_somebodys_question() -> None:
+    drawn = Counter(question_of(f"{n}", "total", "amount", "9.00", None, seed=3).question for n in range(600))
+    assert set(drawn) == set(PHRASINGS["total"])
+    # Binomial(600, 1/6): 100, standard deviation 9.1; five of them either way.
+    assert all(54 < count < 146 for count in drawn.values())
+
+
+def test_from_the_command_line(receipts: Path, tmp_path: Path) -> None:
+    arguments = ["import", "sroie", str(receipts), str(tmp_path / "out"), "--member", "1", "--heldout", "0"]
+    result = CliRunner().invoke(app, [*arguments, "--public", "0", "--questions"])
+    assert result.exit_code == 0, result.output
+    assert manifests.load(tmp_path / "out").documents[0].questions
+    for refused in (["funsd", "--questions"], ["sroie", "--questions", "--task", "mlm"], ["sroie", "--official"]):
+        name, *options = refused
+        result = CliRunner().invoke(app, ["import", name, str(receipts), str(tmp_path / "no"), *options])
+        assert result.exit_code == 2, result.output
+    assert not (tmp_path / "no").exists()
+
+
+def test_without_questions_nothing_is_asked(receipts: Path, tmp_path: Path) -> None:
+    sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+    assert not any(document.questions for document in manifests.load(tmp_path / "out").documents)
+    with pytest.raises(UsageError, match="neither labels nor links"):
+        sroie.convert(receipts, tmp_path / "no", ALL_MEMBERS, seed=1, task="intent-slots")
+
+
+@pytest.mark.real
+def test_real_receipts_as_questions(real_data: Path, tmp_path: Path) -> None:
+    shares: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
+    report = sroie.convert(real_data / "sroie", tmp_path / "out", shares, 7, task="question-answering")
+    corpus = manifests.load(tmp_path / "out")
+    questions = [question for document in corpus.documents for question in document.questions]
+    absent = sum(counts.get("absent", 0) for counts in report.not_located.values())
+    assert len(questions) == sum(report.fields.values()) - absent == 2502
+    linked = sum(question.entity is not None for question in questions)
+    assert linked == sum(sum(counts.values()) for counts in report.located.values())
+    assert {question.question for question in questions} == {p for group in PHRASINGS.values() for p in group}
+    summary = summarise(corpus)
+    assert sum(summary.questions.values()) == sum(summary.questions_with_image.values()) == len(questions)
+    assert 0.9 < sum(summary.answers_standing.values()) / len(questions) < 1

@@ -1,0 +1,288 @@
+"""The proof of a removal can fail in each of its parts (METHODS.md, section 2); real Tesseract reads the pages."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import drawn
+import numpy as np
+import pytest
+from PIL import Image
+
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Box, Word
+from audit.corpus.importers import sroie
+from audit.corpus.proof import MAX_CROPS, READER, Proof, ReadCrop, crops_of, proof_of, survives
+from audit.corpus.reading import Tesseract
+from audit.corpus.removal import Removal, remove
+from audit.corpus.sheets import Sheet, sheet_of
+
+reads = pytest.mark.skipif(not READER.installed(), reason="tesseract is not on this machine's PATH")
+
+RECEIPT = ("Gardenia Bakeries Kuala Lumpur", "DATE: 25/12/2018 8:13 PM", "TOTAL 45.80 CASH 50.00")
+
+
+def proof(sheet: Sheet, removal: Removal, *answers: str, reader: Tesseract = READER) -> Proof:
+    """As an attack does it."""
+    before = reader.ask(crops_of(sheet, removal))
+    after = reader.ask(crops_of(removal.sheet, removal))
+    return proof_of(sheet, removal, answers, before, after)
+
+
+def moved(sheet: Sheet, dy: float) -> Sheet:
+    """The page with every box so many pixels lower: an OCR that missed the place."""
+    shift = np.array([0, dy, 0, dy])
+    words = [replace(word, box=tuple((np.array(word.box) + shift).tolist())) for word in sheet.words]
+    return Sheet(tuple(words), sheet.size, sheet.open_page)
+
+
+@reads
+@pytest.mark.parametrize("answer", ["25/12/2018", "45.80", "RM45.80", "Gardenia Bakeries", "50.00", "8:13", "DATE"])
+@pytest.mark.parametrize("angle", [0.0, 1.5])
+def test_a_proven_removal(answer: str, angle: float) -> None:
+    sheet = drawn.page(RECEIPT, angle=angle)
+    removal = remove(sheet, [answer])
+    assert removal.words
+    found = proof(sheet, removal, answer)
+    assert found == Proof(pixels=True, words=True, reading="gone")
+    assert found.status == "proven"
+
+
+@reads
+def test_an_answer_over_two_lines_and_one_that_stands_twice() -> None:
+    sheet = drawn.page(("ship to 12 High", "Street London by", "order of 12 High Street", "London 2018"))
+    removal = remove(sheet, ["12 High Street"])
+    assert removal.words == (2, 3, 4, 9, 10, 11)
+    assert len(crops_of(sheet, removal)) == 2
+    assert proof(sheet, removal, "12 High Street").status == "proven"
+
+
+@reads
+def test_where_nothing_is_painted_the_answer_is_still_read() -> None:
+    sheet = drawn.page(RECEIPT)
+    removal = remove(sheet, ["25/12/2018"])
+    unpainted = replace(removal, sheet=Sheet(removal.sheet.words, sheet.size, sheet.open_page))
+    found = proof(sheet, unpainted, "25/12/2018")
+    assert found == Proof(pixels=False, words=True, reading="still read")
+    assert found.status == "survives"
+
+
+@reads
+def test_a_box_beside_its_word_is_one_colour_and_the_answer_is_still_read() -> None:
+    sheet = moved(drawn.page(("Gardenia Bakeries", "TOTAL 4580.12 CASH")), 30)
+    removal = remove(sheet, ["4580.12"])
+    found = proof(sheet, removal, "4580.12")
+    assert found == Proof(pixels=True, words=True, reading="still read")
+    assert found.status == "survives"
+
+
+@reads
+def test_a_patch_that_covers_half_of_the_answers_places_leaves_it_read() -> None:
+    sheet = drawn.page(("from Gardenia Bakeries", "paid 20.00 change 0.00", "to Gardenia Bakeries"))
+    removal = remove(sheet, ["Gardenia Bakeries"])
+    first = remove(Sheet(sheet.words[:3], sheet.size, sheet.open_page), ["Gardenia Bakeries"])
+    half = replace(removal, sheet=Sheet(removal.sheet.words, sheet.size, first.sheet.open_page))
+    assert proof(sheet, half, "Gardenia Bakeries") == Proof(pixels=False, words=True, reading="still read")
+
+
+@reads
+def test_a_place_that_nobody_can_read_is_no_control() -> None:
+    sheet = drawn.page(RECEIPT, shown=[0, 1, 2, 3])
+    found = proof(sheet, remove(sheet, ["25/12/2018"]), "25/12/2018")
+    assert found == Proof(pixels=True, words=True, reading="no control")
+    assert found.status == "unproven"
+
+
+@reads
+def test_one_unreadable_place_of_two_is_no_control() -> None:
+    lines = ("from Gardenia Bakeries", "paid 20.00 change 0.00", "to Gardenia Bakeries")
+    sheet = drawn.page(lines, shown=[0, 1, 2, 3, 4, 5, 6, 7])
+    assert proof(sheet, remove(sheet, ["Gardenia Bakeries"]), "Gardenia Bakeries").status == "unproven"
+
+
+def test_without_tesseract_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda command: None)
+    reader = Tesseract("a-tesseract-that-nobody-asked-for-yet")
+    assert not reader.installed()
+    sheet = drawn.page(RECEIPT)
+    found = proof(sheet, remove(sheet, ["45.80"]), "45.80", reader=reader)
+    assert found == Proof(pixels=True, words=True, reading="not installed")
+    assert found.status == "unproven"
+
+
+def test_a_tesseract_that_fails_says_nothing(tmp_path: Path) -> None:
+    program = tmp_path / "tesseract"
+    program.write_text("#!/bin/sh\ncat > /dev/null\necho 45.80\nexit 1\n")
+    program.chmod(0o755)
+    sheet = drawn.page(RECEIPT)
+    crops = crops_of(sheet, remove(sheet, ["45.80"]))
+    assert Tesseract(str(program)).installed()
+    assert Tesseract(str(program)).ask(crops) == [None] * len(crops)
+    program.write_text("#!/bin/sh\ncat > /dev/null\necho 45.80 $OMP_THREAD_LIMIT\n")
+    assert Tesseract(str(program)).ask(crops) == ["45.80 1\n"] * len(crops)
+
+
+@reads
+def test_answers_come_in_order_and_a_place_off_the_page_gives_none() -> None:
+    sheet = drawn.page(("first", "second", "third", "fourth", "fifth"))
+    boxes = [word.box for word in sheet.words]
+    queries = [ReadCrop(sheet, box, box[3] - box[1]) for box in boxes if box is not None]
+    off = ReadCrop(sheet, (5000, 5000, 5050, 5020), 20)
+    texts = READER.ask([*queries, off, ReadCrop(Sheet(()), (0, 0, 9, 9), 9)])
+    assert texts[5:] == [None, None]
+    assert READER.ask([]) == []
+    for word, text in zip(sheet.words, texts, strict=False):
+        assert text is not None
+        assert word.text in text
+
+
+def test_pixels_fail_where_a_single_one_is_left() -> None:
+    sheet = drawn.page(RECEIPT)
+    removal = remove(sheet, ["45.80"])
+    (box,) = removal.boxes
+    image = removal.sheet.open_page()
+    image.putpixel((int(box[2]) - 1, int(box[3]) - 1), (254, 255, 255))
+    spoilt = replace(removal, sheet=Sheet(removal.sheet.words, sheet.size, lambda: image))
+    found = proof_of(sheet, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"])
+    assert found == Proof(pixels=False, words=True, reading="gone")
+    assert found.status == "survives"
+    image.putpixel((int(box[2]) - 1, int(box[3]) - 1), (255, 255, 255))
+    image.putpixel((int(box[2]), int(box[3])), (0, 0, 0))  # the first one outside
+    assert proof_of(sheet, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"]).status == "proven"
+
+
+def test_words_without_boxes_cannot_leave_an_image() -> None:
+    sheet = Sheet((Word("total"), Word("45.80")), (40, 30), lambda: Image.new("RGB", (40, 30), "white"))
+    removal = remove(sheet, ["45.80"])
+    assert crops_of(sheet, removal) == ()
+    assert proof_of(sheet, removal, ["45.80"], [], []) == Proof(pixels=False, words=True, reading="no control")
+
+
+def test_an_answer_that_is_not_among_the_words_of_an_image_is_not_proven_gone() -> None:
+    sheet = drawn.page(RECEIPT)
+    assert proof_of(sheet, remove(sheet, ["Istanbul"]), ["Istanbul"], [], []).status == "unproven"
+
+
+def test_a_page_of_words_only_is_decided_by_its_words() -> None:
+    sheet = Sheet(tuple(Word(text) for text in RECEIPT[2].split()))
+    removal = remove(sheet, ["45.80"])
+    found = proof_of(sheet, removal, ["45.80"], [], [])
+    assert found == Proof(pixels=None, words=True, reading="no image")
+    assert found.status == "proven"
+    kept = replace(removal, sheet=sheet)
+    assert proof_of(sheet, kept, ["45.80"], [], []).status == "survives"
+
+
+def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> None:
+    places = MAX_CROPS + 1
+    words = tuple(
+        word
+        for number in range(places)
+        for word in (
+            Word("pay", (0, 10 * number, 9, 10 * number + 8)),
+            Word("7", (9, 10 * number, 14, 10 * number + 8)),
+        )
+    )
+    sheet = Sheet(words, (20, 200), lambda: Image.new("RGB", (20, 200), "white"))
+    removal = remove(sheet, ["7"])
+    assert len(removal.words) == places
+    crops = crops_of(sheet, removal)
+    assert len(crops) == MAX_CROPS
+    read = ["pay 7"] * MAX_CROPS
+    assert proof_of(sheet, removal, ["7"], read, ["pay"] * MAX_CROPS).reading == "no control"
+    assert proof_of(sheet, removal, ["7"], read, ["pay"] * (MAX_CROPS - 1) + ["pay 7"]).reading == "still read"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reading"),
+    [
+        (["TOTAL 4580.12"], ["TOTAL"], "gone"),
+        (["TOTAL 4580.12"], [""], "gone"),
+        (["TOTAL 4530.12"], ["TOTAL"], "gone"),  # an OCR error, and read all the same
+        (["T0TAL 4B80.12"], ["TOTAL 4 580.1Z"], "still read"),
+        (["TOTAL"], ["TOTAL"], "no control"),
+        (["TOTAL"], ["TOTAL 4580.12"], "still read"),
+        (["TOTAL 4580.12"], [None], "no control"),
+        ([None], ["TOTAL"], "no control"),
+        ([None], [None], "not installed"),
+        ([], [], "no control"),
+        (["TOTAL 4580.12"], [], "no control"),
+    ],
+)
+def test_what_the_texts_prove(before: Sequence[str | None], after: Sequence[str | None], reading: str) -> None:
+    sheet = drawn.page(("TOTAL 4580.12 CASH",))
+    assert proof_of(sheet, remove(sheet, ["4580.12"]), ["4580.12"], before, after).reading == reading
+
+
+@pytest.mark.parametrize(
+    ("page", "answer", "left"),
+    [
+        ("mail to sanyustationers@mail.com", "Sanyu Stationery", True),  # similar, within a word
+        ("www. gar denia .com", "Gardenia", True),
+        ("G A R D E N I A", "Gardenia", True),
+        ("Gardening in Asia", "Gardenia", True),  # wider than what is removed: "gardenin"
+        ("Garlic dinner", "Gardenia", False),
+        ("Gar", "Gardenia", False),
+        ("Gardenia", "Gardenia Bakeries Kuala Lumpur", False),
+        ("4 58 0.12", "4580.12", True),
+        ("458.12", "4580.12", True),
+        ("id 12345", "12345", True),
+        ("id 1 2 3 4 5", "12345", True),
+        ("id 1 2 3 4 6", "12345", True),
+        ("id 1246", "12345", False),
+        ("a tender", "ten", False),
+        ("a ten", "ten", True),
+        ("a t e n", "ten", True),
+        ("9 . 0 0", "9.00", True),
+        ("19.00", "9.00", False),
+        ("5 %", "%", True),
+        ("5%", "%", False),
+        ("", "Gardenia", False),
+    ],
+)
+def test_the_wider_rule_for_words(page: str, answer: str, left: bool) -> None:
+    assert survives(page.split(), [answer]) == left
+    assert survives(page.split(), ["something else entirely", answer]) == left
+
+
+@pytest.mark.real
+def test_most_values_of_real_receipts_are_removed_and_proven(
+    tmp_path_factory: pytest.TempPathFactory, real_data: Path
+) -> None:
+    folder = tmp_path_factory.mktemp("sroie") / "data"
+    sroie.convert(real_data / "sroie", folder, {"member": 0.4, "heldout": 0.2, "public": 0.4}, seed=7)
+    corpus = manifests.load(folder)
+    documents = random.Random(3).sample(list(corpus.documents), 40)
+    counts: Counter[str] = Counter()
+    for number, document in enumerate(documents):
+        values = json.loads((real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8"))
+        for value in values.values():
+            sheet = sheet_of(corpus, document)
+            removal = remove(sheet, [value])
+            counts["values"] += 1
+            counts["found"] += bool(removal.words)
+            counts["gone from the words"] += not survives([word.text for word in removal.sheet.words], [value])
+            if READER.installed() and number < 8:
+                counts["asked"] += 1
+                counts[proof(sheet, removal, value).status] += 1
+    assert counts["values"] == 160
+    assert counts["found"] >= 155
+    assert counts["gone from the words"] >= 140
+    # 70 of 80 in a larger run (20 receipts); Tesseract's own errors on worn paper leave some without a control.
+    assert counts["proven"] >= 0.7 * counts["asked"]
+
+
+def test_the_box_of_a_crop_is_that_of_its_words() -> None:
+    sheet = drawn.page(RECEIPT)
+    removal = remove(sheet, ["Gardenia Bakeries"])
+    (crop,) = crops_of(removal.sheet, removal)
+    first, last = removal.boxes
+    box: Box = (first[0], min(first[1], last[1]), last[2], max(first[3], last[3]))
+    assert crop.box == box
+    assert crop.sheet is removal.sheet
