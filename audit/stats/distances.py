@@ -85,3 +85,24 @@ def improvement_factor(attack: Distances[Value], baseline: Distances[Value], eps
         + (baseline.ld + epsilon) / (attack.ld + epsilon)
         + (baseline.jwd + epsilon) / (attack.jwd + epsilon)
     ) / 4
+
+
+def anls(answer: str, accepted: Sequence[str], threshold: float = 0.5) -> float:
+    """Average normalised Levenshtein similarity of one answer (Biten et al. 2019, equation 1), in [0, 1].
+
+    The best of all accepted answers counts; case and white space are folded as in DocVQA's evaluation.
+
+    Args:
+        answer: what the model said.
+        accepted: the right answers, one at least.
+        threshold: a similarity under it counts as 0; 0 gives plain NLS.
+    """
+    best = max(similarity(answer, right) for right in accepted)
+    return best if best >= threshold else 0.0
+
+
+def similarity(answer: str, right: str) -> float:
+    """Normalised Levenshtein similarity (NLS) of two texts, case and white space folded; 1: the same."""
+    from rapidfuzz.distance import Levenshtein
+
+    return float(Levenshtein.normalized_similarity(*(" ".join(text.lower().split()) for text in (answer, right))))

@@ -12,12 +12,15 @@ import torch
 
 from audit.corpus.documents import Document
 from audit.record import TargetCard
+from audit.targets.adaptation import adapt, inputs_of, plain, share_right
 from audit.targets.batching import padded_rows
 from audit.targets.encoding import Encoder
 from audit.targets.families import Family
 from audit.targets.forward import BATCH_TOKENS, Forward
 from audit.targets.heads import HEADS, HeadName, page_losses, sum_of_losses
 from audit.targets.interface import (
+    AdaptationRule,
+    Adapted,
     BestLinks,
     BestTokens,
     CandidateLogits,
@@ -27,6 +30,7 @@ from audit.targets.interface import (
     FirstOrderLoss,
     Floats,
     Ints,
+    PageAdaptation,
     Query,
     TagProbabilities,
     TrainingLoss,
@@ -57,6 +61,8 @@ class EncoderTarget:
         self.labels = encoder.labels
         self.head = HEADS[cast("HeadName", card.task)]
         self.answers: frozenset[type[Query[Any]]] = self.head.answers
+        if self.head.costs is not None:
+            self.answers |= {PageAdaptation}
         tokenizer = encoder.tokenizer
         # Where positions follow from it, padding is what the model takes for it.
         pad_id = model.config.pad_token_id if family.counts_from_padding else tokenizer.pad_token_id
@@ -108,6 +114,7 @@ class EncoderTarget:
             FirstOrderLoss: self._first_order_loss,
             TagProbabilities: self._tag_probabilities,
             BestLinks: self._best_links,
+            PageAdaptation: self._page_adaptation,
         }[kind]
         with torch.inference_mode():
             return cast("list[A]", answer(queries))
@@ -203,6 +210,33 @@ class EncoderTarget:
             for row, links in zip(rows, links_of(self.model, hidden.float(), own)[: len(rows)], strict=True):
                 answers[row] = links
         return answers
+
+    def _page_adaptation(self, queries: Sequence[PageAdaptation]) -> list[Adapted]:
+        return [self._adapted(query.page, query.rule) for query in queries]
+
+    def _adapted(self, page: Encoding, rule: AdaptationRule) -> Adapted:
+        """How the model takes to one page when the last dense layer of its encoder is trained on it.
+
+        That of the last layer's output block (ours; DocMIA trains one layer of a generative model). All families have
+        it, under any head; what lies under it stays as it is and is computed once, and its block gives the last hidden
+        states. In float32, whatever the encoder computes in.
+        """
+        costs_of = self.head.costs
+        assert costs_of is not None
+        block = getattr(self.model, self.family.encoder).encoder.layer[-1].output
+        with inputs_of(block) as seen:
+            ((_, states),) = self.forward.hidden([len(page.ids)], [page].__getitem__)
+        arguments, n_tokens = [plain(tensor) for tensor in seen[-1]], states.shape[1]
+
+        def hidden() -> torch.Tensor:
+            return cast("torch.Tensor", block(*arguments))[:, :n_tokens]
+
+        return adapt(
+            list(block.dense.parameters()),
+            lambda: sum_of_losses(costs_of(self.model, hidden(), [page])),
+            lambda: share_right(self.head, self.model, hidden(), page),
+            rule,
+        )
 
     def _vocabulary_logits(self, hidden: torch.Tensor) -> Floats:
         """Logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""

@@ -11,6 +11,7 @@ import audit
 from audit.errors import UsageError
 from audit.record import Environment
 from audit.targets.encoder_target import EncoderTarget
+from audit.targets.opening import Checkpoint
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 _PACKAGES = ("numpy", "pillow", "scipy", "tokenizers", "torch", "transformers")
@@ -56,7 +57,7 @@ def packages() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in _PACKAGES}
 
 
-def environment(target: EncoderTarget) -> Environment:
+def environment(target: Checkpoint) -> Environment:
     """What the record says about where the audit ran."""
     return Environment(
         docaudit=audit.__version__,
@@ -65,7 +66,14 @@ def environment(target: EncoderTarget) -> Environment:
         device=device_words(target.card.device),
         threads=threads(),
         packages=packages(),
-        # On a CPU no result depends on it; on a GPU it does, in the last bits.
-        batch_tokens=None if target.card.device == "cpu" else target.batch_tokens,
-        batches_lowered=None if target.card.device == "cpu" else target.forward.lowered,
+        **_batches(target),
     )
+
+
+def _batches(target: Checkpoint) -> dict[str, int]:
+    """On a CPU no result depends on them; on a GPU they do, in the last bits."""
+    if target.card.device == "cpu":
+        return {}
+    if isinstance(target, EncoderTarget):
+        return {"batch_tokens": target.batch_tokens, "batches_lowered": target.forward.lowered}
+    return {"batch_rows": target.batch_rows, "batches_lowered": target.lowered}

@@ -235,12 +235,12 @@ def _unless_out_of_memory(
     try:
         return run(pages, bucket, n_rows)
     except RuntimeError as error:
-        if not _out_of_memory(error):
+        if not out_of_memory(error):
             raise
         return None
 
 
-def _out_of_memory(error: RuntimeError) -> bool:
+def out_of_memory(error: RuntimeError) -> bool:
     """CUDA has a class for it; the CPU's allocator and Apple's say it in words."""
     said = str(error)
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in said or "out of memory" in said

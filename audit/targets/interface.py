@@ -261,7 +261,8 @@ class AnswerLoss(SheetQuery[Floats]):
     """The log-probability of each token of `answer`, given those before it: shape (n_tokens,), nats, all <= 0.
 
     The last one is the token that ends an answer. Minus their mean is the training loss of the sample, their sum the
-    log-probability that sampling at temperature 1 gives this answer.
+    log-probability that sampling at temperature 1 gives this answer. An answer longer than the model may give is cut:
+    its last token then is not the end.
     """
 
     answer: str

@@ -28,13 +28,12 @@ from audit.targets.pictures import OpenImage, PictureReader
 from audit.targets.refusals import refuse_unsafe
 from audit.targets.trainer_state import TRAINER_STATE, trained
 
-_CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model")
+_CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
 """Files that decide what a checkpoint does; their content makes up its sha256."""
 _VOCABULARIES = ("tokenizer.json", "vocab.txt")
 _MIN_TOKENS = 16
 """A model that reads no longer pages than this has a mistake in its settings (ours)."""
-# What transformers and its libraries raise on damaged files; none of them documents a closed list.
-_DAMAGE = (
+DAMAGE = (
     OSError,
     ValueError,
     TypeError,
@@ -47,6 +46,7 @@ _DAMAGE = (
     StrictDataclassError,
     SafetensorError,
 )
+"""What transformers and its libraries raise on damaged files; none of them documents a closed list."""
 
 
 def sha256_of(folder: Path) -> str:
@@ -102,18 +102,7 @@ def load(
     config, family, head = _recognised(folder)
     if head.startswith("spade"):
         _check_relations(config, folder)
-    model, missing = load_model(folder, family.heads[head])
-    if missing:
-        raise TargetError(
-            f"{folder}: the weights of {len(missing)} parameters are missing, the first is {missing[0]}",
-            "an audit of randomly initialised weights would mean nothing; save the fine-tuned model whole",
-        )
-    broken = [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
-    if broken:
-        raise TargetError(
-            f"{folder}: {len(broken)} parameters hold numbers that are not finite, the first is {broken[0]}",
-            "such a model answers nothing, which is not the same as leaking nothing; save it anew",
-        )
+    model = load_whole_model(folder, family.heads[head])
     tokenizer = load_tokenizer(folder)
     if len(tokenizer) > config.vocab_size:
         raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {config.vocab_size}")
@@ -144,6 +133,27 @@ def load(
     return EncoderTarget(model.to(device), family, encoder, card, batch_tokens)
 
 
+def load_whole_model(folder: Path, model_class: type[Any]) -> Any:
+    """The model in float32, when its files hold every parameter, as finite numbers.
+
+    Raises:
+        TargetError: they do not, or see `load_model`.
+    """
+    model, missing = load_model(folder, model_class)
+    if missing:
+        raise TargetError(
+            f"{folder}: the weights of {len(missing)} parameters are missing, the first is {missing[0]}",
+            "an audit of randomly initialised weights would mean nothing; save the fine-tuned model whole",
+        )
+    broken = [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+    if broken:
+        raise TargetError(
+            f"{folder}: {len(broken)} parameters hold numbers that are not finite, the first is {broken[0]}",
+            "such a model answers nothing, which is not the same as leaking nothing; save it anew",
+        )
+    return model
+
+
 def load_model(
     folder: Path, model_class: type[Any], settings: Mapping[str, Any] | None = None
 ) -> tuple[Any, list[str]]:
@@ -158,7 +168,7 @@ def load_model(
         TargetError: no safetensors, or they cannot be read or do not fit the configuration.
     """
     refuse_unsafe(folder)
-    with _quiet():
+    with quiet():
         try:
             model, report = model_class.from_pretrained(
                 folder,
@@ -171,9 +181,9 @@ def load_model(
                 output_loading_info=True,
                 **(settings or {}),
             )
-        except _DAMAGE as error:
+        except DAMAGE as error:
             shapes = "ignore_mismatched_sizes" in str(error)
-            reason = "their shapes are not those of config.json" if shapes else _one_line(error)
+            reason = "their shapes are not those of config.json" if shapes else one_line(error)
             raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
     left_over = sorted(name for name in report["unexpected_keys"] if ".layer." in name)
     if left_over:
@@ -182,33 +192,48 @@ def load_model(
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The checkpoint's own fast tokenizer.
+    """The checkpoint's own fast tokenizer, for an encoder.
 
     Raises:
         TargetError: there is none, or it lacks [CLS], [SEP], [MASK], [PAD] or [UNK].
     """
+    tokenizer = open_tokenizer(folder, ("cls", "sep", "mask", "pad", "unk"))
+    splitter = tokenizer.backend_tokenizer.pre_tokenizer
+    if isinstance(splitter, ByteLevel):
+        # Words come one by one here: without it each would be spelled as if it continued the one before.
+        splitter.add_prefix_space = True
+    return tokenizer
+
+
+def open_tokenizer(folder: Path, needed: Sequence[str], files: Sequence[str] = _VOCABULARIES) -> Any:
+    """The checkpoint's own fast tokenizer.
+
+    Args:
+        folder: the checkpoint.
+        needed: the special tokens it must have, such as "pad".
+        files: it must lie in one of these.
+
+    Raises:
+        TargetError: there is none, or it lacks a special token.
+    """
     refuse_unsafe(folder)
-    if not any((folder / name).is_file() for name in _VOCABULARIES):
+    if not any((folder / name).is_file() for name in files):
         # transformers would make up a tokenizer without a vocabulary.
-        raise TargetError(f"{folder}: no {' or '.join(_VOCABULARIES)}", "save the tokenizer beside the model")
-    with _quiet():
+        raise TargetError(f"{folder}: no {' or '.join(files)}", "save the tokenizer beside the model")
+    with quiet():
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 folder, local_files_only=True, trust_remote_code=False, use_fast=True
             )
         except Exception as error:
             # The tokenizers library raises bare `Exception`s; anything of another class goes on as a bug.
-            if not (isinstance(error, _DAMAGE) or type(error) is Exception):
+            if not (isinstance(error, DAMAGE) or type(error) is Exception):
                 raise
-            raise TargetError(f"{folder}: the tokenizer cannot be loaded: {_one_line(error)}") from None
-    lacking = [name for name in ("cls", "sep", "mask", "pad", "unk") if getattr(tokenizer, f"{name}_token_id") is None]
+            raise TargetError(f"{folder}: the tokenizer cannot be loaded: {one_line(error)}") from None
+    lacking = [name for name in needed if getattr(tokenizer, f"{name}_token_id") is None]
     if lacking or not tokenizer.is_fast:
         what = f"lacks the {', '.join(lacking)} token" if lacking else "is not a fast tokenizer"
         raise TargetError(f"{folder}: the tokenizer {what}", "save the tokenizer beside the model")
-    splitter = tokenizer.backend_tokenizer.pre_tokenizer
-    if isinstance(splitter, ByteLevel):
-        # Words come one by one here: without it each would be spelled as if it continued the one before.
-        splitter.add_prefix_space = True
     return tokenizer
 
 
@@ -246,11 +271,11 @@ def config_of(folder: Path) -> Any:
 
 
 def _configuration(folder: Path, model_class: type[Any]) -> Any:
-    with _quiet():
+    with quiet():
         try:
             return model_class.config_class.from_pretrained(folder, local_files_only=True)
-        except _DAMAGE as error:
-            raise TargetError(f"{folder}: the configuration cannot be used: {_one_line(error)}") from None
+        except DAMAGE as error:
+            raise TargetError(f"{folder}: the configuration cannot be used: {one_line(error)}") from None
 
 
 def _labels(config: Any, corpus_labels: Sequence[str], folder: Path, head: HeadName) -> tuple[str, ...]:
@@ -321,12 +346,13 @@ def max_tokens_of(config: Any, tokenizer: Any) -> int:
     return max_tokens
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """What an error says, on one line of at most 200 characters."""
     return (" ".join(str(error).split()) or type(error).__name__)[:200]
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keeps transformers from writing into the user's terminal while it loads; what matters is raised as an error."""
     logger = logging.getLogger("transformers")
     level = logger.level

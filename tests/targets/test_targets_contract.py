@@ -21,6 +21,8 @@ from audit.targets.encoder_target import EncoderTarget, best_first
 from audit.targets.interface import (
     NO_LINK,
     NOT_READ,
+    AdaptationRule,
+    Adapted,
     BestLinks,
     BestTokens,
     CandidateLogits,
@@ -28,6 +30,7 @@ from audit.targets.interface import (
     Encoding,
     FillMask,
     FirstOrderLoss,
+    PageAdaptation,
     Query,
     TagProbabilities,
     TrainingLoss,
@@ -99,6 +102,8 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[
             queries.append(kind(page, position, ids[number : number + 1 + number % 5]))
         elif kind is BestLinks:
             queries.append(BestLinks(page))
+        elif kind is PageAdaptation:
+            queries.append(PageAdaptation(page, AdaptationRule(max_steps=1)))
         else:
             queries.append(TagProbabilities(page))
     return queries
@@ -109,6 +114,8 @@ def kinds_of(target: EncoderTarget) -> Iterator[type[Query[Any]]]:
 
 
 def plain(answer: Any) -> Any:
+    if isinstance(answer, Adapted):
+        return np.array([answer.distance, *answer.losses, *answer.similarities])
     return np.concatenate([answer.ids, answer.logits]) if isinstance(answer, Candidates) else answer
 
 
@@ -190,6 +197,9 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
             elif isinstance(query, BestLinks):
                 assert answer.shape == query.page.ids.shape
                 assert answer.dtype == np.int64
+            elif isinstance(query, PageAdaptation):
+                assert answer.losses.shape == (2,)
+                assert answer.losses.dtype == np.float64
             else:
                 assert answer.shape == (len(query.page.ids), len(target.labels))
 

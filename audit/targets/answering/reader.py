@@ -28,24 +28,38 @@ class Reader(Protocol):
 
     Attributes:
         resolution: height and width in pixels of the images it makes; None: no image, or of several sizes.
+        needs_image: whether a page without an image cannot be asked.
+        max_tokens: the longest row that its model reads, special tokens included: of text, or of patches where the
+            page is read from its image alone.
         max_new_tokens: the longest answer it is asked for, special tokens included.
         forbidden: ids of tokens that are never part of an answer's text (special tokens), the end token among them.
+        ends: ids of the tokens that end an answer; those that the model's generation settings name need not be here.
     """
 
     resolution: tuple[int, int] | None
+    needs_image: bool
+    max_tokens: int
     max_new_tokens: int
     forbidden: frozenset[int]
+    ends: frozenset[int]
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """What `generate` is called with; samples that `alike` puts together only."""
         ...
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """What `forward` is called with for the training loss: `prompts` and "labels", -100 where nothing is read."""
+        """What `forward` is called with for the training loss: `prompts` and "labels", -100 where nothing is read.
+
+        Takes any samples, so that they can be trained on together. An answer of more than `max_new_tokens` tokens is
+        cut to as many, and its last label then is not the end token.
+        """
         ...
 
     def alike(self, sample: Sample) -> object:
-        """A key: only samples of one key share a batch of `prompts`, so that a sample is padded as if it were alone."""
+        """A key: only samples of one key share a batch of `prompts`, so that a sample is padded as if it were alone.
+
+        Of a sample with an answer it also tells answers of other numbers of tokens apart, and holds for `taught`.
+        """
         ...
 
     def text_of(self, ids: Sequence[int]) -> str:

@@ -1,0 +1,205 @@
+"""Membership scores from models trained with and without each document: LiRA and RMIA.
+
+LiRA is Carlini et al. 2022, "Membership inference attacks from first principles"; RMIA is Zarifzadeh et al. 2024,
+"Low-cost high-power membership inference attacks" (METHODS, section 3b). Larger scores = more like a member. Rows are
+documents, columns reference models.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.stats.clusters import Floats
+
+Mask = npt.NDArray[np.bool_]
+
+OWN_VARIANCE = 16
+"""From so many models a side on, a document has a variance of its own; under it all documents share one (METHODS 3b;
+Carlini et al. too find a shared variance better when there are few models)."""
+LOWEST_LOSS = 1e-7
+"""Losses under this are taken for this: about what float32 resolves near a probability of 1 (ours)."""
+LOWEST_VARIANCE = 1e-12
+"""A variance is at least this, so that models that agree to the digit give large scores, not infinite ones (ours)."""
+MIN_MODELS = 2
+"""A side needs as many models, since a variance is estimated from it."""
+OFFLINE_A = 0.3
+"""RMIA's `a`: how a model that knows a document raises its probability, as a line through (1, 1). The paper chooses it
+on models of its own and prints 0.3 for images; ours is the same."""
+GAMMA = 1.0
+"""RMIA's gamma. All documents meet the same public ones, so it only moves the scores' scale: with 1 the fewest of them
+pile up at 0 and 1 (ours)."""
+LOWEST_PROBABILITY = 1e-300
+
+
+def logit_confidence(losses: npt.ArrayLike) -> Floats:
+    """The logit of the confidence p = exp(-loss), log(p / (1 - p)): close to Gaussian (Carlini et al., section V).
+
+    Args:
+        losses: nats, >= 0, any shape.
+
+    Returns:
+        The same shape; finite for finite losses.
+    """
+    floored = np.maximum(np.asarray(losses, np.float64), LOWEST_LOSS)
+    # log(p / (1 - p)) = -log(exp(loss) - 1), written so that large losses do not overflow.
+    return np.asarray(-floored - np.log(-np.expm1(-floored)), np.float64)
+
+
+def sides(values: npt.ArrayLike, trained: npt.ArrayLike) -> tuple[Floats | None, Floats | None]:
+    """What models that were trained on each document say of it, and what the others say.
+
+    All documents are given equally many models of a side: were held-out documents judged by more models than members,
+    the noise of a score would tell them apart. Which ones turns from document to document, so that no model judges one
+    split more often than the other.
+
+    Args:
+        values: (n_documents, n_models), finite.
+        trained: (n_documents, n_models), whether the model was trained on the document.
+
+    Returns:
+        Two arrays, (n_documents, n_inside) and (n_documents, n_outside); None where a document has fewer than
+        `MIN_MODELS` models of that side.
+
+    Raises:
+        ValueError: shapes differ, there are no documents, or a value is not finite.
+    """
+    table, inside = np.asarray(values, np.float64), np.asarray(trained, bool)
+    if table.ndim != 2 or table.shape != inside.shape or not len(table):
+        raise ValueError("values and trained need one shape, (n_documents, n_models)")
+    if not np.isfinite(table).all():
+        raise ValueError("values must be finite")
+    return _turning(table, inside), _turning(table, ~inside)
+
+
+def _turning(values: Floats, taken: Mask) -> Floats | None:
+    """From each row equally many of the values that are taken, beginning one further from row to row."""
+    width = int(taken.sum(axis=1).min())
+    if width < MIN_MODELS:
+        return None
+    rows = []
+    for number, (row, mask) in enumerate(zip(values, taken, strict=True)):
+        own = row[mask]
+        rows.append(np.roll(own, -(number % own.size))[:width])
+    return np.array(rows)
+
+
+def lira_online(observed: npt.ArrayLike, inside: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
+    """Log of Lambda: how much likelier the target's confidence is among models trained on the document (algorithm 1).
+
+    Both sides are Gaussians of the logit confidence, with a mean for each document. Their variances are each
+    document's own from 16 models of the side on, else one for all documents, the mean of their own.
+
+    Args:
+        observed: (n_documents,) logit confidence of the target.
+        inside: (n_documents, n_inside) of models trained on the document, at least 2.
+        outside: (n_documents, n_outside) of models not trained on it, at least 2.
+
+    Returns:
+        (n_documents,).
+
+    Raises:
+        ValueError: shapes do not fit.
+    """
+    value = np.asarray(observed, np.float64)
+    return _log_density(value, *_gaussian(value, inside)) - _log_density(value, *_gaussian(value, outside))
+
+
+def lira_offline(observed: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
+    """How far the target's confidence is above that of models not trained on the document, in standard deviations.
+
+    Lambda = 1 - Pr[Z > observed], Z the Gaussian of these models (equation 4), rises with it and sorts alike; arguments
+    and errors are those of `lira_online`.
+    """
+    value = np.asarray(observed, np.float64)
+    mean, variance = _gaussian(value, outside)
+    return np.asarray((value - mean) / np.sqrt(variance), np.float64)
+
+
+def _gaussian(observed: Floats, side: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Mean and variance of each document, (n_documents,) each."""
+    values = np.asarray(side, np.float64)
+    if observed.ndim != 1 or values.ndim != 2 or len(values) != observed.size or values.shape[1] < MIN_MODELS:
+        raise ValueError(f"give one value a document and at least {MIN_MODELS} models a side")
+    variance = values.var(axis=1, ddof=1)
+    if values.shape[1] < OWN_VARIANCE:
+        variance = np.full_like(variance, variance.mean())
+    return values.mean(axis=1), np.maximum(variance, LOWEST_VARIANCE)
+
+
+def _log_density(value: Floats, mean: Floats, variance: Floats) -> Floats:
+    density: Floats = -0.5 * (np.log(2 * np.pi * variance) + (value - mean) ** 2 / variance)
+    return density
+
+
+def marginal(inside: npt.ArrayLike | None, outside: npt.ArrayLike, a: float = OFFLINE_A) -> Floats:
+    """RMIA's Pr(x): the mean probability of a document over models trained on it and models not.
+
+    Args:
+        inside: (n_documents, n_inside) probabilities by models trained on it; None: they are taken to give
+            a * p + (1 - a) where the others give p (the paper's offline form).
+        outside: (n_documents, n_outside) by models not trained on it.
+        a: in [0, 1], see `OFFLINE_A`.
+
+    Returns:
+        (n_documents,), in (0, 1].
+    """
+    without = np.asarray(outside, np.float64).mean(axis=1)
+    within = a * without + (1 - a) if inside is None else np.asarray(inside, np.float64).mean(axis=1)
+    return np.asarray(np.maximum((within + without) / 2, LOWEST_PROBABILITY), np.float64)
+
+
+def rmia(
+    observed: npt.ArrayLike,
+    expected: npt.ArrayLike,
+    public_observed: npt.ArrayLike,
+    public_expected: npt.ArrayLike,
+    gamma: float = GAMMA,
+) -> Floats:
+    """The share of public documents z whose likelihood ratio the document x beats.
+
+    Score_MIA(x) = Pr_z[LR(x, z) >= gamma], with the pairwise ratio LR(x, z) of Pr(x | target) / Pr(x) to
+    Pr(z | target) / Pr(z). The public documents are to be measured like the others, so that both ratios mean the same
+    (ours: with `marginal` of models not trained on them, whichever form the others have).
+
+    Args:
+        observed: (n_documents,) probabilities by the target, in [0, 1].
+        expected: (n_documents,) their `marginal`.
+        public_observed: (n_public,) the same of documents that nobody trained on; at least one.
+        public_expected: (n_public,).
+        gamma: positive.
+
+    Returns:
+        (n_documents,), in [0, 1].
+
+    Raises:
+        ValueError: shapes do not fit, or there is no public document.
+    """
+    ratio, public = _ratio(observed, expected), _ratio(public_observed, public_expected)
+    if not public.size:
+        raise ValueError("give at least one public document")
+    ordered = np.sort(public)
+    return np.asarray(np.searchsorted(ordered, ratio / gamma, "right") / public.size, np.float64)
+
+
+def _ratio(observed: npt.ArrayLike, expected: npt.ArrayLike) -> Floats:
+    numerator, denominator = np.asarray(observed, np.float64), np.asarray(expected, np.float64)
+    if numerator.ndim != 1 or numerator.shape != denominator.shape:
+        raise ValueError("give one observed and one expected probability a document")
+    return np.asarray(numerator / np.maximum(denominator, LOWEST_PROBABILITY), np.float64)
+
+
+def min_k(log_probabilities: npt.ArrayLike, share: float = 0.2) -> float:
+    """Min-K%: the mean of the smallest token log-probabilities (Shi et al. 2024, "Detecting pretraining data").
+
+    Args:
+        log_probabilities: (n_tokens,) nats, at least one.
+        share: k, in (0, 1]: the paper's best is 20 %. At least one token is taken (ours: answers are short).
+
+    Raises:
+        ValueError: no tokens, or a share out of range.
+    """
+    values = np.sort(np.asarray(log_probabilities, np.float64))
+    if values.ndim != 1 or not values.size or not 0 < share <= 1:
+        raise ValueError("give at least one token, and a share in (0, 1]")
+    return float(values[: max(1, int(share * values.size))].mean())

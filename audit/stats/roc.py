@@ -1,0 +1,275 @@
+"""How well a score tells members from non-members: AUC, ROC, and the true-positive rate at a low false-positive rate.
+
+Scores are larger for what looks more like a member; each is one independent unit (a document), see METHODS section 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.stats.clusters import Floats
+from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+
+MIN_DIFFERING = 3
+"""With fewer units of a side that are misplaced in some way, the variance of the AUC is not estimated but bounded.
+Ours, as in `rank_order`: near an AUC of 1 the estimated variance rests on one or two units and is far too small."""
+FEW = 20
+"""Under so many units on a side the method says "few" (METHODS, section 6)."""
+LEVEL = 0.95
+"""Two-sided confidence of the intervals."""
+
+
+def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
+    """The chance that a member's score is above a non-member's, ties counting one half (Mann & Whitney 1947).
+
+    Args:
+        members: shape (n_members,), may be infinite.
+        nonmembers: shape (n_nonmembers,), may be infinite.
+
+    Returns:
+        In [0, 1]; 0.5 when the score says nothing.
+
+    Raises:
+        ValueError: a side is empty, or a score is NaN.
+    """
+    return float(_placements(*_checked(members, nonmembers))[0].mean())
+
+
+def auc_interval(
+    members: npt.ArrayLike, nonmembers: npt.ArrayLike, *, alphas: Sequence[float] = (), unit: str = "document"
+) -> Interval:
+    """`auc` with its interval: DeLong et al. (1988) on the logit scale, Student's t.
+
+    The degrees of freedom are Satterthwaite's over the two sides. In place of the BCa bootstrap of other differences
+    (METHODS, section 6): the variance of an AUC has a closed form, so that far one-sided bounds do not rest on a few
+    resamples (ours; its false alarms are in `benchmarks/membership_calibration.json`). Where fewer than 3 units of a
+    side are placed otherwise than the commonest of their side, as when members and non-members do not overlap, the
+    bounds are Clopper-Pearson with n = units of the smaller side: of all ways to pair each of them with another of the
+    other side, the hits of a pairing spread most when they are 0 or 1.
+
+    Args:
+        members: shape (n_members,), at least one.
+        nonmembers: shape (n_nonmembers,), at least one.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what one score stands for, singular, for the method's wording.
+
+    Returns:
+        In [0, 1]; n and clusters count the units of both sides.
+
+    Raises:
+        ValueError: as `auc`, or a level out of range.
+    """
+    sides = _checked(members, nonmembers)
+    placements = _placements(*sides)
+    value = float(placements[0].mean())
+    tails = tail_levels(LEVEL, alphas)
+    sizes = [side.size for side in sides]
+    if min(map(_n_differing, placements)) < MIN_DIFFERING or not 0 < value < 1:
+        lower, upper = beta_bounds(value, np.float64(min(sizes)), tails)
+        method = f"Clopper-Pearson with n = {unit}s of the smaller side (too few overlap)"
+    else:
+        lower, upper = _delong(value, placements, tails)
+        method = f"DeLong on the logit scale, {unit}s"
+    if min(sizes) < FEW:
+        method += f", few {unit}s"
+    return make_interval(
+        value, lower, upper, n=sum(sizes), clusters=sum(sizes), method=method, level=LEVEL, alphas=alphas
+    )
+
+
+class RocPoint(NamedTuple):
+    """A point of the ROC curve, with the pointwise 95 % interval of its true-positive rate."""
+
+    fpr: float
+    tpr: float
+    low: float
+    high: float
+
+
+def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50) -> list[RocPoint]:
+    """The ROC curve for drawing: from (0, 0) to (1, 1), at most about `n_points` of its corners.
+
+    Every point is reached by a threshold on the scores. Its interval is Clopper-Pearson on the members and takes the
+    threshold as given.
+
+    Args:
+        members: shape (n_members,), at least one.
+        nonmembers: shape (n_nonmembers,), at least one.
+        n_points: how finely; the points lie evenly among all thresholds.
+
+    Raises:
+        ValueError: as `auc`, or `n_points` is under 2.
+    """
+    if n_points < 2:
+        raise ValueError("a curve needs two points")
+    inside, outside = _checked(members, nonmembers)
+    thresholds = np.unique(np.concatenate([inside, outside]))[::-1]
+    chosen = np.unique(np.linspace(0, len(thresholds) - 1, min(n_points, len(thresholds))).round().astype(int))
+    points = [RocPoint(0.0, *_share(np.zeros(inside.size)))]
+    points += [RocPoint(float((outside >= t).mean()), *_share(inside >= t)) for t in thresholds[chosen]]
+    return points
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A test for membership at a chosen false-positive rate.
+
+    Attributes:
+        threshold: of the calibration share; what scores above it is called a member.
+        tpr: share of the members above it, as an estimate of the ROC curve at the wanted false-positive rate.
+        fpr: share of the evaluated non-members above it.
+    """
+
+    threshold: float
+    tpr: Interval
+    fpr: Interval
+
+
+def evaluated_needed(fpr: float) -> int:
+    """How many evaluated non-members resolve a false-positive rate (METHODS, section 6).
+
+    Without a false alarm among them the upper end of the two-sided 95 % Clopper-Pearson interval is `fpr` or less: 36
+    for 10 %, 368 for 1 %, 3,688 for 0.1 %.
+
+    Raises:
+        ValueError: `fpr` is not in (0, 1).
+    """
+    if not 0 < fpr < 1:
+        raise ValueError("a false-positive rate lies between 0 and 1")
+    return math.ceil(math.log((1 - LEVEL) / 2) / math.log1p(-fpr))
+
+
+def nonmembers_needed(fpr: float) -> int:
+    """How many non-members `tpr_at_fpr` needs in all: one half calibrates, the other is evaluated."""
+    return 2 * evaluated_needed(fpr)
+
+
+def tpr_at_fpr(
+    members: npt.ArrayLike,
+    nonmembers: npt.ArrayLike,
+    fpr: float,
+    rng: np.random.Generator,
+    *,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> OperatingPoint | None:
+    """The share of members found when at most a share `fpr` of the non-members may be called members.
+
+    A random half of the non-members (ours) calibrates: of its n scores the threshold is the ceil((1 - fpr)(n + 1))-th
+    smallest, above which another non-member lies with probability `fpr` at most (Vovk et al. 2005, conformal
+    prediction). The other half is evaluated.
+
+    The interval of the true-positive rate pays for both samples: the members above a given threshold are a binomial
+    proportion (Clopper-Pearson), and the threshold that has exactly `fpr` lies between two order statistics of the
+    calibration scores. Both reaches are joined as MOVER joins those of independent parts (Zou & Donner 2008; ours). So
+    a score without any information exceeds `fpr` at confidence 1 - alpha in about a share alpha of audits at most,
+    though the calibrated threshold may let more than `fpr` pass.
+
+    Args:
+        members: shape (n_members,), at least one.
+        nonmembers: shape (n_nonmembers,), at least one.
+        fpr: in (0, 1).
+        rng: the source of randomness of the halves.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what one score stands for, singular, for the method's wording.
+
+    Returns:
+        None where the evaluated half is too small to resolve `fpr`, see `nonmembers_needed`.
+
+    Raises:
+        ValueError: as `auc`, or a level or rate out of range.
+    """
+    inside, outside = _checked(members, nonmembers)
+    if outside.size < nonmembers_needed(fpr):
+        return None
+    shuffled = rng.permutation(outside)
+    n = outside.size // 2
+    calibration, evaluated = np.sort(shuffled[:n]), shuffled[n:]
+    # The small term keeps 0.9 * 40 = 36.00000000000001 from becoming 37.
+    threshold = calibration[math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1]
+    hits = inside > threshold
+    tails = tail_levels(LEVEL, alphas)
+    value = float(hits.mean())
+    lower, upper = _rate_bounds(inside, calibration, value, fpr, tails)
+    tpr = make_interval(
+        value,
+        lower,
+        upper,
+        n=inside.size,
+        clusters=inside.size,
+        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} {unit}s",
+        level=LEVEL,
+        alphas=alphas,
+    )
+    return OperatingPoint(float(threshold), tpr, _proportion(evaluated > threshold, alphas, unit))
+
+
+def _rate_bounds(
+    members: Floats, calibration: Floats, value: float, fpr: float, tails: Floats
+) -> tuple[Floats, Floats]:
+    """Bounds of the true-positive rate at exactly `fpr`, each at confidence 1 - tails; `calibration` is sorted."""
+    from scipy.stats import binom
+
+    n = calibration.size
+    # Of n draws, B ~ Binomial(n, 1 - fpr) lie under the quantile: the r-th smallest is above it when B < r.
+    above = binom.ppf(1 - tails, n, 1 - fpr).astype(int) + 1
+    below = binom.ppf(tails, n, 1 - fpr).astype(int)
+    padded = np.concatenate([[-np.inf], calibration, [np.inf]])
+    at_least = np.array([(members > threshold).mean() for threshold in padded[np.minimum(above, n + 1)]])
+    at_most = np.array([(members >= threshold).mean() for threshold in padded[below]])
+    lower, upper = beta_bounds(value, np.float64(members.size), tails)
+    down, up = np.hypot(value - lower, value - at_least), np.hypot(upper - value, at_most - value)
+    return np.maximum(0.0, value - down), np.minimum(1.0, value + up)
+
+
+def _checked(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:
+    inside, outside = np.asarray(members, np.float64), np.asarray(nonmembers, np.float64)
+    if inside.ndim != 1 or outside.ndim != 1 or not inside.size or not outside.size:
+        raise ValueError("give at least one score of each side, in arrays of one dimension")
+    if np.isnan(inside).any() or np.isnan(outside).any():
+        raise ValueError("scores must be numbers")
+    return inside, outside
+
+
+def _placements(members: Floats, nonmembers: Floats) -> tuple[Floats, Floats]:
+    """For each unit the share of the other side that it is on the right side of, ties counting one half."""
+
+    def under(values: Floats, others: Floats) -> Floats:
+        ordered = np.sort(others)
+        count = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+        share: Floats = count / (2 * others.size)
+        return share
+
+    return under(members, nonmembers), 1 - under(nonmembers, members)
+
+
+def _n_differing(placements: Floats) -> int:
+    """How many units are placed otherwise than the commonest of their side."""
+    return int(placements.size - np.unique(placements, return_counts=True)[1].max())
+
+
+def _delong(value: float, placements: tuple[Floats, Floats], tails: Floats) -> tuple[Floats, Floats]:
+    """Bounds at confidence 1 - tails from the variance of the placements (DeLong et al. 1988)."""
+    from scipy.special import expit, logit, stdtrit
+
+    terms = [float(side.var(ddof=1)) / side.size for side in placements]
+    variance = sum(terms)
+    degrees = variance**2 / sum(term**2 / (side.size - 1) for term, side in zip(terms, placements, strict=True))
+    reach = -stdtrit(degrees, tails) * variance**0.5 / (value * (1 - value))
+    return expit(logit(value) - reach), expit(logit(value) + reach)
+
+
+def _proportion(hits: npt.NDArray[np.bool_], alphas: Sequence[float], unit: str) -> Interval:
+    return proportion(hits, np.arange(hits.size), alphas=alphas, unit=unit)
+
+
+def _share(hits: npt.ArrayLike) -> tuple[float, float, float]:
+    outcomes = np.asarray(hits, np.float64)
+    interval = proportion(outcomes, np.arange(outcomes.size))
+    return interval.value, interval.low, interval.high

@@ -1,0 +1,179 @@
+"""Rates to which each row adds a share in [0, 1], such as the share of several models that do something on it.
+
+With one model a share is 0 or 1 and these are the intervals of plain proportions (METHODS, section 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.stats.clusters import Floats, cluster_sums
+from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+from audit.stats.means import mean
+from audit.stats.rates import MIN_DIFFERING_CLUSTERS
+from audit.stats.resampling import NoSpreadError, bootstrap
+
+LEVEL = 0.95
+
+
+def rate(
+    shares: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
+    """The mean share: `proportion` where all shares are 0 or 1, else BCa over clusters.
+
+    Where fewer than 20 clusters (or not all, where there are fewer) differ from 0, or from 1, resampling sees too few
+    distinct cases, and the bounds are those of a share of hits among as many clusters (Clopper-Pearson), which spreads
+    most of all variables in [0, 1] with that mean (Hoeffding 1963).
+
+    Args:
+        shares: shape (n,), in [0, 1].
+        clusters: the cluster of each row, shape (n,), integers.
+        rng: the source of randomness.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+
+    Raises:
+        ValueError: no rows, shapes that differ, or shares outside [0, 1].
+    """
+    rows, labels = _rows(shares, clusters)
+    if np.isin(rows, (0.0, 1.0)).all():
+        return proportion(rows, labels, level=LEVEL, alphas=alphas, unit=unit)
+    if min(_enough(rows, labels), _enough(1 - rows, labels)):
+        return mean(rows, labels, rng, alphas=alphas, unit=unit)
+    value, n_clusters = float(rows.mean()), len(np.unique(labels))
+    lower, upper = beta_bounds(value, np.float64(n_clusters), tail_levels(LEVEL, alphas))
+    return make_interval(
+        value,
+        lower,
+        upper,
+        n=rows.size,
+        clusters=n_clusters,
+        method=f"Clopper-Pearson with n = number of {unit}s",
+        level=LEVEL,
+        alphas=alphas,
+    )
+
+
+def net(
+    gained: npt.ArrayLike,
+    lost: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
+    """The mean of gained - lost over rows: a paired difference of rates, e.g. (|E - G| - |G - E|) / n.
+
+    BCa over clusters. Where gained and lost differ in fewer than 20 clusters (or not in all, where there are fewer) the
+    interval is MOVER (Zou & Donner 2008; Newcombe's hybrid) on the `rate` of either: without any gain or loss 150
+    documents give about +-0.024. The rates' correlation is used where it is negative, and widens the interval.
+
+    Args:
+        gained: shape (n,), in [0, 1].
+        lost: shape (n,), in [0, 1].
+        clusters: the cluster of each row, shape (n,), integers.
+        rng: the source of randomness.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+
+    Returns:
+        The difference, in [-1, 1].
+
+    Raises:
+        ValueError: no rows, shapes that differ, or values outside [0, 1].
+    """
+    gains, labels = _rows(gained, clusters)
+    losses, _ = _rows(lost, clusters)
+    differences = gains - losses
+    if _enough(differences, labels):
+        strata = [cluster_sums([differences, np.ones_like(differences)], labels)]
+        try:
+            return bootstrap(strata, _ratio, rng, alphas=alphas, n=gains.size, unit=unit, limits=(-1.0, 1.0))
+        except NoSpreadError:
+            pass  # every cluster differs alike: the rule for rare differences holds for these too
+    return _mover(gains, losses, labels, rng, alphas, unit)
+
+
+def scaled(interval: Interval, factor: float) -> Interval:
+    """The interval of `factor` times the number; `factor` is positive.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if factor <= 0:
+        raise ValueError("the factor must be positive")
+    return replace(
+        interval,
+        value=factor * interval.value,
+        low=factor * interval.low,
+        high=factor * interval.high,
+        bounds=tuple((alpha, factor * lower, factor * upper) for alpha, lower, upper in interval.bounds),
+    )
+
+
+def _rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
+    rows, labels = np.asarray(values, np.float64), np.asarray(clusters, np.int64)
+    if rows.ndim != 1 or not rows.size or rows.shape != labels.shape:
+        raise ValueError("give at least one row, and a cluster for each")
+    if not ((rows >= 0) & (rows <= 1)).all():
+        raise ValueError("shares must lie in [0, 1]")
+    return rows, labels
+
+
+def _enough(rows: Floats, labels: npt.NDArray[np.int64]) -> bool:
+    """Whether enough clusters differ from 0 to resample; two at least."""
+    differing, n_clusters = np.unique(labels[rows != 0]).size, np.unique(labels).size
+    return bool(n_clusters >= 2 and differing >= min(MIN_DIFFERING_CLUSTERS, n_clusters))
+
+
+def _ratio(totals: Floats) -> Floats:
+    ratio: Floats = totals[:, 0, 0] / totals[:, 0, 1]
+    return ratio
+
+
+def _mover(
+    gains: Floats,
+    losses: Floats,
+    labels: npt.NDArray[np.int64],
+    rng: np.random.Generator,
+    alphas: Sequence[float],
+    unit: str,
+) -> Interval:
+    tails = tail_levels(LEVEL, alphas)
+    (lower_gain, upper_gain), (lower_loss, upper_loss) = (
+        np.array([bound[1:] for bound in rate(part, labels, rng, alphas=tails.tolist(), unit=unit).bounds]).T
+        for part in (gains, losses)
+    )
+    gain, loss = gains.mean(), losses.mean()
+    value = float(gain - loss)
+    correlation = min(0.0, _correlation(gains, losses, labels))
+    up, up_loss = upper_gain - gain, loss - lower_loss
+    down, down_loss = gain - lower_gain, upper_loss - loss
+    return make_interval(
+        value,
+        np.maximum(value - np.sqrt(down**2 + down_loss**2 - 2 * correlation * down * down_loss), -1.0),
+        np.minimum(value + np.sqrt(up**2 + up_loss**2 - 2 * correlation * up * up_loss), 1.0),
+        n=gains.size,
+        clusters=np.unique(labels).size,
+        method=f"MOVER on Korn-Graubard and Clopper-Pearson rates, clustered by {unit}",
+        level=LEVEL,
+        alphas=alphas,
+    )
+
+
+def _correlation(first: Floats, second: Floats, labels: npt.NDArray[np.int64]) -> float:
+    """Correlation between two ratio means over clusters, from their linearised residuals; 0 where one is constant."""
+    totals = cluster_sums([first, second, np.ones_like(first)], labels)
+    residuals = totals[:, :2] - totals[:, 2:] * np.array([first.mean(), second.mean()])
+    spread = float(np.sqrt(np.prod(np.sum(residuals**2, axis=0))))
+    return float(np.sum(residuals[:, 0] * residuals[:, 1]) / spread) if spread > 0 else 0.0

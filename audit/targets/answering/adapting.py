@@ -1,0 +1,88 @@
+"""How a model that answers questions takes to one of them: DocMIA's features (METHODS.md, section 3b)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from audit.stats.distances import similarity
+from audit.targets.adaptation import adapt, frozen
+from audit.targets.answering.reader import Inputs
+from audit.targets.interface import AdaptationRule, Adapted
+
+
+def adapt_to_answer(
+    model: Any, inputs: Inputs, answered: Callable[[], str], answer: str, rule: AdaptationRule
+) -> Adapted:
+    """Train the last linear layer before the scores of tokens on one answer, and put it back as it was.
+
+    DocMIA trains one layer; which one is ours: all models have this one, and what lies under it changes nothing from
+    step to step, so that an encoder runs once. In float32.
+
+    Args:
+        model: in evaluation mode.
+        inputs: the sample as `Reader.taught` gives it, one row, on the model's device.
+        answered: gives the model's greedy answer.
+        answer: the true one.
+        rule: when to stop.
+    """
+    with torch.inference_mode(False), frozen(model):
+        # Made under inference mode they could not be differentiated through.
+        own = {name: value.clone() for name, value in inputs.items()}
+        encoder = model.get_encoder() if model.config.is_encoder_decoder else None
+        with torch.no_grad(), _watched(model, encoder) as seen:
+            model(**own)
+
+        def loss() -> torch.Tensor:
+            with _remembered(encoder, seen.encoded):
+                found: torch.Tensor = model(**own).loss
+            return found
+
+        return adapt(list(seen.linear[-1].parameters()), loss, lambda: similarity(answered(), answer), rule)
+
+
+class _Seen:
+    """What a forward pass went through."""
+
+    def __init__(self) -> None:
+        self.linear: list[torch.nn.Module] = []
+        self.encoded: Any = None
+
+
+@contextmanager
+def _watched(model: Any, encoder: torch.nn.Module | None) -> Iterator[_Seen]:
+    """Within, notes the linear layers in the order in which they run, but the scores of tokens, and what is encoded."""
+    seen = _Seen()
+
+    def note(layer: torch.nn.Module, *_: Any) -> None:
+        seen.linear.append(layer)
+
+    def keep(_: torch.nn.Module, __: Any, encoded: Any) -> None:
+        seen.encoded = encoded
+
+    scores = model.get_output_embeddings()
+    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear) and layer is not scores]
+    handles = [layer.register_forward_hook(note) for layer in layers]
+    if encoder is not None:
+        handles.append(encoder.register_forward_hook(keep))
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def _remembered(encoder: torch.nn.Module | None, encoded: Any) -> Iterator[None]:
+    """Within, the encoder gives what it gave before, without running."""
+    if encoder is None:
+        yield
+        return
+    encoder.forward = lambda *_, **__: encoded
+    try:
+        yield
+    finally:
+        del encoder.forward  # the class has the true one

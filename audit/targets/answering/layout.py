@@ -1,0 +1,155 @@
+"""What readers of text-and-layout models share: words with boxes, tokens of an answer, rows of a batch, page images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from audit.corpus.sheets import Sheet
+from audit.errors import TargetError
+from audit.targets.answering.parts import image_of
+from audit.targets.answering.reader import Inputs, Sample
+from audit.targets.answering.wording import special_tokens
+from audit.targets.interface import NOT_READ
+from audit.targets.loading import open_tokenizer
+
+BOX_SCALE = 1000
+"""Boxes are whole thousandths of the page, as LayoutLM's (Xu et al. 2020, section 2.2)."""
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """The tokens of one sample, the end token included, and the box of each."""
+
+    ids: list[int]
+    boxes: list[Box]
+
+
+def boxes_of(sheet: Sheet) -> list[Box]:
+    """The box of each word in thousandths of the page: whole numbers from 0 to 1000.
+
+    Raises:
+        TargetError: a word without a box, or a page without a size.
+    """
+    if not sheet.words:
+        return []
+    if sheet.size is None or any(word.box is None for word in sheet.words):
+        raise TargetError("this model reads layout, and a page came without boxes", "add boxes and sizes")
+    width, height = sheet.size
+    pixels = np.array([word.box for word in sheet.words], float)
+    shares = np.clip(pixels / [width, height, width, height], 0.0, 1.0)
+    # The small term keeps 0.7 / 100 * 1000 from becoming 6.
+    whole = np.floor(shares * BOX_SCALE + 1e-6)
+    return [(x0, y0, x1, y1) for x0, y0, x1, y1 in whole.tolist()]
+
+
+def load_fast_tokenizer(folder: Path, config: Any) -> Any:
+    """The checkpoint's own fast tokenizer.
+
+    The model's configuration names the end and padding, so that also a tokenizer without them will do, such as BERT's.
+
+    Raises:
+        TargetError: there is none, or it is not the model's.
+    """
+    tokenizer = open_tokenizer(folder, ("pad", "unk"), ("tokenizer.json",))
+    if len(tokenizer) > config.vocab_size:
+        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {config.vocab_size}")
+    if not isinstance(config.eos_token_id, int) or not isinstance(config.pad_token_id, int):
+        raise TargetError(f"{folder}: config.json names no eos_token_id or no pad_token_id", "add the tokenizer's")
+    return tokenizer
+
+
+def never_spoken(tokenizer: Any, config: Any) -> frozenset[int]:
+    """The tokens that are no part of an answer's text."""
+    own = {config.eos_token_id, config.pad_token_id, config.decoder_start_token_id}
+    return frozenset({*tokenizer.all_special_ids, *own} - {None})
+
+
+def marks_of(tokenizer: Any) -> re.Pattern[str]:
+    """What finds, in the text of a page or a question, what the tokenizer would read as a special token."""
+    return re.compile("|".join(re.escape(mark) for mark in sorted(special_tokens(tokenizer), key=len, reverse=True)))
+
+
+def unpadded(tokenizer: Any) -> Any:
+    """What is under a tokenizer; a tokenizer.json may ask for padding and truncation, and calls leave theirs behind."""
+    backend = tokenizer.backend_tokenizer
+    backend.no_padding()
+    backend.no_truncation()
+    return backend
+
+
+def answer_ids(tokenizer: Any, end: int, answer: str, most: int) -> list[int]:
+    """The tokens of an answer and its end, cut to `most`: an answer that is too long has no end."""
+    ids: list[int] = unpadded(tokenizer).encode(answer, add_special_tokens=False).ids
+    return [*ids, end][:most]
+
+
+def padded(rows: Sequence[Row], length: int, pad_id: int, dtype: torch.dtype = torch.long) -> Inputs:
+    """Rows of one length, padded on the right: `input_ids`, `bbox` of `dtype`, zero for padding, `attention_mask`."""
+    ids = torch.full((len(rows), length), pad_id)
+    boxes = torch.zeros((len(rows), length, 4), dtype=dtype)
+    mask = torch.zeros((len(rows), length), dtype=torch.long)
+    for place, row in enumerate(rows):
+        ids[place, : len(row.ids)] = torch.tensor(row.ids)
+        boxes[place, : len(row.ids)] = torch.tensor(row.boxes, dtype=dtype)
+        mask[place, : len(row.ids)] = 1
+    return {"input_ids": ids, "bbox": boxes, "attention_mask": mask}
+
+
+def labels_of(answers: Sequence[list[int]]) -> torch.Tensor:
+    """Labels (n_samples, longest answer), `NOT_READ` after an answer's last token."""
+    labels = torch.full((len(answers), max(map(len, answers))), NOT_READ)
+    for place, ids in enumerate(answers):
+        labels[place, : len(ids)] = torch.tensor(ids)
+    return labels
+
+
+class PageImages:
+    """Makes `pixel_values` of pages with a checkpoint's image processor.
+
+    Args:
+        processor: see `audit.targets.answering.parts.image_processor_of`.
+        size: height and width of the images that the model takes.
+
+    Raises:
+        TargetError: the processor makes images of another size.
+    """
+
+    def __init__(self, processor: Any, size: tuple[int, int]) -> None:
+        self._processor = processor
+        self.size = size
+        made = tuple(self._pixels(np.zeros((64, 48, 3), np.uint8)).shape[-2:])
+        if made != size:
+            raise TargetError(
+                f"the image processor makes images of {made} pixels (height, width), the model takes {size}",
+                "save the image processor that the model was trained with beside it",
+            )
+
+    def __call__(self, samples: Sequence[Sample]) -> torch.Tensor:
+        """The pages' images: (n_samples, 3, height, width).
+
+        Raises:
+            TargetError: a page without an image.
+        """
+        return torch.cat([self._pixels(image_of(sample)) for sample in samples])
+
+    def _pixels(self, page: Any) -> torch.Tensor:
+        # A page can be a few pixels wide: its shape does not tell which of its sides is the channels'.
+        made = self._processor([page], input_data_format="channels_last", return_tensors="pt")
+        pixels: torch.Tensor = made["pixel_values"]
+        return pixels
+
+
+def side_lengths(size: int | Sequence[int]) -> tuple[int, int]:
+    """Height and width of a configuration's `image_size`, which is a square's side where it is one number."""
+    if isinstance(size, int):
+        return size, size
+    height, width = size
+    return int(height), int(width)

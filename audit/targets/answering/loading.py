@@ -1,0 +1,135 @@
+"""Loading a checkpoint that answers questions, as safely as `audit.targets.loading` does for encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import transformers
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+
+from audit.errors import TargetError
+from audit.record import TargetCard
+from audit.targets.answering import chat, donut, pix2struct, udop, vt5_reader
+from audit.targets.answering.reader import Reader
+from audit.targets.answering.rows import trial_sample
+from audit.targets.answering.target import AnsweringTarget
+from audit.targets.answering.vt5 import VT5ForConditionalGeneration
+from audit.targets.loading import DAMAGE, load_whole_model, one_line, quiet, sha256_of
+from audit.targets.refusals import refuse_unsafe
+from audit.targets.trainer_state import trained
+
+ReaderOf = Callable[[Path, Any, str | None], Reader]
+"""Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known."""
+
+
+@dataclass(frozen=True)
+class AnsweringFamily:
+    """One family of models that answer questions.
+
+    Attributes:
+        name: as the record and people name it.
+        model_class: what its checkpoints are loaded as.
+        reader_of: makes its reader.
+    """
+
+    name: str
+    model_class: type[Any]
+    reader_of: ReaderOf
+
+
+FAMILIES: dict[str, AnsweringFamily] = {
+    "vision-encoder-decoder": AnsweringFamily(
+        "Donut / vision encoder-decoder", transformers.VisionEncoderDecoderModel, donut.reader_of
+    ),
+    "pix2struct": AnsweringFamily("Pix2Struct", transformers.Pix2StructForConditionalGeneration, pix2struct.reader_of),
+    "docaudit-vt5": AnsweringFamily("VT5", VT5ForConditionalGeneration, vt5_reader.reader_of),
+    "udop": AnsweringFamily("UDOP", transformers.UdopForConditionalGeneration, udop.reader_of),
+}
+"""By the `model_type` of a configuration; a new family is a line here and a file beside this one. All other models that
+transformers knows as image-text-to-text are asked through their chat template."""
+
+
+def is_answering(folder: Path) -> bool:
+    """Whether the checkpoint's configuration is of a kind that answers questions.
+
+    Raises:
+        TargetError: the folder is no checkpoint, or is unsafe to load.
+    """
+    return _family_of(refuse_unsafe(folder)) is not None
+
+
+def load_answering(
+    folder: Path, *, device: str = "cpu", prompt: str | None = None, batch_rows: int | None = None
+) -> AnsweringTarget:
+    """Load a checkpoint as a target that answers questions.
+
+    Args:
+        folder: a Hugging Face checkpoint on this machine.
+        device: "cpu", "cuda" or "mps".
+        prompt: what the model was trained to be asked with, "{question}" standing for the question; None: what its
+            family is trained with.
+        batch_rows: see `AnsweringTarget`.
+
+    Raises:
+        TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights or a processor.
+    """
+    raw = refuse_unsafe(folder)
+    family = _family_of(raw)
+    if family is None:
+        raise TargetError(
+            f"{folder}: {raw.get('model_type')!r} is no model that answers questions",
+            f"docaudit knows {', '.join(known.name for known in FAMILIES.values())}, and image-text-to-text models",
+        )
+    if prompt is not None and "{question}" not in prompt:
+        raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
+    model = load_whole_model(folder, family.model_class)
+    config = model.config
+    reader = family.reader_of(folder, config, prompt)
+    _try(reader, folder)
+    progress = trained(folder)
+    card = TargetCard(
+        name=folder.resolve().name,
+        family=family.name,
+        task="question-answering",
+        architecture=f"{family.name}, question answering",
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        vocabulary=int(config.get_text_config(decoder=True).vocab_size),
+        max_tokens=reader.max_tokens,
+        sha256=sha256_of(folder),
+        device=device,
+        dtype="float32",
+        epoch=progress.epoch,
+        step=progress.step,
+        resolution=reader.resolution,
+    )
+    return AnsweringTarget(model.to(device), reader, card, batch_rows)
+
+
+def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
+    """The family of a raw configuration; None when its models do not answer questions."""
+    kind = str(raw.get("model_type"))
+    family = FAMILIES.get(kind)
+    class_name = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(kind)
+    if family is not None:
+        class_name = family.model_class.__name__
+    elif class_name is not None:
+        family = AnsweringFamily(kind, transformers.AutoModelForImageTextToText, chat.reader_of)
+    named = raw.get("architectures")
+    return family if not isinstance(named, list) or not named or class_name in named else None
+
+
+def _try(reader: Reader, folder: Path) -> None:
+    """Have the reader read one page, so that a processor that does not work is found now."""
+    with quiet():
+        try:
+            reader.prompts([trial_sample()])
+            reader.taught([trial_sample()])
+        except (*DAMAGE, jinja2.TemplateError) as error:
+            raise TargetError(
+                f"{folder}: its processor cannot read a page: {one_line(error)}",
+                "save the processor that the model was trained with beside it",
+            ) from None

@@ -1,0 +1,103 @@
+"""What stands beside a generative model in its folder, opened safely: its tokenizer and its processors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from audit.errors import TargetError
+from audit.targets.answering.reader import Sample
+from audit.targets.loading import DAMAGE, one_line, open_tokenizer, quiet
+from audit.targets.refusals import refuse_unsafe
+
+VOCABULARIES = (
+    "tokenizer.json",
+    "vocab.json",
+    "vocab.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+"""Files that a generative model's tokenizer may lie in."""
+_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+
+
+def tokenizer_of(folder: Path, n_vocabulary: int) -> Any:
+    """The checkpoint's fast tokenizer.
+
+    Args:
+        folder: the checkpoint.
+        n_vocabulary: tokens that the model knows.
+
+    Raises:
+        TargetError: there is none, it has no token for padding or for the end, or has more tokens than the model.
+    """
+    tokenizer = open_tokenizer(folder, ("pad", "eos"), VOCABULARIES)
+    _refuse_unknown_tokens(folder, tokenizer, n_vocabulary)
+    return tokenizer
+
+
+def image_processor_of(folder: Path) -> Any:
+    """What makes a page's image into the model's input; it works on PIL images, without torchvision.
+
+    Raises:
+        TargetError: the folder has none, or its settings cannot be used.
+    """
+    return _opened(folder, "image processor", transformers.AutoImageProcessor.from_pretrained)
+
+
+def processor_of(folder: Path, n_vocabulary: int) -> Any:
+    """The checkpoint's whole processor, tokenizer and chat template included.
+
+    Raises:
+        TargetError: the folder has none, its settings cannot be used, or see `tokenizer_of`.
+    """
+    tokenizer_of(folder, n_vocabulary)
+    return _opened(folder, "processor", transformers.AutoProcessor.from_pretrained)
+
+
+def _opened(folder: Path, what: str, open_it: Callable[..., Any]) -> Any:
+    refuse_unsafe(folder)
+    hint = "save the model's processor beside it (processor.save_pretrained)"
+    if not any((folder / name).is_file() for name in _PROCESSORS):
+        raise TargetError(f"{folder}: no {' or '.join(_PROCESSORS)}", hint)
+    with quiet():
+        try:
+            return open_it(folder, local_files_only=True, trust_remote_code=False, backend="pil")
+        except DAMAGE as error:
+            raise TargetError(f"{folder}: the {what} cannot be loaded: {one_line(error)}", hint) from None
+
+
+def _refuse_unknown_tokens(folder: Path, tokenizer: Any, n_vocabulary: int) -> None:
+    if len(tokenizer) > n_vocabulary:
+        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {n_vocabulary}")
+
+
+def resolution_of(image_processor: Any) -> tuple[int, int] | None:
+    """Height and width of the images that it makes, in pixels; None when they are of several sizes."""
+    size = getattr(image_processor, "size", None) or {}
+    height, width = (size.get(name) for name in ("height", "width"))
+    return None if height is None or width is None else (int(height), int(width))
+
+
+def image_of(sample: Sample) -> Any:
+    """The page's image as an image processor takes it: (height, width, 3), uint8.
+
+    Raises:
+        TargetError: the page has none.
+    """
+    image = sample.sheet.image
+    if image is None:
+        raise TargetError("a page without an image cannot be asked about", "give every document an image")
+    return np.asarray(image.convert("RGB"))
+
+
+def padded(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
+    """Rows of ids as a tensor (n_rows, longest), filled with `value` on the right."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows], dtype=torch.long)

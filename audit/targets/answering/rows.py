@@ -1,0 +1,159 @@
+"""How many samples share a forward pass, and how they share it without changing each other's results.
+
+A matrix kernel may treat a row by where it stands and by how many rows there are. So every forward pass of a target has
+the same number of samples: those missing in a batch repeat its first one, and what comes of them is thrown away. And
+only samples that need the same shapes share a batch (`Reader.alike`), so that none is padded for another.
+
+On a CPU kernels treat all rows of full blocks alike (see `audit.targets.batching`), as long as one thread does them
+all: on two, the attention of the second thread's rows was seen to differ in its last bits. So with a multiple of `STEP`
+samples in a forward pass, on one thread, an answer is the same bit for bit whatever stands beside it (the contract
+tests check it). With one sample it is so by construction, on any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import torch
+from PIL import Image
+
+from audit.corpus.documents import Word
+from audit.corpus.sheets import Sheet
+from audit.errors import EngineError
+from audit.targets.answering.reader import Inputs, Reader, Sample
+from audit.targets.batching import STEP
+from audit.targets.forward import out_of_memory
+
+MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
+"""Samples of one forward pass, by kind of device, when they are small (ours)."""
+VALUES = {"cpu": 16 * 2**20, "mps": 32 * 2**20, "cuda": 128 * 2**20}
+"""Pixel values that the samples of one forward pass may have together (ours): each makes some fifty values inside a
+model, so that the largest batch takes a few gigabytes on a CPU."""
+_PAGE = (850, 1100)
+"""A letter page at 100 dpi, in pixels: what is laid before a reader to see how large its samples are (ours)."""
+B = TypeVar("B")
+
+
+@dataclass
+class Rows:
+    """Samples of one forward pass, and how often that was lowered; one checkpoint's formats share it."""
+
+    n: int
+    lowered: int = 0
+
+
+@contextmanager
+def steady(device: str, n_rows: int) -> Iterator[None]:
+    """Within, a forward pass of several rows runs on one thread of a CPU.
+
+    Models so small that several rows are taken are slower on two threads anyway (measured: 5 ms on one thread, 33 ms on
+    two, for an answer of a tiny Donut).
+    """
+    threads = torch.get_num_threads()
+    alone = device == "cpu" and n_rows > 1 and threads > 1
+    if alone:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if alone:
+            torch.set_num_threads(threads)
+
+
+def trial_sample() -> Sample:
+    """A white page with one word, and a question: any reader must be able to read it."""
+    page = Sheet((Word("a", (80.0, 80.0, 120.0, 100.0)),), _PAGE, lambda: Image.new("RGB", _PAGE, "white"))
+    return Sample(page, "a", "a")
+
+
+def rows_for(reader: Reader, device: str) -> int:
+    """The number of samples of a forward pass that suits the size of the reader's images.
+
+    On a CPU 1 or `STEP`; 1 where the reader lets no two samples share a batch. It follows from the checkpoint and the
+    kind of device alone.
+    """
+    if reader.alike(trial_sample()) != reader.alike(trial_sample()):
+        return 1
+    inputs = reader.prompts([trial_sample()])
+    values = sum(value.numel() for value in inputs.values() if value.is_floating_point())
+    fitting = min(MOST_ROWS[device], VALUES[device] // max(1, values))
+    return max(1, fitting if device != "cpu" else fitting // STEP * STEP)
+
+
+def batched(
+    samples: Sequence[Sample], reader: Reader, rows: Rows, device: str, run: Callable[[Sequence[Sample], int], B]
+) -> Iterator[tuple[list[int], B]]:
+    """Per batch: the indices of its samples, and what `run` gives for them and a number of rows.
+
+    When memory runs out the number of rows is lowered and stays so: on a CPU to one, elsewhere to half. Later answers
+    may then differ from earlier ones in their last bits.
+
+    Args:
+        samples: of any keys; the images of a batch are opened when `run` asks for them, and let go with the batch.
+        reader: tells which samples may share a batch.
+        rows: the number of rows; lowered here.
+        device: "cpu", "cuda" or "mps".
+        run: takes at most as many samples as rows.
+
+    Raises:
+        EngineError: not even one sample fits into memory.
+    """
+    groups: dict[object, list[int]] = defaultdict(list)
+    for index, sample in enumerate(samples):
+        groups[reader.alike(sample)].append(index)
+    waiting = deque(groups.values())
+    while waiting:
+        group = waiting.popleft()
+        batch, rest = group[: rows.n], group[rows.n :]
+        found = _unless_out_of_memory(run, _unopened([samples[index] for index in batch]), rows.n)
+        if found is None:
+            _lower(rows, device)
+            rest = group
+        else:
+            yield batch, found
+        if rest:
+            waiting.appendleft(rest)
+
+
+def filled(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
+    """These inputs with the first sample repeated until they are `n_rows`.
+
+    A sample may have several rows of an input, such as the patches of its image, but all samples equally many.
+    """
+    if n_samples == n_rows:
+        return inputs
+    missing = n_rows - n_samples
+
+    def repeated(value: torch.Tensor) -> torch.Tensor:
+        return torch.cat([value, *[value[: len(value) // n_samples]] * missing])
+
+    return {name: repeated(value) for name, value in inputs.items()}
+
+
+def _unopened(samples: Sequence[Sample]) -> list[Sample]:
+    """Copies whose sheets have not opened their images: a sheet keeps its own as long as it lives."""
+    sheets = {id(sample.sheet): replace(sample.sheet) for sample in samples}
+    return [replace(sample, sheet=sheets[id(sample.sheet)]) for sample in samples]
+
+
+def _lower(rows: Rows, device: str) -> None:
+    if device == "cuda":
+        torch.cuda.empty_cache()
+    if rows.n == 1:
+        raise EngineError("not enough memory for a single page", "free some, or run on a device that has more")
+    rows.n = 1 if device == "cpu" else rows.n // 2
+    rows.lowered += 1
+
+
+def _unless_out_of_memory(run: Callable[[Sequence[Sample], int], B], samples: Sequence[Sample], n: int) -> B | None:
+    """What `run` gives; None when memory ran out."""
+    try:
+        return run(samples, n)
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        return None

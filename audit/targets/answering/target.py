@@ -1,0 +1,265 @@
+"""Checkpoints that answer questions about a page, of every family that has a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import torch
+from transformers import GenerationConfig
+
+from audit.corpus.documents import Corpus
+from audit.errors import ManifestError, TargetError
+from audit.record import TargetCard
+from audit.targets.answering.adapting import adapt_to_answer
+from audit.targets.answering.reader import Inputs, Reader, Sample
+from audit.targets.answering.rows import Rows, batched, filled, rows_for, steady
+from audit.targets.forward import DTYPES
+from audit.targets.interface import (
+    NOT_READ,
+    Adaptation,
+    Adapted,
+    Answer,
+    AnswerLoss,
+    Floats,
+    Given,
+    Query,
+    SheetQuery,
+)
+from audit.targets.loading import quiet
+
+A = TypeVar("A")
+NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"
+KEPT_SETTINGS = (
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "decoder_start_token_id",
+    "forced_bos_token_id",
+    "bad_words_ids",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size",
+    "repetition_penalty",
+    "encoder_repetition_penalty",
+    "min_length",
+    "min_new_tokens",
+    "renormalize_logits",
+)
+"""What of a checkpoint's generation_config.json bears on which token is the best. The rest would sample, search, stop
+by the clock, or warn that it is of no use to a greedy answer; a forced end would hide that an answer was cut off."""
+
+
+class AnsweringTarget:
+    """Answers questions about sheets with one generative checkpoint; implements `audit.targets.interface.Target`.
+
+    A question is answered greedily by the model's own `generate`, under the checkpoint's own rules about tokens.
+
+    Args:
+        model: the transformers model, loaded; put into evaluation mode here, and set to greedy generation.
+        reader: its way of reading.
+        card: what it is.
+        batch_rows: samples of one forward pass; None: what suits the device and the size of its images. Memory depends
+            on it. Answers depend on it in their last bits only, and never on the queries beside them: on a CPU when it
+            is 1 or a multiple of `audit.targets.batching.STEP`.
+    """
+
+    def __init__(self, model: Any, reader: Reader, card: TargetCard, batch_rows: int | None = None) -> None:
+        self.model = model.eval()
+        self.reader = reader
+        self.card = card
+        self.answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
+        self.rows = Rows(batch_rows or rows_for(reader, card.device))
+        self._ends = reader.ends | _ids(model.generation_config.eos_token_id)
+        self._unspoken = reader.forbidden | self._ends
+        model.generation_config = _greedy(model.generation_config, self._ends)
+
+    @property
+    def batch_rows(self) -> int:
+        """Samples of one forward pass as it is now: what was asked for, or what suited the device, or lowered since."""
+        return self.rows.n
+
+    @batch_rows.setter
+    def batch_rows(self, n: int) -> None:
+        self.rows.n = n
+
+    @property
+    def lowered(self) -> int:
+        """How often `batch_rows` was lowered because memory ran out."""
+        return self.rows.lowered
+
+    @property
+    def needs_image(self) -> bool:
+        """Whether a page without an image cannot be asked."""
+        return self.reader.needs_image
+
+    def rounded(self, dtype: str) -> AnsweringTarget:
+        """This checkpoint with its layers computing in `dtype`; weights are shared.
+
+        Matrix products up to the last hidden states are computed in `dtype`; sums, norms, the scores of tokens and all
+        that follows from them stay in float32.
+        """
+        other = AnsweringTarget(self.model, self.reader, replace(self.card, dtype=dtype), self.rows.n)
+        other.rows = self.rows
+        return other
+
+    def check(self, corpus: Corpus) -> None:
+        """Refuse a corpus whose pages the model cannot read.
+
+        Raises:
+            ManifestError: documents that are asked about have no image, and the model reads nothing else.
+        """
+        if not self.needs_image:
+            return
+        lacking = [document.id for document in corpus.documents if document.questions and document.image is None]
+        if lacking:
+            raise ManifestError(
+                f"{len(lacking)} documents with questions have no image, the first is {lacking[0]};"
+                f" {self.card.architecture} reads pages from their images",
+                NO_IMAGE,
+            )
+
+    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+        """See `Target.ask`.
+
+        Raises:
+            ValueError: a query of a type this target cannot answer, or queries of several types.
+            TargetError: a page without an image, which this model cannot read.
+        """
+        kinds = {type(query) for query in queries}
+        if not kinds:
+            return []
+        kind = kinds.pop()
+        if kinds or kind not in self.answers:
+            raise ValueError(f"{self.card.architecture} cannot answer this mix of queries")
+        answer: Any = {Answer: self._given, AnswerLoss: self._log_probabilities, Adaptation: self._adaptations}[kind]
+        self._refuse_pages_without_image(cast("Sequence[SheetQuery[Any]]", queries))
+        with torch.inference_mode(), quiet():
+            return cast("list[A]", answer(queries))
+
+    def _refuse_pages_without_image(self, queries: Sequence[SheetQuery[Any]]) -> None:
+        if self.needs_image and any(query.sheet.open_page is None for query in queries):
+            raise TargetError(
+                f"a page without an image: {self.card.architecture} reads pages from their images", NO_IMAGE
+            )
+
+    def _given(self, queries: Sequence[Answer]) -> list[Given]:
+        samples = [Sample(query.sheet, query.question) for query in queries]
+        return self._each(samples, self._generated)
+
+    def _log_probabilities(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
+        samples = [Sample(query.sheet, query.question, query.answer) for query in queries]
+        return self._each(samples, self._taught)
+
+    def _adaptations(self, queries: Sequence[Adaptation]) -> list[Adapted]:
+        return [self._adapted(query) for query in queries]
+
+    def _adapted(self, query: Adaptation) -> Adapted:
+        """How the model takes to one answer; see `adapt_to_answer`."""
+        sample = Sample(replace(query.sheet), query.question, query.answer)
+        asked = replace(sample, answer=None)
+        inputs = self._inputs(self.reader.taught([sample]), 1, 1)
+        return adapt_to_answer(
+            self.model, inputs, lambda: self._generated([asked], 1)[0].text, query.answer, query.rule
+        )
+
+    def _each(self, samples: Sequence[Sample], run: Any) -> list[Any]:
+        """What `run` gives for each sample, in order."""
+        answers: list[Any] = [None] * len(samples)
+        for indices, found in batched(samples, self.reader, self.rows, self.card.device, run):
+            for index, answer in zip(indices, found, strict=True):
+                answers[index] = answer
+        return answers
+
+    def _generated(self, samples: Sequence[Sample], n_rows: int) -> list[Given]:
+        """The greedy answers to one batch."""
+        with steady(self.card.device, n_rows), self._computing():
+            out = self.model.generate(
+                **self._inputs(self.reader.prompts(samples), len(samples), n_rows),
+                max_new_tokens=self.reader.max_new_tokens,
+                return_dict_in_generate=True,
+                output_logits=True,
+            )
+        tokens = out.sequences[:, -len(out.logits) :]
+        chosen = [_log_probabilities_of(step, column) for step, column in zip(out.logits, tokens.T, strict=True)]
+        log_probabilities = torch.stack(chosen, dim=1).cpu().double().numpy()
+        rows = zip(tokens.tolist(), log_probabilities, strict=True)
+        return [self._one_given(ids, own) for (ids, own), _ in zip(rows, samples, strict=False)]
+
+    def _one_given(self, ids: list[int], log_probabilities: Floats) -> Given:
+        """The answer that generated tokens spell, up to the first that ends it, and how likely its own tokens were."""
+        end = next((place for place, token in enumerate(ids) if token in self._ends), None)
+        ids = ids[:end]
+        spoken = [place for place, token in enumerate(ids) if token not in self._unspoken]
+        return Given(
+            text=self.reader.text_of(ids),
+            confidence=float(np.exp(log_probabilities[spoken].sum())),
+            n_tokens=len(spoken),
+            ended=end is not None,
+        )
+
+    def _taught(self, samples: Sequence[Sample], n_rows: int) -> list[Floats]:
+        """The log-probability of each token of the true answers of one batch."""
+        inputs = self._inputs(self.reader.taught(samples), len(samples), n_rows)
+        with steady(self.card.device, n_rows), self._computing():
+            logits = self.model(**inputs).logits
+        labels = inputs["labels"]
+        if not self.model.config.is_encoder_decoder:
+            # A decoder's scores at one place are for the token at the next one.
+            logits, labels = logits[:, :-1], labels[:, 1:]
+        read = labels != NOT_READ
+        values = _log_probabilities_of(logits[read], labels[read]).cpu().double().numpy()
+        return np.split(values, np.cumsum(read.sum(dim=1).cpu().numpy()))[: len(samples)]
+
+    def _inputs(self, inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
+        return {name: value.to(self.card.device) for name, value in filled(inputs, n_samples, n_rows).items()}
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Within, the model computes in the card's dtype, but scores of tokens in float32."""
+        if self.card.dtype == "float32":
+            yield
+            return
+        device = self.card.device
+        exact = ExitStack()
+
+        def begin(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+            exact.enter_context(torch.autocast(device, enabled=False))
+            return tuple(value.float() for value in inputs)
+
+        def end(*_: Any) -> None:
+            exact.close()
+
+        head = self.model.get_output_embeddings()
+        hooks = [head.register_forward_pre_hook(begin), head.register_forward_hook(end, always_call=True)]
+        try:
+            with torch.autocast(device, DTYPES[self.card.dtype]):
+                yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+def _log_probabilities_of(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Of one token per row, in float32: (n_rows,), from scores (n_rows, n_vocabulary) and ids (n_rows,)."""
+    return torch.log_softmax(logits.float(), dim=-1).gather(-1, ids[:, None])[:, 0]
+
+
+def _ids(value: int | Sequence[int] | None) -> frozenset[int]:
+    if value is None:
+        return frozenset()
+    return frozenset([value] if isinstance(value, int) else value)
+
+
+def _greedy(own: GenerationConfig, ends: frozenset[int]) -> GenerationConfig:
+    """The checkpoint's rules about tokens, for greedy answers that end at any of `ends`."""
+    kept = {name: getattr(own, name, None) for name in KEPT_SETTINGS}
+    settings = {name: value for name, value in kept.items() if value is not None}
+    if ends:
+        settings["eos_token_id"] = sorted(ends)
+    settings.setdefault("pad_token_id", min(ends, default=0))
+    return GenerationConfig(**settings, do_sample=False, num_beams=1)

@@ -1,0 +1,262 @@
+"""VT5 (Tito et al. 2024, section 4.1 and appendix B), as a `PreTrainedModel`; saved and loaded like transformers' own.
+
+The question and the page's words are tokens. A token's embedding is T5's word embedding plus the embeddings of the four
+coordinates of its box. The page's picture is cut into patches, which a DiT encodes (BEiT's architecture, Li et al.
+2022), and a linear layer brings its outputs to T5's width. One sequence goes into T5's encoder,
+
+    question tokens | words' tokens with their boxes | end | visual tokens
+
+and T5's decoder gives the answer. What follows the join is transformers' T5, unchanged, under T5's own parameter names.
+
+Where the paper is silent or its public code differs (rubenpt91/PFL-DocVQA-Competition, models/VT5.py):
+
+- One table for both x and one for both y coordinates, summed: appendix B. Tables start small (`BOX_STD`, ours).
+- The question's tokens have the box of the whole page, (0, 0, 1000, 1000), the end token and padding (0, 0, 0, 0); the
+  visual tokens have none, DiT knows its own positions; its [CLS] is one of them: all as in the public code.
+- Padding stands at the end of the joined sequence, ours. In the public code it stands between text and visual tokens,
+  so that T5's relative positions, and with them an answer, depend on the longest text in the batch.
+- DiT is trained with the rest unless a recipe freezes it (`model.encoder.visual.patches.requires_grad_(False)`, the
+  public code's default).
+
+Starting from other weights:
+
+- T5: `VT5ForConditionalGeneration.from_pretrained(T5_FOLDER, config=VT5Config(**T5Config.from_pretrained(T5_FOLDER)
+  .to_dict() | {"model_type": "docaudit-vt5", "visual": ...}))`; boxes and visual branch start at random.
+- DiT: `model.encoder.visual.patches.load_state_dict(BeitModel.from_pretrained(DIT_FOLDER, add_pooling_layer=False)
+  .state_dict())`, with `visual` DiT's own configuration.
+- Word embeddings of another model, of size `d_model`: `model.start_words_from(matrix)`, with that model's tokenizer.
+  The configuration names its padding and end (BERT's [PAD] and [SEP], say). BERT's tokenizers part words at punctuation
+  and answer "9. 00" for "9.00": use what `vt5_reader.spelling_tokenizer` makes of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import BeitModel, T5ForConditionalGeneration, initialization
+from transformers.modeling_outputs import BaseModelOutput
+from transformers.models.t5.modeling_t5 import T5Stack
+
+from audit.targets.answering.vt5_config import VT5Config
+
+LARGEST_COORDINATE = 1000
+BOX_STD = 0.1
+"""Standard deviation of fresh coordinate embeddings, in that of T5's fresh word embeddings (ours): the four together
+shift a word by a fifth of its own size, so that words read before boxes were learned still read the same."""
+
+
+class CoordinateEmbedding(nn.Embedding):
+    """A learned vector for each value of a coordinate; a class of its own because it starts as nothing else does."""
+
+
+class VisualProjection(nn.Linear):
+    """From DiT's width to T5's; a class of its own because it starts as nothing else does."""
+
+
+class BoxEmbeddings(nn.Module):
+    """A learned vector for each horizontal and each vertical coordinate (appendix B)."""
+
+    def __init__(self, config: VT5Config) -> None:
+        super().__init__()
+        self.horizontal = CoordinateEmbedding(config.max_2d_position_embeddings, config.d_model)
+        self.vertical = CoordinateEmbedding(config.max_2d_position_embeddings, config.d_model)
+
+    def forward(self, bbox: torch.Tensor) -> torch.Tensor:
+        """The sum over a box's coordinates: (n_pages, n_tokens, d_model).
+
+        Args:
+            bbox: (n_pages, n_tokens, 4) x0, y0, x1, y1, whole numbers from 0 to 1000; others are brought to the ends.
+        """
+        x0, y0, x1, y1 = bbox.long().clamp(0, LARGEST_COORDINATE).unbind(-1)
+        total: torch.Tensor = self.horizontal(x0) + self.vertical(y0) + self.horizontal(x1) + self.vertical(y1)
+        return total
+
+
+class VisualTokens(nn.Module):
+    """The page's picture as tokens of T5's width: DiT, then one linear layer."""
+
+    def __init__(self, config: VT5Config) -> None:
+        super().__init__()
+        patches: Any = config.visual
+        self.patches = BeitModel(patches, add_pooling_layer=False)
+        self.projection = VisualProjection(patches.hidden_size, config.d_model)
+
+    def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        """A token for the whole picture ([CLS]) and one for each patch, row by row: (n_pages, 1 + n_patches, d_model).
+
+        Args:
+            pixel_values: (n_pages, 3, height, width), as DiT's image processor makes them.
+        """
+        # On a CPU one picture at a time when it counts: attention over an odd number of tokens gives other last bits in
+        # another place of a batch, and an answer would depend on the pages beside it (`audit.targets.answering.rows`).
+        alone = pixel_values.device.type == "cpu" and not self.training
+        groups = [page[None] for page in pixel_values] if alone else [pixel_values]
+        return torch.cat([self.projection(self.patches(group).last_hidden_state) for group in groups])
+
+
+@dataclass
+class EncodedPage(BaseModelOutput):  # type: ignore[misc]
+    """What the encoder gives; `attention_mask`, (n_pages, n_joined), is 1 where the joined sequence has a token."""
+
+    attention_mask: torch.Tensor | None = None
+
+
+class VT5Encoder(T5Stack):  # type: ignore[misc]
+    """T5's encoder over text tokens with boxes and visual tokens."""
+
+    config_class = VT5Config
+
+    def __init__(self, config: VT5Config) -> None:
+        super().__init__(config)
+        self.boxes = BoxEmbeddings(config)
+        self.visual = None if config.visual is None else VisualTokens(config)
+        self.post_init()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        factor = self.config.initializer_factor
+        if isinstance(module, CoordinateEmbedding):
+            initialization.normal_(module.weight, std=factor * BOX_STD)
+        elif isinstance(module, VisualProjection):
+            # As T5 starts its own linear layers: outputs as large as inputs.
+            initialization.normal_(module.weight, std=factor * module.in_features**-0.5)
+
+    def joined(
+        self,
+        words: torch.Tensor,
+        bbox: torch.Tensor,
+        attention_mask: torch.Tensor,
+        pixel_values: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The encoder's one input and its mask: (n_pages, n_joined, d_model) and (n_pages, n_joined), padding last.
+
+        Args:
+            words: (n_pages, n_tokens, d_model) word embeddings.
+            bbox: (n_pages, n_tokens, 4).
+            attention_mask: (n_pages, n_tokens), 1 for tokens, 0 for padding.
+            pixel_values: (n_pages, 3, height, width); None for a model without visual branch.
+        """
+        text = words + self.boxes(bbox)
+        if self.visual is None:
+            return text, attention_mask
+        visual = self.visual(pixel_values).to(text.dtype)
+        mask = torch.cat([attention_mask, attention_mask.new_ones(visual.shape[:2])], dim=1)
+        # T5 knows only distances: a page reads the same whatever its padding when none stands between its tokens.
+        order = mask.argsort(dim=1, descending=True, stable=True)
+        everything = torch.cat([text, visual], dim=1)
+        return everything.gather(1, order[..., None].expand_as(everything)), mask.gather(1, order)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        bbox: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        pixel_values: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        **kwargs: Any,
+    ) -> EncodedPage:
+        """The encoded sequence; see `VT5ForConditionalGeneration.forward`.
+
+        Raises:
+            ValueError: no boxes, a picture for a model without visual branch, or none for a model with one.
+        """
+        words = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        if bbox is None:
+            raise ValueError("VT5 reads layout: bbox is missing")
+        if (pixel_values is None) != (self.visual is None):
+            raise ValueError("pixel_values go with a visual branch: config.visual says whether this model has one")
+        if attention_mask is None:
+            attention_mask = torch.ones(words.shape[:2], dtype=torch.long, device=words.device)
+        embeddings, mask = self.joined(words, bbox, attention_mask, pixel_values)
+        encoded = super().forward(inputs_embeds=embeddings, attention_mask=mask, **kwargs)
+        return EncodedPage(encoded.last_hidden_state, encoded.hidden_states, encoded.attentions, mask)
+
+
+class VT5ForConditionalGeneration(T5ForConditionalGeneration):  # type: ignore[misc]
+    """VT5 with T5's language modelling head: answers are generated by transformers' `generate`."""
+
+    config_class = VT5Config
+    accepts_loss_kwargs = False
+    """The loss is a mean over the batch's own tokens; transformers' Trainer must not assume another."""
+
+    def __init__(self, config: VT5Config) -> None:
+        super().__init__(config)
+        encoder_config = copy.deepcopy(config)
+        encoder_config.is_decoder = False
+        encoder_config.use_cache = False
+        self.encoder = VT5Encoder(encoder_config)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        bbox: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        pixel_values: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
+        encoder_outputs: EncodedPage | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Logits of the answer's tokens, (n_pages, n_answer, vocab_size), and the loss where there are labels.
+
+        Args:
+            input_ids: (n_pages, n_tokens) question, words, end, padding.
+            bbox: (n_pages, n_tokens, 4) x0, y0, x1, y1 of each token's word, thousandths of the page, 0 to 1000.
+            attention_mask: (n_pages, n_tokens), 1 for tokens, 0 for padding.
+            pixel_values: (n_pages, 3, height, width); for models with a visual branch.
+            labels: (n_pages, n_answer) the answer and its end, -100 where nothing is read. The loss is the mean
+                cross-entropy over the tokens read, in nats.
+            decoder_input_ids: (n_pages, n_answer); made of `labels` when not given.
+            encoder_outputs: what `encoder` gave for the same page, in place of the arguments above that describe it.
+            inputs_embeds: (n_pages, n_tokens, d_model) word embeddings, in place of `input_ids`.
+            **kwargs: passed on to T5.
+
+        Returns:
+            transformers' `Seq2SeqLMOutput`.
+        """
+        if encoder_outputs is None:
+            encoder_outputs = self.encoder(
+                input_ids=input_ids,
+                bbox=bbox,
+                attention_mask=attention_mask,
+                pixel_values=pixel_values,
+                inputs_embeds=inputs_embeds,
+            )
+        return super().forward(
+            attention_mask=encoder_outputs.attention_mask,
+            decoder_input_ids=decoder_input_ids,
+            encoder_outputs=encoder_outputs,
+            labels=labels,
+            **kwargs,
+        )
+
+    @torch.no_grad()
+    def start_words_from(self, matrix: torch.Tensor) -> None:
+        """Let the word embeddings, and with them the tied head, start as another model's.
+
+        They are brought to the size of T5's fresh ones (standard deviation `initializer_factor`; ours): T5 neither
+        scales nor normalises embeddings before adding to them what its layers give, so that small ones, such as
+        BERT's, would drown. Angles, and proportions of lengths, stay.
+
+        Args:
+            matrix: (vocab_size, d_model), rows in the order of the tokenizer's ids.
+
+        Raises:
+            ValueError: another shape, or no finite spread.
+        """
+        words = self.shared.weight
+        if matrix.shape != words.shape:
+            raise ValueError(
+                f"the matrix is {tuple(matrix.shape)}, the model's word embeddings are {tuple(words.shape)}"
+            )
+        size = matrix.float().square().mean().sqrt()
+        if not 0 < float(size) < float("inf"):
+            raise ValueError("the matrix holds nothing, or numbers that are not finite")
+        words.copy_(matrix * (self.config.initializer_factor / size))

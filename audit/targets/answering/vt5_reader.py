@@ -1,0 +1,147 @@
+"""How VT5 reads a page and a question: the input of the authors' code, `prepare_inputs_for_vqa` (see `vt5`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import transformers
+from tokenizers import Tokenizer, decoders, pre_tokenizers
+
+from audit.errors import TargetError
+from audit.targets.answering.layout import (
+    BOX_SCALE,
+    Box,
+    PageImages,
+    Row,
+    answer_ids,
+    boxes_of,
+    labels_of,
+    load_fast_tokenizer,
+    marks_of,
+    never_spoken,
+    padded,
+    side_lengths,
+    unpadded,
+)
+from audit.targets.answering.parts import image_processor_of
+from audit.targets.answering.reader import Inputs, Sample
+from audit.targets.answering.vt5_config import VT5Config
+from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION
+from audit.targets.batching import bucket_of
+
+WORDS = "{words}"
+PROMPT = f"question: {QUESTION}  context: {WORDS}"
+"""As in the authors' code. Several spaces read as one, as T5's own tokenizer has it; fast versions of it differ."""
+WHOLE_PAGE: Box = (0, 0, BOX_SCALE, BOX_SCALE)
+"""Of the prompt's tokens, as in the authors' code: a question belongs to no place on the page."""
+NOWHERE: Box = (0, 0, 0, 0)
+"""Of the end token and of padding, as in the authors' code."""
+
+
+class VT5Reader:
+    """Implements `audit.targets.answering.reader.Reader` for VT5.
+
+    The prompt's tokens come first, then those of each word, tokenised word by word, with the word's box; the end token
+    is last. What is too long loses its last words. The answer is tokenised as it is written.
+
+    Args:
+        tokenizer: a fast tokenizer; its own special tokens, such as BERT's [CLS], are not used.
+        config: names the end and padding tokens and the longest input.
+        prompt: ends with "{words}" and holds "{question}".
+        images: makes the page's image; None: a model of text and layout.
+    """
+
+    def __init__(
+        self, tokenizer: Any, config: VT5Config, prompt: str = PROMPT, images: PageImages | None = None
+    ) -> None:
+        if QUESTION not in prompt or not prompt.endswith(WORDS):
+            raise TargetError(f"VT5's prompt holds {QUESTION} and ends with {WORDS}", f"as in {PROMPT!r}")
+        self.resolution = None if images is None else images.size
+        self.needs_image = images is not None
+        self.max_tokens = config.max_input_tokens
+        self.max_new_tokens = LONGEST_ANSWER
+        self.forbidden = never_spoken(tokenizer, config)
+        self.ends = frozenset({config.eos_token_id})
+        self._tokenizer = tokenizer
+        self._end, self._pad = config.eos_token_id, config.pad_token_id
+        self._prompt = prompt.removesuffix(WORDS)
+        self._marks = marks_of(tokenizer)
+        self._images = images
+        self._n_visual = config.n_visual
+
+    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.prompts`: `input_ids`, `bbox`, `attention_mask`, and `pixel_values` where the model sees."""
+        rows = [self._row(sample) for sample in samples]
+        inputs = padded(rows, max(map(self._bucket, rows)), self._pad)
+        if self._images is not None:
+            inputs["pixel_values"] = self._images(samples)
+        return inputs
+
+    def taught(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.taught`."""
+        return {**self.prompts(samples), "labels": labels_of([self._answer(sample) for sample in samples])}
+
+    def alike(self, sample: Sample) -> object:
+        """See `Reader.alike`: the bucket of the row's own length, and the number of tokens of the answer."""
+        return self._bucket(self._row(sample)), None if sample.answer is None else len(self._answer(sample))
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """See `Reader.text_of`."""
+        spoken = [token for token in ids if token not in self.forbidden]
+        text: str = self._tokenizer.decode(spoken, clean_up_tokenization_spaces=False)
+        return text.strip()
+
+    def _bucket(self, row: Row) -> int:
+        """Always longer than the row, and with the visual tokens full blocks (see `audit.targets.batching`)."""
+        return bucket_of(len(row.ids), self._n_visual)
+
+    def _row(self, sample: Sample) -> Row:
+        backend = unpadded(self._tokenizer)
+        prompt = " ".join(self._prompt.replace(QUESTION, self._marks.sub(" ", sample.question)).split())
+        asked: list[int] = backend.encode(prompt, add_special_tokens=False).ids
+        texts, boxes = [self._marks.sub(" ", word.text) for word in sample.sheet.words], boxes_of(sample.sheet)
+        words = backend.encode(texts, is_pretokenized=True, add_special_tokens=False)
+        ids = [*asked, *words.ids][: self.max_tokens - 1]
+        places = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in words.word_ids)][: self.max_tokens - 1]
+        return Row([*ids, self._end], [*places, NOWHERE])
+
+    def _answer(self, sample: Sample) -> list[int]:
+        return answer_ids(self._tokenizer, self._end, self._marks.sub(" ", sample.answer or ""), self.max_new_tokens)
+
+
+def spelling_tokenizer(tokenizer: Any) -> transformers.PreTrainedTokenizerFast:
+    """BERT's vocabulary, for models that write: an answer's tokens spell it, spaces included.
+
+    BERT's own tokenizer parts words at punctuation, and nothing tells afterwards whether "9.00" or "9. 00" was written.
+    This one parts them at spaces only; what follows within a word are pieces, "##." too, which BERT's vocabularies have
+    for every mark of ASCII. What the normalizer folds (upper case, accents) stays folded.
+
+    Args:
+        tokenizer: a fast WordPiece tokenizer; it stays as it is.
+
+    Returns:
+        The same tokens under the same ids, so that word embeddings still fit; `save_pretrained` keeps all of it.
+    """
+    inner = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    inner.decoder = decoders.WordPiece(cleanup=False)
+    # A class of BERT's own would build BERT's tokenizer anew when it is loaded.
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **tokenizer.special_tokens_map)
+
+
+def reader_of(folder: Path, config: VT5Config, prompt: str | None = None) -> VT5Reader:
+    """The reader of a checkpoint.
+
+    Args:
+        folder: holds tokenizer.json and, for a model with a visual branch, preprocessor_config.json.
+        config: the checkpoint's.
+        prompt: in place of `PROMPT`.
+
+    Raises:
+        TargetError: they cannot be used, or are not the model's; or see `VT5Reader`.
+    """
+    visual: Any = config.visual
+    images = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
+    return VT5Reader(load_fast_tokenizer(folder, config), config, PROMPT if prompt is None else prompt, images)

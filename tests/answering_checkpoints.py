@@ -1,0 +1,209 @@
+"""Tiny checkpoints that answer questions (random weights), one function a family; made from a seed."""
+
+from __future__ import annotations
+
+import os
+import string
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+CHARACTERS = string.ascii_letters + string.digits + " .,:;/-'#+&()%$@?!_\n"
+DONUT_MARKS = ("<s_docvqa>", "<s_question>", "</s_question>", "<s_answer>", "</s_answer>")
+SIZE = (64, 48)
+"""Height and width in pixels of the images that tiny models see."""
+POSITIONS = 128
+ENDS = "9jc4u/f("
+"""Characters that end an answer beside the end token, unless a maker is told otherwise."""
+CHAT_MARKS = ("<image>", "<|user|>", "<|assistant|>", "<|end|>")
+CHAT_TEMPLATE = (
+    "{% for turn in messages %}<|{{ turn.role }}|>"
+    "{% for part in turn.content %}{% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}{% endfor %}"
+    "<|end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+"""One turn after the other, as ChatML has them."""
+
+
+def tokenizer(marks: tuple[str, ...] = (), end: str = "</s>") -> Any:
+    """A tokenizer of characters: n characters are n tokens; `marks` are special tokens beside those all have."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *CHARACTERS]
+    inner = Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    inner.decoder = decoders.Fuse()
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        bos_token="<s>",
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        clean_up_tokenization_spaces=False,
+    )
+    made.add_tokens(list(marks), special_tokens=True)
+    made.eos_token = end
+    return made
+
+
+def saved(folder: Path, model: Any, words: Any, *parts: Any, ends: str = ENDS) -> Path:
+    """Writes a model, its tokenizer and its processor; the characters of `ends` end an answer too.
+
+    A model of random weights hardly ever ends an answer by its end token alone. Other special tokens are never said.
+    """
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    model.generation_config.eos_token_id = [words.eos_token_id, *(words.convert_tokens_to_ids(c) for c in ends)]
+    silent = {*words.all_special_ids, *words.get_added_vocab().values()} - {words.eos_token_id}
+    model.generation_config.suppress_tokens = sorted(silent)
+    for part in (model, words, *parts):
+        part.save_pretrained(folder)
+    return folder
+
+
+def seeded(model_class: Any, config: Any, seed: int) -> Any:
+    """A model with random weights, larger than usual, so that answers differ by more than rounding."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = model_class(config)
+        for name, weights in model.named_parameters():
+            if weights.dim() > 1:
+                torch.nn.init.normal_(weights, std=1.0 if "embed" in name else 2 * weights[0].numel() ** -0.5)
+    return model.eval()
+
+
+def make_donut(
+    folder: Path, seed: int = 0, *, size: tuple[int, int] = SIZE, positions: int = POSITIONS, ends: str = ENDS
+) -> Path:
+    """A Donut: Swin on images of `size` (height, width), and a decoder of `positions` with Donut's marks."""
+    from transformers import DonutSwinConfig, VisionEncoderDecoderConfig, VisionEncoderDecoderModel
+    from transformers.models.donut.image_processing_pil_donut import DonutImageProcessorPil
+
+    words = tokenizer(DONUT_MARKS)
+    encoder = DonutSwinConfig(
+        image_size=list(size), patch_size=4, embed_dim=8, depths=[1, 1], num_heads=[2, 2], window_size=4
+    )
+    config = VisionEncoderDecoderConfig(encoder=encoder.to_dict(), decoder=_mbart(len(words), positions))
+    config.decoder_start_token_id = words.convert_tokens_to_ids("<s_docvqa>")
+    config.pad_token_id, config.eos_token_id = words.pad_token_id, words.eos_token_id
+    images = DonutImageProcessorPil(size={"height": size[0], "width": size[1]})
+    return saved(folder, seeded(VisionEncoderDecoderModel, config, seed), words, images, ends=ends)
+
+
+def make_vit_decoder(folder: Path, seed: int = 0, *, ends: str = ENDS) -> Path:
+    """A vision-encoder-decoder that is no Donut: ViT, and a decoder whose tokenizer has no marks."""
+    from transformers import VisionEncoderDecoderConfig, VisionEncoderDecoderModel, ViTConfig
+    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+    words = tokenizer()
+    encoder = ViTConfig(
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        image_size=32,
+        patch_size=8,
+    )
+    config = VisionEncoderDecoderConfig(encoder=encoder.to_dict(), decoder=_mbart(len(words), POSITIONS))
+    config.decoder_start_token_id, config.pad_token_id = words.bos_token_id, words.pad_token_id
+    images = ViTImageProcessorPil(size={"height": 32, "width": 32})
+    return saved(folder, seeded(VisionEncoderDecoderModel, config, seed), words, images, ends=ends)
+
+
+def _mbart(n_vocabulary: int, positions: int) -> dict[str, Any]:
+    from transformers import MBartConfig
+
+    return MBartConfig(
+        vocab_size=n_vocabulary,
+        d_model=16,
+        decoder_layers=2,
+        decoder_attention_heads=2,
+        decoder_ffn_dim=32,
+        max_position_embeddings=positions,
+        is_decoder=True,
+        add_cross_attention=True,
+        is_encoder_decoder=False,
+        forced_eos_token_id=None,
+        bos_token_id=0,
+        pad_token_id=1,
+        eos_token_id=2,
+    ).to_dict()
+
+
+def make_pix2struct(folder: Path, seed: int = 0, *, max_patches: int = 48, ends: str = ENDS) -> Path:
+    """A Pix2Struct that sees at most `max_patches` patches of 8 x 8 pixels."""
+    from transformers import Pix2StructConfig, Pix2StructForConditionalGeneration
+    from transformers.models.pix2struct.image_processing_pil_pix2struct import Pix2StructImageProcessorPil
+
+    words = tokenizer()
+    text = {
+        "vocab_size": len(words),
+        "hidden_size": 16,
+        "d_kv": 8,
+        "d_ff": 32,
+        "num_layers": 2,
+        "num_heads": 2,
+        "pad_token_id": words.pad_token_id,
+        "eos_token_id": words.eos_token_id,
+        "decoder_start_token_id": words.pad_token_id,
+    }
+    vision = {
+        "hidden_size": 16,
+        "patch_embed_hidden_size": 8 * 8 * 3,
+        "d_kv": 8,
+        "d_ff": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "seq_len": max_patches,
+    }
+    config = Pix2StructConfig(text_config=text, vision_config=vision, is_vqa=True)
+    images = Pix2StructImageProcessorPil(patch_size={"height": 8, "width": 8}, max_patches=max_patches, is_vqa=True)
+    return saved(folder, seeded(Pix2StructForConditionalGeneration, config, seed), words, images, ends=ends)
+
+
+def make_chat(folder: Path, seed: int = 0, *, template: str | None = CHAT_TEMPLATE, ends: str = ENDS) -> Path:
+    """A LLaVA: CLIP on images of 32 x 32 pixels, and a Llama that is asked in turns."""
+    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration, LlavaProcessor
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+
+    words = tokenizer(CHAT_MARKS, end="<|end|>")
+    vision = CLIPVisionConfig(
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=32,
+        patch_size=8,
+        projection_dim=16,
+    )
+    text = LlamaConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=512,
+        bos_token_id=words.bos_token_id,
+        pad_token_id=words.pad_token_id,
+        eos_token_id=words.eos_token_id,
+    )
+    config = LlavaConfig(
+        vision_config=vision,
+        text_config=text,
+        image_token_index=words.convert_tokens_to_ids("<image>"),
+        vision_feature_layer=-1,
+    )
+    processor = LlavaProcessor(
+        CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
+        words,
+        patch_size=8,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=template,
+    )
+    model = seeded(LlavaForConditionalGeneration, config, seed)
+    return saved(folder, model, words, processor, ends=ends)

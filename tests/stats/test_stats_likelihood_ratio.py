@@ -1,0 +1,155 @@
+"""LiRA against the exact likelihood ratio on simulated Gaussians; RMIA and Min-K% against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import norm
+
+from audit.stats.likelihood_ratio import (
+    LOWEST_LOSS,
+    lira_offline,
+    lira_online,
+    logit_confidence,
+    marginal,
+    min_k,
+    rmia,
+    sides,
+)
+from audit.stats.roc import auc
+
+DETERMINISTIC = settings(max_examples=60, deadline=None, derandomize=True)
+UNIT = st.floats(0.01, 1.0)
+
+
+@DETERMINISTIC
+@given(st.floats(1e-6, 30))
+def test_the_logit_of_the_confidence_is_log_p_over_one_minus_p(loss):
+    p = np.exp(-loss)
+    assert logit_confidence(loss) == pytest.approx(np.log(p) - np.log1p(-p), rel=1e-6, abs=1e-6)
+
+
+def test_extreme_losses_keep_their_order_and_stay_finite():
+    values = logit_confidence([0.0, LOWEST_LOSS, 1e-3, 1.0, 1e3])
+    assert np.isfinite(values).all()
+    assert values[0] == values[1]
+    assert (np.diff(values[1:]) < 0).all()
+    assert values[-1] == pytest.approx(-1e3)
+
+
+def simulated(n, k, leak, seed=0, spread=1.0):
+    """Logits of a target and of k models a side for n documents, half of them members."""
+    rng = np.random.default_rng(seed)
+    member = np.arange(n) % 2 == 0
+    mean = rng.normal(0, 3, n)
+    inside = mean[:, None] + leak + rng.normal(0, spread, (n, k))
+    outside = mean[:, None] + rng.normal(0, spread, (n, k))
+    observed = mean + leak * member + rng.normal(0, spread, n)
+    exact = norm.logpdf(observed, mean + leak, spread) - norm.logpdf(observed, mean, spread)
+    return member, observed, inside, outside, exact
+
+
+def test_lira_comes_to_the_exact_likelihood_ratio_with_many_models():
+    member, observed, inside, outside, exact = simulated(400, 4000, 1.5)
+    found = lira_online(observed, inside, outside)
+    np.testing.assert_allclose(found, exact, atol=0.35)
+    assert np.corrcoef(found, exact)[0, 1] > 0.999
+    truth = norm.cdf(1.5 / 2**0.5)
+    assert auc(found[member], found[~member]) == pytest.approx(truth, abs=0.05)
+
+
+def test_offline_lira_is_the_distance_from_the_models_that_do_not_know_the_document():
+    _, observed, _, outside, _ = simulated(200, 64, 1.0)
+    mean, deviation = outside.mean(axis=1), outside.std(axis=1, ddof=1)
+    np.testing.assert_allclose(lira_offline(observed, outside), (observed - mean) / deviation)
+
+
+@pytest.mark.parametrize(("k", "shared"), [(15, True), (16, False)])
+def test_variances_are_shared_under_sixteen_models_a_side(k, shared):
+    rng = np.random.default_rng(0)
+    observed, outside = rng.normal(0, 1, 50), rng.normal(0, 1, (50, k)) * np.linspace(0.5, 2, 50)[:, None]
+    score = lira_offline(observed, outside)
+    deviations = (observed - outside.mean(axis=1)) / score
+    assert (np.ptp(deviations) < 1e-12) == shared
+    if shared:
+        assert deviations[0] == pytest.approx(np.sqrt(outside.var(axis=1, ddof=1).mean()))
+
+
+def test_models_that_agree_to_the_digit_give_finite_scores():
+    assert np.isfinite(lira_online([0.0, 1.0], np.ones((2, 3)), np.zeros((2, 3)))).all()
+
+
+def test_every_document_is_judged_by_equally_many_models_of_a_side_and_no_model_is_preferred():
+    rng = np.random.default_rng(0)
+    k, n = 8, 400
+    trained = np.zeros((n, k), bool)
+    trained[: n // 2] = rng.permuted(np.tile(np.arange(k) < k // 2, (n // 2, 1)), axis=1)
+    columns = np.tile(np.arange(k, dtype=float), (n, 1))
+    inside, outside = sides(columns, trained)
+    assert inside is None  # no model was trained on the held-out half
+    assert outside.shape == (n, k // 2)
+    for row, taken in zip(outside, trained, strict=True):
+        assert len(set(row)) == k // 2
+        assert not taken[row.astype(int)].any()
+    for half in (outside[: n // 2], outside[n // 2 :]):
+        shares = np.bincount(half.astype(int).ravel(), minlength=k) / half.size
+        np.testing.assert_allclose(shares, 1 / k, atol=0.04)
+
+
+def test_a_side_with_fewer_than_two_models_is_none():
+    trained = np.array([[True, True, False], [True, True, True]])
+    inside, outside = sides(np.zeros((2, 3)), trained)
+    assert inside.shape == (2, 2)
+    assert outside is None
+
+
+@pytest.mark.parametrize(
+    ("values", "trained"), [(np.zeros((2, 3)), np.ones((3, 2), bool)), (np.full((1, 2), np.nan), np.ones((1, 2), bool))]
+)
+def test_tables_that_do_not_fit_are_refused(values, trained):
+    with pytest.raises(ValueError, match=r"shape|finite"):
+        sides(values, trained)
+
+
+@DETERMINISTIC
+@given(arrays(float, 6, elements=UNIT), arrays(float, (6, 3), elements=UNIT), arrays(float, 5, elements=UNIT))
+def test_rmia_is_the_share_of_public_documents_whose_ratio_is_beaten(observed, outside, public):
+    expected = marginal(None, outside)
+    np.testing.assert_allclose(expected, [(1.3 * mean + 0.7) / 2 for mean in outside.mean(axis=1)])
+    public_expected = marginal(None, outside[:5])
+    found = rmia(observed, expected, public, public_expected, gamma=1.1)
+    by_definition = [
+        np.mean([(x / px) / 1.1 >= z / pz for z, pz in zip(public, public_expected, strict=True)])
+        for x, px in zip(observed, expected, strict=True)
+    ]
+    np.testing.assert_allclose(found, by_definition)
+
+
+def test_online_the_marginal_is_the_mean_over_both_sides():
+    inside, outside = np.array([[0.9, 0.7]]), np.array([[0.3, 0.1]])
+    np.testing.assert_allclose(marginal(inside, outside), [0.5])
+
+
+def test_rmia_tells_members_where_they_are_known_better():
+    rng = np.random.default_rng(2)
+    member = np.arange(600) < 300
+    difficulty = rng.normal(0, 2, 600)
+    confidence = 1 / (1 + np.exp(-(difficulty + 2 * member + rng.normal(0, 1, 600))))
+    outside = 1 / (1 + np.exp(-(difficulty[:, None] + rng.normal(0, 1, (600, 4)))))
+    public = rng.normal(0, 2, 200)
+    z, z_out = (1 / (1 + np.exp(-(public[:, None] + rng.normal(0, 1, (200, k))))) for k in (1, 4))
+    score = rmia(confidence, marginal(None, outside), z[:, 0], marginal(None, z_out))
+    assert auc(score[member], score[~member]) > auc(confidence[member], confidence[~member]) > 0.7
+
+
+def test_min_k_is_the_mean_of_the_smallest_fifth_and_at_least_one_token():
+    values = -np.arange(1.0, 11.0)
+    assert min_k(values) == -9.5
+    assert min_k(values[:4]) == -4.0
+    assert min_k(values, 1.0) == values.mean()
+    for bad in ([], [[1.0]]):
+        with pytest.raises(ValueError, match="token"):
+            min_k(bad)

@@ -1,0 +1,372 @@
+"""One contract for every family of models that answer questions. A family joins by a row in `FAMILIES`."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from answering_checkpoints import DONUT_MARKS, make_chat, make_donut, make_pix2struct, make_vit_decoder
+from PIL import Image
+from text_answering_checkpoints import make_udop, make_vt5
+from transformers.models.pix2struct import image_processing_pil_pix2struct
+
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
+from audit.corpus.sheets import Sheet
+from audit.errors import ManifestError, TargetError
+from audit.targets.answering.loading import load_answering
+from audit.targets.answering.reader import Sample
+from audit.targets.answering.target import AnsweringTarget
+from audit.targets.answering.wording import special_tokens
+from audit.targets.interface import NOT_READ, Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens, Given
+
+Inputs = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of models that answer questions.
+
+    Attributes:
+        make: writes a tiny checkpoint.
+        by_hand: what transformers' own classes make of a page's image and a question, for `generate`; None: the
+            family's inputs are compared with transformers' elsewhere, and what its reader gives is taken here.
+        spells: whether an answer's text is taught as the very tokens that were generated (no space goes before it).
+    """
+
+    make: Callable[[Path], Path]
+    by_hand: Callable[[Path, Sheet, str], Inputs] | None = None
+    spells: bool = False
+
+
+def donut_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
+    from transformers import AutoImageProcessor, AutoTokenizer, DonutProcessor
+
+    processor = DonutProcessor(AutoImageProcessor.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
+    prompt = f"<s_docvqa><s_question>{question}</s_question><s_answer>"
+    ids = processor.tokenizer(prompt, add_special_tokens=False, return_tensors="pt").input_ids
+    return {"pixel_values": processor(sheet.image, return_tensors="pt").pixel_values, "decoder_input_ids": ids}
+
+
+def vit_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
+    from transformers import AutoImageProcessor, AutoTokenizer
+
+    ids = AutoTokenizer.from_pretrained(folder)(f"Question: {question} Answer:", return_tensors="pt").input_ids
+    images = AutoImageProcessor.from_pretrained(folder)
+    return {"pixel_values": images(sheet.image, return_tensors="pt").pixel_values, "decoder_input_ids": ids}
+
+
+def pix2struct_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
+    from transformers import AutoImageProcessor, AutoTokenizer, Pix2StructProcessor
+
+    images, words = AutoImageProcessor.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    # transformers would download the font of the header from the Hub.
+    font = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+    with patch.object(image_processing_pil_pix2struct, "hf_api") as hub:
+        hub.return_value.hf_hub_download.return_value = str(font)
+        return dict(Pix2StructProcessor(images, words)(sheet.image, question, max_patches=48, return_tensors="pt"))
+
+
+def chat_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
+    from transformers import AutoProcessor
+
+    content = [{"type": "image", "image": sheet.image}, {"type": "text", "text": question}]
+    processor = AutoProcessor.from_pretrained(folder)
+    return dict(
+        processor.apply_chat_template(
+            [{"role": "user", "content": content}],
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+        )
+    )
+
+
+FAMILIES = {
+    "donut": Family(make_donut, donut_by_hand, spells=True),
+    "vit-decoder": Family(make_vit_decoder, vit_by_hand),
+    "pix2struct": Family(make_pix2struct, pix2struct_by_hand, spells=True),
+    "chat": Family(make_chat, chat_by_hand, spells=True),
+    "vt5": Family(make_vt5),
+    "udop": Family(make_udop),
+}
+SIZES = ((200, 260), (120, 300), (300, 150))
+QUESTIONS = ("What?", "What is the total?", "Who!", "date", "total", "Where was it?")
+LONGEST = 24
+"""Tokens of an answer here, fewer than the readers ask for: some of these models never end one."""
+ANSWERS = ("x", "yy", "5.00", "anna berg", "2,000")
+
+
+def drawn(number: int) -> Image.Image:
+    """A page of grey noise over a gradient, another for every number."""
+    width, height = SIZES[number % len(SIZES)]
+    rng = np.random.default_rng(number)
+    noise = rng.integers(0, 255, (height // 10 + 1, width // 10 + 1, 3), dtype=np.uint8)
+    return Image.fromarray(noise).resize((width, height)).point(lambda value: value // (1 + number % 3))
+
+
+def sheet(number: int) -> Sheet:
+    """A page with an image and some words."""
+    texts = ["total", str(number), "paid", "x" * (1 + number % 4)][: 2 + number % 3]
+    words = tuple(Word(text, (10.0, 20.0 * row, 60.0, 20.0 * row + 12)) for row, text in enumerate(texts, 1))
+    return Sheet(words, SIZES[number % len(SIZES)], lambda: drawn(number))
+
+
+ASKED = [Answer(sheet(number), QUESTIONS[number % len(QUESTIONS)]) for number in range(14)]
+TAUGHT = [AnswerLoss(asked.sheet, asked.question, ANSWERS[number % len(ANSWERS)]) for number, asked in enumerate(ASKED)]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> Family:
+    return FAMILIES[request.param]
+
+
+@pytest.fixture(scope="module")
+def folder(family: Family, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return family.make(tmp_path_factory.mktemp("answering") / "model")
+
+
+def opened(folder: Path) -> AnsweringTarget:
+    target = load_answering(folder)
+    target.reader.max_new_tokens = LONGEST
+    return target
+
+
+@pytest.fixture(scope="module")
+def target(folder: Path) -> AnsweringTarget:
+    return opened(folder)
+
+
+@pytest.fixture(scope="module")
+def given(target: AnsweringTarget) -> list[Given]:
+    return target.ask(ASKED)
+
+
+def fresh(target: AnsweringTarget, folder: Path) -> Any:
+    """The checkpoint as transformers alone loads it."""
+    return type(target.model).from_pretrained(folder).eval()
+
+
+def hand_inputs(family: Family, target: AnsweringTarget, folder: Path, asked: Answer) -> Inputs:
+    if family.by_hand is None:
+        return target.reader.prompts([Sample(asked.sheet, asked.question)])
+    return family.by_hand(folder, asked.sheet, asked.question)
+
+
+def generated(model: Any, inputs: Inputs, target: AnsweringTarget) -> tuple[torch.Tensor, int]:
+    """One sequence as `generate` gives it, and how many of its tokens are the prompt's."""
+    ends = sorted({*target.reader.ends, *np.atleast_1d(model.generation_config.eos_token_id)})
+    sequence = model.generate(
+        **inputs,
+        do_sample=False,
+        num_beams=1,
+        max_new_tokens=LONGEST,
+        eos_token_id=[int(end) for end in ends],
+    )
+    if not model.config.is_encoder_decoder:
+        return sequence, inputs["input_ids"].shape[1]
+    prompt = inputs.get("decoder_input_ids", torch.zeros(1, 1)).shape[1]
+    begun = "decoder_input_ids" in inputs and not torch.equal(sequence[:, :prompt], inputs["decoder_input_ids"])
+    return sequence, prompt + begun
+
+
+def test_answers_depend_on_their_queries_alone(target: AnsweringTarget, given: list[Given]) -> None:
+    assert len({answer.text for answer in given}) > 4, "a model that always says the same shows nothing"
+    alone = [target.ask([asked])[0] for asked in ASKED]
+    backwards = target.ask(ASKED[::-1])[::-1]
+    for others in (alone, backwards):
+        assert [vars(answer) for answer in others] == [vars(answer) for answer in given]
+
+
+def test_answers_do_not_depend_on_the_number_of_threads(target: AnsweringTarget, given: list[Given]) -> None:
+    before, losses = torch.get_num_threads(), target.ask(TAUGHT[:6])
+    torch.set_num_threads(2)
+    try:
+        answers, others = target.ask(ASKED), target.ask(TAUGHT[:6])
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert [vars(answer) for answer in answers] == [vars(answer) for answer in given]
+    for found, other in zip(losses, others, strict=True):
+        np.testing.assert_array_equal(found, other)
+
+
+def test_losses_depend_on_their_queries_alone(target: AnsweringTarget) -> None:
+    losses = target.ask(TAUGHT)
+    alone = [target.ask([taught])[0] for taught in TAUGHT]
+    backwards = target.ask(TAUGHT[::-1])[::-1]
+    for found, *others in zip(losses, alone, backwards, strict=True):
+        for other in others:
+            np.testing.assert_array_equal(found, other)
+
+
+def test_answers_are_those_of_generate_called_by_hand(
+    family: Family, folder: Path, target: AnsweringTarget, given: list[Given]
+) -> None:
+    model = fresh(target, folder)
+    for asked, answer in zip(ASKED, given, strict=True):
+        sequence, n_prompt = generated(model, hand_inputs(family, target, folder, asked), target)
+        own = sequence[0, n_prompt:].tolist()
+        ended = own[-1] in {*target.reader.ends, *np.atleast_1d(model.generation_config.eos_token_id)}
+        assert answer.text == target.reader.text_of(own[:-1] if ended else own)
+        assert answer.ended == ended
+
+
+def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(
+    family: Family, folder: Path, target: AnsweringTarget, given: list[Given]
+) -> None:
+    model = fresh(target, folder)
+    for asked, answer in list(zip(ASKED, given, strict=True))[:6]:
+        inputs = hand_inputs(family, target, folder, asked)
+        sequence, n_prompt = generated(model, inputs, target)
+        name = "decoder_input_ids" if model.config.is_encoder_decoder else "input_ids"
+        whole = {**inputs, name: sequence}
+        if name == "input_ids":
+            whole["attention_mask"] = torch.ones_like(sequence)
+        with torch.no_grad():
+            log_probabilities = model(**whole).logits[0, n_prompt - 1 : -1].double().log_softmax(-1)
+        own = sequence[0, n_prompt:]
+        silent = {*target.reader.forbidden, *np.atleast_1d(model.generation_config.eos_token_id)}
+        spoken = [
+            row[token].item() for row, token in zip(log_probabilities, own, strict=True) if int(token) not in silent
+        ]
+        assert answer.n_tokens == len(spoken)
+        assert answer.confidence == pytest.approx(np.exp(sum(spoken)), rel=1e-4)
+
+
+def test_minus_the_mean_log_probability_is_the_models_own_loss(folder: Path, target: AnsweringTarget) -> None:
+    model = fresh(target, folder)
+    for taught, found in zip(TAUGHT, target.ask(TAUGHT), strict=True):
+        inputs = target.reader.taught([Sample(taught.sheet, taught.question, taught.answer)])
+        with torch.no_grad():
+            assert -found.mean() == pytest.approx(model(**inputs).loss.item(), rel=1e-4)
+        assert (found <= 0).all()
+
+
+def test_labels_are_the_answer_and_its_end(target: AnsweringTarget) -> None:
+    for taught in TAUGHT:
+        labels = target.reader.taught([Sample(taught.sheet, taught.question, taught.answer)])["labels"][0]
+        read = labels[labels != NOT_READ].tolist()
+        said = [token for token in read if token not in target.reader.forbidden]
+        # Tokenizers of small letters only write what they know.
+        assert target.reader.text_of(said).replace(" ", "").lower() in taught.answer.replace(" ", "").lower()
+        assert len(said) >= len(taught.answer.replace(" ", "")) - 2
+        assert read[-1] in target.reader.ends
+        assert read[: len(said)] == said
+
+
+@pytest.mark.parametrize("family", [name for name, one in FAMILIES.items() if one.spells], indirect=True)
+def test_an_answer_given_and_taught_is_equally_likely(target: AnsweringTarget, given: list[Given]) -> None:
+    spelt = [
+        (asked, answer)
+        for asked, answer in zip(ASKED, given, strict=True)
+        if answer.ended and len(answer.text) == answer.n_tokens > 0
+    ]
+    assert len(spelt) > 4
+    losses = target.ask([AnswerLoss(asked.sheet, asked.question, answer.text) for asked, answer in spelt])
+    for (_, answer), loss in zip(spelt, losses, strict=True):
+        assert np.exp(loss[: answer.n_tokens].sum()) == pytest.approx(answer.confidence, rel=1e-4)
+
+
+def test_long_answers_and_questions_are_bounded(target: AnsweringTarget) -> None:
+    long = "9.00 and more " * 150
+    (loss,) = target.ask([AnswerLoss(sheet(1), "What?", long)])
+    assert len(loss) == LONGEST
+    assert np.isfinite(loss).all()
+    (answer,) = target.ask([Answer(sheet(1), long)])
+    assert 0 <= answer.confidence <= 1
+
+
+def test_a_generation_that_never_ends_is_cut_off(folder: Path) -> None:
+    target = opened(folder)
+    settings = target.model.generation_config
+    settings.suppress_tokens = [*settings.eos_token_id, *target.reader.forbidden]
+    for answer in target.ask(ASKED[:3]):
+        assert not answer.ended
+        assert answer.n_tokens == LONGEST
+
+
+def test_images_are_opened_batch_by_batch_and_let_go(target: AnsweringTarget) -> None:
+    opened: list[weakref.ref[Image.Image]] = []
+    most = []
+
+    def open_page() -> Image.Image:
+        page = drawn(0)
+        opened.append(weakref.ref(page))
+        most.append(sum(reference() is not None for reference in opened))
+        return page
+
+    pages = [replace(sheet(0), open_page=open_page) for _ in range(3 * target.batch_rows)]
+    target.ask([AnswerLoss(page, "What?", "5.00") for page in pages])
+    assert len(opened) == len(pages)
+    assert max(most) <= target.batch_rows
+    assert not any(reference() for reference in opened)
+
+
+def test_samples_of_all_kinds_can_be_trained_on_together(folder: Path) -> None:
+    target = opened(folder)
+    samples = [Sample(taught.sheet, taught.question, taught.answer) for taught in TAUGHT[:5]]
+    inputs = target.reader.taught(samples)
+    loss = target.model(**inputs).loss
+    loss.backward()
+    gradients = [parameter.grad for parameter in target.model.parameters() if parameter.grad is not None]
+    assert all(torch.isfinite(gradient).all() for gradient in gradients)
+    assert sum(gradient.abs().sum().item() for gradient in gradients) > 0
+    n_read = [int((target.reader.taught([sample])["labels"] != NOT_READ).sum()) for sample in samples]
+    assert int((inputs["labels"] != NOT_READ).sum()) == sum(n_read)
+
+
+def test_adapting_to_an_answer_leaves_the_model_as_it_was(target: AnsweringTarget, given: list[Given]) -> None:
+    query = Adaptation(ASKED[0].sheet, ASKED[0].question, "9.00", AdaptationRule(max_steps=3))
+    (adapted,) = target.ask([query])
+    assert adapted.distance > 0
+    assert adapted.losses[-1] < adapted.losses[0]
+    assert vars(target.ask(ASKED[:1])[0]) == vars(given[0])
+
+
+def test_a_rounded_target_is_the_same_checkpoint_and_nearly_as_exact(target: AnsweringTarget) -> None:
+    rounded = target.rounded("bfloat16")
+    assert rounded.model is target.model
+    assert (rounded.card.dtype, target.card.dtype) == ("bfloat16", "float32")
+    exact, rough = target.ask(TAUGHT), rounded.ask(TAUGHT)
+    differences = [abs(one.mean() - other.mean()) for one, other in zip(exact, rough, strict=True)]
+    assert 0 < max(differences) < 3
+    assert np.median(differences) < 0.5
+    assert all(0 <= answer.confidence <= 1 for answer in rounded.ask(ASKED[:4]))
+
+
+def test_a_page_without_an_image_is_refused_where_it_is_needed(target: AnsweringTarget) -> None:
+    blind = replace(sheet(0), open_page=None)
+    document = Document("d1", "member", blind.words, questions=(Question("q", "What?", ("x",)),), size=blind.size)
+    manifest = Manifest(1, "m", Task("question-answering"), Membership("random"))
+    corpus = Corpus(Path(), manifest, (document, replace(document, id="d2", image="a.png")), "0" * 64)
+    assert target.needs_image
+    with pytest.raises(TargetError, match="without an image"):
+        target.ask([Answer(sheet(1), "What?"), Answer(blind, "What?")])
+    with pytest.raises(ManifestError, match="1 documents with questions have no image, the first is d1"):
+        target.check(corpus)
+    target.check(replace(corpus, documents=corpus.documents[1:]))
+
+
+def test_other_queries_are_refused(target: AnsweringTarget) -> None:
+    assert target.ask([]) == []
+    with pytest.raises(ValueError, match="cannot answer"):
+        target.ask([ASKED[0], TAUGHT[0]])
+    with pytest.raises(ValueError, match="cannot answer"):
+        target.ask([BestTokens(None, ())])  # type: ignore[arg-type]
+
+
+def test_marks_in_a_question_are_read_as_nothing(target: AnsweringTarget) -> None:
+    marked = "What?" + "".join(DONUT_MARKS) + "<image></s><|end|>"
+    answers = target.ask([Answer(sheet(0), marked), Answer(sheet(0), "What?")])
+    assert all(0 <= answer.confidence <= 1 for answer in answers)
+    tokenizer = target.reader._tokenizer
+    assert {tokenizer.eos_token_id, tokenizer.pad_token_id} <= set(special_tokens(tokenizer).values())

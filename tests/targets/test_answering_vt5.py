@@ -1,0 +1,446 @@
+"""VT5 as the paper describes it and what its reader lays before it; UDOP's reader beside transformers' processor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import text_answering_checkpoints as tiny_text
+import tiny
+import torch
+from transformers import BeitModel, T5Config, T5ForConditionalGeneration
+
+from audit.corpus.documents import Word
+from audit.corpus.sheets import Sheet
+from audit.errors import TargetError
+from audit.targets.answering import udop, vt5_reader
+from audit.targets.answering.layout import boxes_of
+from audit.targets.answering.reader import Sample
+from audit.targets.answering.vt5 import VT5ForConditionalGeneration
+from audit.targets.interface import NOT_READ
+
+N_PAGES, N_TOKENS, N_ANSWER = 3, 20, 5
+OWN_TOKENS = (11, 15, 20)
+PAGE = Sheet(
+    (Word("total", (10.0, 26.0, 50.0, 39.0)), Word("9.00", (150.0, 26.0, 200.0, 260.0))),
+    tiny.SIZE,
+    lambda: tiny.page_image(tiny.documents(1, 0, 0)[0]),
+)
+ASKED = Sample(PAGE, "what total?", "9.00")
+
+
+def inputs(visual: bool = True) -> dict[str, torch.Tensor]:
+    """Pages of `OWN_TOKENS` tokens, padded on the right."""
+    rng = torch.Generator().manual_seed(1)
+    mask = (torch.arange(N_TOKENS)[None] < torch.tensor(OWN_TOKENS)[:, None]).long()
+    made = {
+        "input_ids": torch.randint(3, 60, (N_PAGES, N_TOKENS), generator=rng) * mask,
+        "bbox": torch.randint(0, 1001, (N_PAGES, N_TOKENS, 4), generator=rng) * mask[..., None],
+        "attention_mask": mask,
+    }
+    size = (N_PAGES, 3, tiny_text.PICTURE, tiny_text.PICTURE)
+    return {**made, "pixel_values": torch.randn(size, generator=rng)} if visual else made
+
+
+def labels() -> torch.Tensor:
+    made = torch.randint(3, 60, (N_PAGES, N_ANSWER), generator=torch.Generator().manual_seed(2))
+    made[0, 3:] = NOT_READ
+    return made
+
+
+def one(page: int, of: dict[str, torch.Tensor], n_tokens: int | None = None) -> dict[str, torch.Tensor]:
+    """One page, cut or padded to `n_tokens`; None: without any padding."""
+    length = OWN_TOKENS[page] if n_tokens is None else n_tokens
+    row = {name: value[page : page + 1] for name, value in of.items()}
+    for name in ("input_ids", "bbox", "attention_mask"):
+        wide = torch.zeros((1, length, *row[name].shape[2:]), dtype=torch.long)
+        kept = min(length, N_TOKENS)
+        wide[:, :kept] = row[name][:, :kept]
+        row[name] = wide
+    return row
+
+
+def spread(weights: torch.Tensor) -> float:
+    return float(weights.detach().std())
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["seeing", "blind"])
+def visual(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture(scope="module")
+def model(visual: bool) -> Any:
+    return tiny_text.vt5_model(visual=visual)
+
+
+@pytest.fixture(scope="module")
+def vt5_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_text.make_vt5(tmp_path_factory.mktemp("vt5"))
+
+
+@pytest.fixture(scope="module")
+def udop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_text.make_udop(tmp_path_factory.mktemp("udop"))
+
+
+def vt5_reader_of(folder: Path, prompt: str | None = None, **settings: Any) -> vt5_reader.VT5Reader:
+    return vt5_reader.reader_of(folder, tiny_text.vt5_config(**settings), prompt)
+
+
+def test_the_loss_is_the_mean_cross_entropy_of_the_tokens_read(model: Any, visual: bool) -> None:
+    out = model(**inputs(visual), labels=labels())
+    read = [
+        -torch.log_softmax(out.logits[page, place], -1)[labels()[page, place]]
+        for page in range(N_PAGES)
+        for place in range(N_ANSWER)
+        if labels()[page, place] != NOT_READ
+    ]
+    assert len(read) == N_PAGES * N_ANSWER - 2
+    torch.testing.assert_close(out.loss, torch.stack(read).mean())
+
+
+def test_the_encoder_reads_words_plus_boxes_then_visual_tokens() -> None:
+    """Its input, made by hand as the paper writes it, through transformers' plain T5."""
+    model, made = tiny_text.vt5_model(), one(0, inputs())
+    settings = {**tiny_text.SIZES, "vocab_size": model.config.vocab_size, "decoder_start_token_id": 0}
+    plain = T5ForConditionalGeneration(T5Config(**settings))
+    lacking = plain.load_state_dict(model.state_dict(), strict=False).missing_keys
+    assert not lacking
+    x0, y0, x1, y1 = made["bbox"].unbind(-1)
+    horizontal, vertical = model.encoder.boxes.horizontal.weight, model.encoder.boxes.vertical.weight
+    text = model.shared.weight[made["input_ids"]] + horizontal[x0] + vertical[y0] + horizontal[x1] + vertical[y1]
+    patches = model.encoder.visual.patches(made["pixel_values"]).last_hidden_state
+    assert patches.shape[1] == 1 + (tiny_text.PICTURE // 8) ** 2 == model.config.n_visual
+    joined = torch.cat([text, model.encoder.visual.projection(patches)], 1)
+    want = plain.eval()(inputs_embeds=joined, labels=labels()[:1])
+    got = model(**made, labels=labels()[:1])
+    torch.testing.assert_close(got.logits, want.logits)
+    torch.testing.assert_close(got.loss, want.loss)
+
+
+def test_saved_and_loaded_it_is_the_same(model: Any, visual: bool, tmp_path: Path) -> None:
+    model.save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").is_file()
+    again, report = VT5ForConditionalGeneration.from_pretrained(tmp_path, output_loading_info=True)
+    assert not report["missing_keys"] | report["unexpected_keys"]
+    made = inputs(visual)
+    assert torch.equal(model(**made, labels=labels()).logits, again.eval()(**made, labels=labels()).logits)
+
+
+def test_fresh_boxes_are_small_beside_fresh_words(visual: bool) -> None:
+    torch.manual_seed(0)
+    fresh = VT5ForConditionalGeneration(tiny_text.vt5_config(visual))
+    assert spread(fresh.shared.weight) == pytest.approx(1.0, rel=0.1)
+    assert spread(fresh.encoder.boxes.horizontal.weight) == pytest.approx(0.1, rel=0.1)
+    assert spread(fresh.encoder.boxes.vertical.weight) == pytest.approx(0.1, rel=0.1)
+    if visual:
+        assert spread(fresh.encoder.visual.projection.weight) == pytest.approx(24**-0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("coordinate", range(4))
+def test_every_coordinate_of_a_box_matters(model: Any, visual: bool, coordinate: int) -> None:
+    made = inputs(visual)
+    moved = {**made, "bbox": made["bbox"].clone()}
+    moved["bbox"][:, 4, coordinate] = (made["bbox"][:, 4, coordinate] + 300) % 1001
+    got, want = (model(**those, labels=labels()).logits for those in (moved, made))
+    assert (got - want).abs().amax((1, 2)).min() > 1e-4
+
+
+def test_coordinates_beyond_the_page_are_its_edges(model: Any, visual: bool) -> None:
+    made = inputs(visual)
+    inside, outside = ({**made, "bbox": made["bbox"].clone()} for _ in range(2))
+    inside["bbox"][:, 4] = torch.tensor([0, 0, 1000, 1000])
+    outside["bbox"][:, 4] = torch.tensor([-5, -1, 1003, 9999])
+    assert torch.equal(model(**inside, labels=labels()).logits, model(**outside, labels=labels()).logits)
+
+
+def test_the_picture_matters_and_belongs_to_its_page() -> None:
+    model, made = tiny_text.vt5_model(), inputs()
+    other = {**made, "pixel_values": made["pixel_values"].clone()}
+    other["pixel_values"][1] *= -1
+    change = (model(**other, labels=labels()).logits - model(**made, labels=labels()).logits).abs().amax((1, 2))
+    assert change[1] > 1e-3
+    assert not change[[0, 2]].any()
+
+
+@pytest.mark.parametrize("n_tokens", [None, 20, 40])
+def test_padding_changes_nothing(model: Any, visual: bool, n_tokens: int | None) -> None:
+    made = inputs(visual)
+    want = model(**made, labels=labels()).logits
+    for page in range(N_PAGES):
+        got = model(**one(page, made, n_tokens), labels=labels()[page : page + 1]).logits
+        torch.testing.assert_close(got, want[page : page + 1], rtol=1e-4, atol=1e-4)
+
+
+def test_what_stands_under_padding_changes_nothing(model: Any, visual: bool) -> None:
+    made = inputs(visual)
+    other = {name: value.clone() for name, value in made.items()}
+    other["input_ids"][0, OWN_TOKENS[0] :] = 7
+    other["bbox"][0, OWN_TOKENS[0] :] = 500
+    assert torch.equal(model(**made, labels=labels()).logits, model(**other, labels=labels()).logits)
+
+
+def test_gradients_reach_every_parameter(visual: bool) -> None:
+    model = tiny_text.vt5_model(visual=visual)
+    model(**inputs(visual), labels=labels()).loss.backward()
+    untouched = [name for name, weights in model.named_parameters() if weights.grad is None or not weights.grad.any()]
+    # A bias of keys shifts all scores of a query alike, so its gradient is zero but for rounding.
+    assert [name for name in untouched if not name.endswith("k_proj.bias")] == []
+
+
+def test_generating_is_taking_the_best_token_each_time(model: Any, visual: bool) -> None:
+    made = inputs(visual)
+    model.generation_config.eos_token_id = None
+    answers = model.generate(**made, max_new_tokens=6, do_sample=False)
+    said: set[int] = set()
+    for page in range(N_PAGES):
+        row, ids = one(page, made), [model.config.decoder_start_token_id]
+        for _ in range(6):
+            scores = model(**row, decoder_input_ids=torch.tensor([ids])).logits[0, -1]
+            ids.append(int(scores.argmax()))
+        assert answers[page].tolist() == ids
+        said |= {*ids}
+    assert len(said) > 3
+
+
+def test_the_encoder_once_is_the_encoder_each_time(model: Any, visual: bool) -> None:
+    made = inputs(visual)
+    encoded = model.encoder(**made)
+    assert encoded.attention_mask.sum(1).tolist() == [n + model.config.n_visual for n in OWN_TOKENS]
+    got = model(encoder_outputs=encoded, labels=labels()).logits
+    assert torch.equal(got, model(**made, labels=labels()).logits)
+
+
+def test_what_is_missing_is_refused(model: Any, visual: bool) -> None:
+    made = inputs(visual)
+    with pytest.raises(ValueError, match="bbox is missing"):
+        model(**{name: value for name, value in made.items() if name != "bbox"}, labels=labels())
+    other = inputs(not visual)
+    with pytest.raises(ValueError, match="visual branch"):
+        model(**other, labels=labels())
+
+
+def test_words_can_start_as_another_models(visual: bool) -> None:
+    model = tiny_text.vt5_model(visual=visual)
+    matrix = torch.randn(model.shared.weight.shape, generator=torch.Generator().manual_seed(3)) * 0.05
+    model.start_words_from(matrix)
+    words = model.shared.weight
+    assert float(words.detach().square().mean().sqrt()) == pytest.approx(model.config.initializer_factor)
+    torch.testing.assert_close(words / words[0].norm(), matrix / matrix[0].norm())
+    for tied in (model.encoder.embed_tokens, model.decoder.embed_tokens, model.lm_head):
+        assert tied.weight is words
+    with pytest.raises(ValueError, match="the matrix is"):
+        model.start_words_from(matrix[:, :-1])
+    with pytest.raises(ValueError, match="not finite"):
+        model.start_words_from(matrix * float("nan"))
+
+
+def test_t5_and_dit_weights_can_be_its_start(tmp_path: Path) -> None:
+    """The two procedures of the module's documentation."""
+    settings = {**tiny_text.SIZES, "vocab_size": len(tiny_text.t5_tokenizer()), "decoder_start_token_id": 0}
+    t5, config = T5ForConditionalGeneration(T5Config(**settings)), tiny_text.vt5_config()
+    t5.save_pretrained(tmp_path)
+    known = T5Config.from_pretrained(tmp_path).to_dict() | {"model_type": "docaudit-vt5", "visual": config.visual}
+    model = VT5ForConditionalGeneration.from_pretrained(tmp_path, config=type(config)(**known))
+    for name, weights in t5.state_dict().items():
+        assert torch.equal(model.state_dict()[name], weights)
+    dit = BeitModel(config.visual, add_pooling_layer=False)
+    model.encoder.visual.patches.load_state_dict(dit.state_dict())
+    pixels = inputs()["pixel_values"][:1]
+    want = dit.eval()(pixels).last_hidden_state
+    assert torch.equal(model.eval().encoder.visual.patches(pixels).last_hidden_state, want)
+
+
+def test_the_reader_lays_out_question_words_end_and_padding(vt5_folder: Path) -> None:
+    reader = vt5_reader_of(vt5_folder)
+    made = reader.taught([ASKED])
+    tokenizer = tiny_text.t5_tokenizer()
+    prompt = tokenizer.encode("question: what total? context:", add_special_tokens=False)
+    total, amount = (tokenizer.encode(word, add_special_tokens=False) for word in ("total", "9.00"))
+    ids = [*prompt, *total, *amount, 1]
+    boxes = (
+        [[0, 0, 1000, 1000]] * len(prompt) + [[50, 100, 250, 150]] * len(total) + [[750, 100, 1000, 1000]] * len(amount)
+    )
+    n = len(ids)
+    assert made["input_ids"][0, :n].tolist() == ids
+    assert made["bbox"][0, : n - 1].tolist() == boxes
+    assert made["attention_mask"][0].tolist() == [1] * n + [0] * (made["input_ids"].shape[1] - n)
+    assert made["input_ids"].shape[1] > n
+    assert not made["input_ids"][0, n:].any()
+    assert not made["bbox"][0, n - 1 :].any()
+    assert made["labels"].tolist() == [[*amount, 1]]
+    assert made["pixel_values"].shape == (1, 3, *(reader.resolution or ()))
+
+
+def test_samples_that_are_alike_are_padded_as_if_alone(vt5_folder: Path) -> None:
+    reader = vt5_reader_of(vt5_folder)
+    samples = [Sample(PAGE, "w" * n) for n in (1, 2, 40)]
+    first, second, long = map(reader.alike, samples)
+    assert first == second != long
+    together = reader.prompts(samples[:2])
+    for row, sample in enumerate(samples[:2]):
+        for name, value in reader.prompts([sample]).items():
+            assert torch.equal(together[name][row], value[0])
+    assert reader.alike(Sample(PAGE, "w", "ab")) != reader.alike(Sample(PAGE, "w", "abc"))
+
+
+def test_a_long_page_loses_its_last_words_but_not_its_end(vt5_folder: Path) -> None:
+    words = tuple(Word("total", (0.0, 0.0, 100.0, 10.0)) for _ in range(100))
+    reader = vt5_reader_of(vt5_folder, max_input_tokens=64)
+    made = reader.prompts([Sample(Sheet(words, PAGE.size, PAGE.open_page), "who?")])
+    assert int(made["attention_mask"].sum()) == 64 == reader.max_tokens
+    assert made["input_ids"][0, 63] == 1
+    assert made["bbox"][0, 62].tolist() == [0, 0, 500, 38]
+
+
+@pytest.mark.parametrize("module", [vt5_reader, udop])
+def test_an_answer_that_is_too_long_has_no_end(module: Any, vt5_folder: Path, udop_folder: Path) -> None:
+    reader = vt5_reader_of(vt5_folder) if module is vt5_reader else udop_reader_of(udop_folder)
+    whole = reader.taught([Sample(PAGE, "who?", "x" * 20)])["labels"][0]
+    assert whole[-1] == 1
+    cut = reader.taught([Sample(PAGE, "who?", "x" * 2000)])["labels"][0]
+    assert len(cut) == reader.max_new_tokens
+    assert 1 not in cut
+
+
+@pytest.mark.parametrize("module", [vt5_reader, udop])
+def test_marks_of_special_tokens_on_a_page_are_text(module: Any, vt5_folder: Path, udop_folder: Path) -> None:
+    reader = vt5_reader_of(vt5_folder) if module is vt5_reader else udop_reader_of(udop_folder)
+    page = Sheet((Word("</s>", (0.0, 0.0, 10.0, 10.0)),), PAGE.size, PAGE.open_page)
+    n_ends = [int((reader.prompts([Sample(sheet, "who?")])["input_ids"] == 1).sum()) for sheet in (page, PAGE)]
+    assert n_ends[0] == n_ends[1]
+    answered = reader.taught([Sample(PAGE, "</s>", "</s>")])["labels"][0].tolist()
+    assert answered.index(1) == len(answered) - 1
+
+
+@pytest.mark.parametrize("answer", ["9.00", "anna berg", "http://a.b/c", "rm 1,234.50"])
+@pytest.mark.parametrize("module", [vt5_reader, udop])
+def test_an_answers_tokens_spell_it(module: Any, answer: str, vt5_folder: Path, udop_folder: Path) -> None:
+    reader = vt5_reader_of(vt5_folder) if module is vt5_reader else udop_reader_of(udop_folder)
+    assert reader.text_of([0, *reader.taught([Sample(PAGE, "who?", answer)])["labels"][0].tolist(), 0]) == answer
+
+
+def test_berts_vocabulary_spells_answers_when_words_are_parted_at_spaces(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from transformers import BertTokenizerFast
+
+    vocabulary = [*tiny.VOCABULARY, *(f"##{mark}" for mark in ".,-/")]  # as BERT's own has
+    inner = Tokenizer(models.WordPiece({token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]"))
+    inner.normalizer, inner.decoder = normalizers.BertNormalizer(lowercase=True), decoders.WordPiece()
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    berts = BertTokenizerFast(tokenizer_object=inner)
+    assert berts.decode(berts.encode("rm 9.00", add_special_tokens=False)) != "rm 9.00"
+
+    vt5_reader.spelling_tokenizer(berts).save_pretrained(tmp_path)
+    size = {"vocab_size": len(vocabulary)}
+    tiny_text.vt5_model(visual=False, **size).save_pretrained(tmp_path)
+    config = tiny_text.vt5_config(False, **size, eos_token_id=3, pad_token_id=0)
+    reader = vt5_reader.reader_of(tmp_path, config, None)
+    made = reader.taught([Sample(PAGE, "who?", "RM 9.00")])["labels"][0].tolist()
+    assert made == [*(vocabulary.index(token) for token in ("r", "##m", "9", "##.", "##0", "##0")), 3]
+    assert reader.text_of(made) == "rm 9.00"
+    assert berts.tokenize("9.00") == ["9", ".", "0", "##0"]
+
+
+def test_pages_without_words_or_image(vt5_folder: Path, udop_folder: Path) -> None:
+    empty = Sheet((), PAGE.size, PAGE.open_page)
+    for reader in (vt5_reader_of(vt5_folder), udop_reader_of(udop_folder)):
+        assert reader.prompts([Sample(empty, "who?")])["attention_mask"].sum() > 4
+        with pytest.raises(TargetError, match="without an image"):
+            reader.prompts([Sample(Sheet(PAGE.words, PAGE.size), "who?")])
+        with pytest.raises(TargetError, match="without boxes"):
+            reader.prompts([Sample(Sheet((Word("a"),), PAGE.size, PAGE.open_page), "who?")])
+
+
+def test_a_blind_vt5_needs_no_image(tmp_path: Path) -> None:
+    tiny_text.make_vt5(tmp_path, visual=False)
+    reader = vt5_reader_of(tmp_path, visual=False)
+    assert (reader.needs_image, reader.resolution) == (False, None)
+    assert "pixel_values" not in reader.prompts([Sample(Sheet(PAGE.words, PAGE.size), "who?")])
+
+
+@pytest.mark.parametrize("prompt", ["context: {words}", "question: {question}", "{words} question: {question}"])
+def test_a_prompt_without_its_places_is_refused(vt5_folder: Path, prompt: str) -> None:
+    with pytest.raises(TargetError, match=r"holds \{question\}"):
+        vt5_reader_of(vt5_folder, prompt)
+
+
+def test_an_image_processor_of_another_size_is_refused(vt5_folder: Path) -> None:
+    config = tiny_text.vt5_config()
+    config.visual.image_size = 64
+    with pytest.raises(TargetError, match="image processor makes images of"):
+        vt5_reader.reader_of(vt5_folder, config, None)
+
+
+def test_boxes_are_thousandths_within_the_page() -> None:
+    words = (Word("a", (0.7, 0.0, 50.0, 100.0)), Word("b", (-3.0, 20.0, 130.0, 101.0)))
+    assert boxes_of(Sheet(words, (100, 100))) == [(7, 0, 500, 1000), (0, 200, 1000, 1000)]
+
+
+def udop_reader_of(folder: Path, prompt: str | None = None, **settings: Any) -> udop.UdopReader:
+    config = tiny_text.udop_model().config
+    for name, value in settings.items():
+        setattr(config, name, value)
+    return udop.reader_of(folder, config, prompt)
+
+
+def test_udops_input_is_that_of_transformers_processor(udop_folder: Path) -> None:
+    from transformers import AutoImageProcessor, UdopProcessor, UdopTokenizer
+
+    images = AutoImageProcessor.from_pretrained(udop_folder, backend="pil", apply_ocr=False)
+    processor = UdopProcessor(images, UdopTokenizer.from_pretrained(udop_folder))
+    want = processor(
+        images=[PAGE.image],
+        text=["Question answering. what total?"],
+        text_pair=[[word.text for word in PAGE.words]],
+        boxes=[[[50, 100, 250, 150], [750, 100, 1000, 1000]]],
+        return_tensors="pt",
+    )
+    got = udop_reader_of(udop_folder).prompts([ASKED])
+    assert {*got} == {*want}
+    for name, value in want.items():
+        assert torch.equal(got[name], value), name
+    labels = processor.tokenizer(text_target="9.00", return_tensors="pt")["input_ids"]
+    assert torch.equal(udop_reader_of(udop_folder).taught([ASKED])["labels"], labels)
+
+
+def test_udops_boxes_are_shares_where_the_checkpoint_says_so(udop_folder: Path) -> None:
+    got = udop_reader_of(udop_folder, box_scale=1).prompts([ASKED])["bbox"]
+    want = udop_reader_of(udop_folder).prompts([ASKED])["bbox"]
+    torch.testing.assert_close(got, want / 1000)
+    with pytest.raises(TargetError, match="box_scale"):
+        udop_reader_of(udop_folder, box_scale=500)
+
+
+def test_transformers_udop_sees_no_more_of_thousandths_than_their_order(udop_folder: Path) -> None:
+    """What `udop`'s documentation says of boxes: when this fails, transformers takes thousandths and it must change."""
+    model = tiny_text.udop_model()
+    boxes = ((20.0, 40.0, 60.0, 50.0), (100.0, 100.0, 180.0, 200.0))  # in the same order from left to right, and down
+    words = tuple(Word(word.text, box) for word, box in zip(PAGE.words, boxes, strict=True))
+    moved = Sheet(words, PAGE.size, PAGE.open_page)
+
+    def change(**settings: Any) -> float:
+        reader = udop_reader_of(udop_folder, **settings)
+        made = [model(**reader.taught([Sample(sheet, "who?", "x")])).logits for sheet in (PAGE, moved)]
+        return float((made[0] - made[1]).detach().abs().max())
+
+    assert change(box_scale=1) > 1e-3
+    assert change() == 0.0
+
+
+def test_a_udop_question_longer_than_its_page(udop_folder: Path) -> None:
+    reader = udop_reader_of(udop_folder)
+    made = reader.prompts([Sample(PAGE, "w" * 400)])
+    assert made["input_ids"].shape == (1, reader.max_tokens) == (1, tiny_text.LONGEST)
+
+
+def test_a_udop_prompt_without_a_question_is_refused(udop_folder: Path) -> None:
+    with pytest.raises(TargetError, match=r"holds \{question\}"):
+        udop_reader_of(udop_folder, "who?")
+
+
+def test_no_udop_sample_shares_a_batch(udop_folder: Path) -> None:
+    reader = udop_reader_of(udop_folder)
+    assert reader.alike(Sample(PAGE, "who?")) != reader.alike(Sample(PAGE, "who?"))

@@ -1,0 +1,104 @@
+"""Tiny checkpoints (random weights) of the models that answer from words and boxes: VT5 and UDOP; made from a seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tiny
+from answering_checkpoints import ENDS, saved, seeded
+
+PICTURE = 32
+"""The side in pixels of the pictures that they see; 16 patches."""
+LONGEST = 192
+"""Tokens of the longest text."""
+SIZES: dict[str, Any] = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+CHARACTERS = tiny.CHARACTERS + ".,:;/-'#+&()%$@?{}"
+
+
+def unigram_vocabulary() -> list[tuple[str, float]]:
+    """One token a character, as of sentencepiece: n characters are n tokens, one more where a word begins with none."""
+    special = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", -20.0)]
+    return [*special, ("▁", -3.0), *((f"▁{c}", -3.0) for c in CHARACTERS), *((c, -4.0) for c in CHARACTERS)]
+
+
+def t5_tokenizer() -> Any:
+    """A character-level T5 tokenizer."""
+    from transformers import T5Tokenizer
+
+    return T5Tokenizer(vocab=unigram_vocabulary(), extra_ids=0)
+
+
+def vt5_config(visual: bool = True, **settings: Any) -> Any:
+    """The tiny VT5's configuration; `settings` take the place of its own."""
+    from transformers import BeitConfig
+
+    from audit.targets.answering.vt5_config import VT5Config
+
+    eye = BeitConfig(
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=32,
+        image_size=PICTURE,
+        patch_size=8,
+        use_absolute_position_embeddings=True,
+        initializer_range=0.2,
+        layer_scale_init_value=1.0,
+    )
+    own: dict[str, Any] = {
+        **SIZES,
+        "vocab_size": len(t5_tokenizer()),
+        "max_input_tokens": LONGEST,
+        "visual": eye if visual else None,
+    }
+    return VT5Config(**{**own, **settings})
+
+
+def vt5_model(seed: int = 0, visual: bool = True, **settings: Any) -> Any:
+    """A VT5 with random weights, in evaluation mode, whose answers differ from page to page."""
+    from audit.targets.answering.vt5 import VT5ForConditionalGeneration
+
+    return seeded(VT5ForConditionalGeneration, vt5_config(visual, **settings), seed)
+
+
+def udop_model(seed: int = 0, **settings: Any) -> Any:
+    """The same for UDOP."""
+    from transformers import UdopConfig, UdopForConditionalGeneration
+
+    config = UdopConfig(
+        **{
+            **SIZES,
+            "vocab_size": len(udop_tokenizer()),
+            "image_size": PICTURE,
+            "patch_size": 8,
+            "max_2d_position_embeddings": 64,
+            "decoder_start_token_id": 0,
+            **settings,
+        }
+    )
+    return seeded(UdopForConditionalGeneration, config, seed)
+
+
+def udop_tokenizer() -> Any:
+    """A character-level UDOP tokenizer."""
+    from transformers import UdopTokenizer
+
+    return UdopTokenizer(vocab=unigram_vocabulary(), model_max_length=LONGEST)
+
+
+def make_vt5(folder: Path, seed: int = 0, visual: bool = True, *, ends: str = ENDS) -> Path:
+    """A VT5 with its tokenizer and, where it sees, its image processor, saved in `folder`; gives the folder back."""
+    from transformers.models.beit.image_processing_pil_beit import BeitImageProcessorPil
+
+    images = BeitImageProcessorPil(size={"height": PICTURE, "width": PICTURE}, do_center_crop=False)
+    return saved(folder, vt5_model(seed, visual), t5_tokenizer(), *([images] if visual else []), ends=ends)
+
+
+def make_udop(folder: Path, seed: int = 0, *, ends: str = ENDS) -> Path:
+    """A UDOP with its tokenizer and image processor, saved in `folder`; gives the folder back."""
+    from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import LayoutLMv3ImageProcessorPil
+
+    # As people's checkpoints have it: with its own OCR, which must not be asked for here.
+    images = LayoutLMv3ImageProcessorPil(size={"height": PICTURE, "width": PICTURE}, apply_ocr=True)
+    return saved(folder, udop_model(seed), udop_tokenizer(), images, ends=ends)
