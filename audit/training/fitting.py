@@ -7,12 +7,10 @@ the two checkpoints that the CDMI paper attacks: best validation accuracy ("Prec
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +34,7 @@ from audit.targets.families import FAMILIES, Family
 from audit.targets.interface import NOT_READ, Encoding
 from audit.targets.pictures import PROCESSOR_FILES
 from audit.training.pages import Collator, Example, labelled
+from audit.training.reproducible import quiet, reproducible
 
 VALIDATION_MASK_SEED = 20_240_607
 """Validation pages are masked once, with this seed, so that epochs are compared on the same tokens."""
@@ -230,7 +229,7 @@ def fit(
     collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed, sees_images)
     fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED, sees_images)
     watch = _Watch(on_epoch)
-    with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, _reproducible(device), _quiet():
+    with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, reproducible(device), quiet():
         trainer = _Trainer(
             model=model,
             args=_arguments(recipe, scratch, device, evaluates=bool(validation)),
@@ -319,37 +318,3 @@ def _accuracy(prediction: EvalPrediction) -> dict[str, float]:
 
 def _copy(model: Any) -> StateDict:
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in model.state_dict().items()}
-
-
-@contextlib.contextmanager
-def _reproducible(device: str) -> Iterator[None]:
-    """Deterministic kernels while training; the process's setting and random state are given back.
-
-    On a GPU kernels without a deterministic form only warn: the weights of a reference may then differ in the last bits
-    between two trainings, and the record names a checkpoint by its hash.
-    """
-    before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-    with torch.random.fork_rng(enabled=True):
-        torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
-        # Nothing here reads memory it did not write; filling every new tensor costs a sixth of the time.
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-        try:
-            yield
-        finally:
-            torch.utils.deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
-            torch.use_deterministic_algorithms(before, warn_only=warned)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """The Trainer's own log lines stay out of docaudit's output."""
-    loggers = [logging.getLogger(name) for name in ("transformers", "accelerate")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,13 +18,13 @@ from audit.targets.encoder_target import EncoderTarget
 from audit.targets.encoding import Encoder
 from audit.targets.interface import FillMask
 from audit.targets.loading import config_of, load, load_tokenizer, pictures_of, weights_of
+from audit.targets.opening import Checkpoint
 from audit.targets.pictures import OpenImage, PictureReader
 from audit.training.fitting import Recipe
 from audit.training.masked_lm import fit_public_mlm
+from audit.training.peers import PEERS, PROVIDE_BASELINES, Peer, Place, load_peers
 
-REFERENCE_NAMES = ("auxiliary", "pretrained")
-_Place = tuple[Path, Literal["manifest", "command line"]]
-"""A reference's folder, and who named it."""
+REFERENCE_NAMES = ("auxiliary", *PEERS)
 PROVIDE_AUXILIARY = (
     "give the public masked language model (--reference auxiliary=PATH), or what the target was fine-tuned from "
     "(--reference pretrained=PATH) together with documents of split public"
@@ -33,15 +33,26 @@ PROVIDE_AUXILIARY = (
 
 @dataclass(frozen=True)
 class Filled:
-    """The references, their cards, for every one that an attack needs and nobody gave what to provide, and the folders.
+    """The references that were found or trained, and what is missing.
 
-    `folders` says by role where the references were loaded from.
+    Attributes:
+        models: by role, see `References.of`.
+        cards: what they are.
+        missing: for every reference that an attack needs and nobody gave, what to provide.
+        folders: by role, where they were loaded from.
+        members: for every split model, the ids of the documents it was trained on.
     """
 
-    references: References
-    cards: tuple[ReferenceCard, ...]
-    missing: Mapping[str, str]
+    models: Mapping[str, Checkpoint] = field(default_factory=dict)
+    cards: tuple[ReferenceCard, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, Path] = field(default_factory=dict)
+    members: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def references(self) -> References:
+        """The models as attacks take them."""
+        return References.of(self.models, self.members)
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,7 @@ class Prepared:
         documents: the public documents to train it on.
         images: opens their pages.
         corpus: name and sha256 of the data set they come from, when it is not the audited one.
+        peers: models of the target's own kind.
     """
 
     auxiliary: EncoderTarget | None = None
@@ -65,9 +77,10 @@ class Prepared:
     corpus: str | None = None
     folder: Path | None = None
     images: OpenImage | None = None
+    peers: tuple[Peer, ...] = ()
 
 
-def _locate(corpus: Corpus, given: Mapping[str, Path]) -> dict[str, _Place]:
+def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, list[Place]]:
     """Where each reference lies and who said so; the command line outranks the manifest.
 
     Raises:
@@ -76,32 +89,35 @@ def _locate(corpus: Corpus, given: Mapping[str, Path]) -> dict[str, _Place]:
     unknown = sorted(set(given) - set(REFERENCE_NAMES))
     if unknown:
         raise UsageError(f"--reference: no reference is called {unknown[0]!r}", f"one of {', '.join(REFERENCE_NAMES)}")
-    places: dict[str, _Place] = {}
+    places: dict[str, list[Place]] = {}
     for name in REFERENCE_NAMES:
-        path = getattr(corpus.manifest.references, name)
-        if path is not None:
-            places[name] = (corpus.root / path, "manifest")
+        named = getattr(corpus.manifest.references, name) or ()
+        paths = (named,) if isinstance(named, str) else named
+        places[name] = [(corpus.root / path, "manifest") for path in paths]
         if name in given:
-            places[name] = (given[name], "command line")
-    for name, (path, source) in places.items():
-        if not path.is_dir():
-            raise TargetError(f"reference {name} ({source}): {path} is not a folder")
-    return places
+            places[name] = [(path, "command line") for path in given[name]]
+    for name, found in places.items():
+        for path, source in found:
+            if not path.is_dir():
+                raise TargetError(f"reference {name} ({source}): {path} is not a folder")
+        if len(found) > 1 and name in ("auxiliary", "pretrained"):
+            raise UsageError(f"--reference {name}: {len(found)} folders", "there is one of it")
+    return {name: found for name, found in places.items() if found}
 
 
 def prepare(
     needs: Collection[str],
-    target: EncoderTarget,
+    target: Checkpoint,
     target_dir: Path,
     corpus: Corpus,
-    given: Mapping[str, Path],
+    given: Mapping[str, Sequence[Path]],
     batch_tokens: int | None = None,
     public: Corpus | None = None,
 ) -> Prepared:
-    """Load and check the references that attacks need, as far as that writes nothing.
+    """Load and check the references that attacks need or can use, as far as that writes nothing.
 
     Args:
-        needs: names of references; only "auxiliary" is known to attacks so far.
+        needs: names of references.
         target: the audited checkpoint; a reference must share its tokens and must not share its weights.
         target_dir: its folder.
         corpus: the data set, whose manifest may name references and whose `public` split may train one.
@@ -119,17 +135,31 @@ def prepare(
     if public is not None:
         places = _without_auxiliary(places)
         _refuse_audited(public, corpus)
-    if "auxiliary" not in needs:
-        return Prepared()
+    peers = load_peers([name for name in PEERS if name in needs], target, target_dir, corpus, places)
+    if "auxiliary" not in needs or not isinstance(target, EncoderTarget):
+        return Prepared(peers=peers)
+    prepared = _auxiliary(target, target_dir, corpus, places, batch_tokens, public)
+    return replace(prepared, peers=peers)
+
+
+def _auxiliary(
+    target: EncoderTarget,
+    target_dir: Path,
+    corpus: Corpus,
+    places: Mapping[str, Sequence[Place]],
+    batch_tokens: int | None,
+    public: Corpus | None,
+) -> Prepared:
+    """The public masked language model, or what it would be trained from."""
     if "auxiliary" in places:
-        path, source = places["auxiliary"]
+        ((path, source),) = places["auxiliary"]
         _refuse_the_target("auxiliary", path, target_dir)
         auxiliary = load(path, device=target.card.device, batch_tokens=batch_tokens, images=target.encoder.images)
         _check_auxiliary(path, auxiliary, target)
         return Prepared(auxiliary, source, folder=path)
     documents = (public or corpus).of("public")
     if "pretrained" in places and documents:
-        path = places["pretrained"][0]
+        ((path, _),) = places["pretrained"]
         _refuse_the_target("pretrained", path, target_dir)
         tokenizer = load_tokenizer(path)
         _check_tokens("pretrained", path, tokenizer, target)
@@ -147,13 +177,13 @@ def prepare(
     return Prepared()
 
 
-def _without_auxiliary(places: Mapping[str, _Place]) -> dict[str, _Place]:
+def _without_auxiliary(places: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
     """The references when other public documents are to train the auxiliary."""
-    if "auxiliary" in places and places["auxiliary"][1] == "command line":
+    if any(source == "command line" for _, source in places.get("auxiliary", ())):
         raise UsageError("--public and --reference auxiliary=PATH: nothing would be trained", "give one of them")
     if "pretrained" not in places:
         raise UsageError("--public: nothing to train on these documents", "add --reference pretrained=PATH")
-    return {"pretrained": places["pretrained"]}
+    return {name: found for name, found in places.items() if name != "auxiliary"}
 
 
 def _refuse_audited(public: Corpus, corpus: Corpus) -> None:
@@ -174,7 +204,9 @@ def _texts(document: Document) -> tuple[str, ...]:
     return tuple(word.text for word in document.words)
 
 
-def pretrained_of(target: EncoderTarget, target_dir: Path, corpus: Corpus, given: Mapping[str, Path]) -> Path | None:
+def pretrained_of(
+    target: EncoderTarget, target_dir: Path, corpus: Corpus, given: Mapping[str, Sequence[Path]]
+) -> Path | None:
     """What the target was fine-tuned from, checked; None when neither the command line nor the manifest names it.
 
     Raises:
@@ -185,7 +217,7 @@ def pretrained_of(target: EncoderTarget, target_dir: Path, corpus: Corpus, given
     places = _locate(corpus, given)
     if "pretrained" not in places:
         return None
-    path = places["pretrained"][0]
+    ((path, _),) = places["pretrained"]
     _refuse_the_target("pretrained", path, target_dir)
     _check_tokens("pretrained", path, load_tokenizer(path), target)
     if FillMask not in target.answers:
@@ -196,7 +228,7 @@ def pretrained_of(target: EncoderTarget, target_dir: Path, corpus: Corpus, given
 def complete(
     prepared: Prepared,
     needs: Collection[str],
-    target: EncoderTarget,
+    target: Checkpoint,
     cache: Path,
     seed: int,
     progress: Progress,
@@ -217,13 +249,14 @@ def complete(
         TargetError: the pretrained checkpoint cannot be trained.
         EngineError: the cache cannot be written.
     """
-    if "auxiliary" not in needs:
-        return Filled(References(), (), {})
+    beside = _beside(prepared, needs)
+    if "auxiliary" not in needs or not isinstance(target, EncoderTarget):
+        return beside
     auxiliary, path, recipe = prepared.auxiliary, prepared.folder, None
     source: Literal["manifest", "command line", "trained"] = prepared.source
     if auxiliary is None:
         if prepared.pretrained is None:
-            return Filled(References(), (), {"auxiliary": PROVIDE_AUXILIARY})
+            return replace(beside, missing={**beside.missing, "auxiliary": PROVIDE_AUXILIARY})
         public = Recipe(seed=seed)
         device = target.card.device
         path = fit_public_mlm(
@@ -240,7 +273,25 @@ def complete(
         source, recipe = "trained", public.as_json()
     card = ReferenceCard("auxiliary", source, auxiliary.card, recipe, prepared.corpus)
     assert path is not None  # where there is an auxiliary, it was loaded from somewhere
-    return Filled(References(auxiliary), (card,), {}, {"auxiliary": path})
+    return replace(
+        beside,
+        models={**beside.models, "auxiliary": auxiliary},
+        cards=(*beside.cards, card),
+        folders={**beside.folders, "auxiliary": path},
+    )
+
+
+def _beside(prepared: Prepared, needs: Collection[str]) -> Filled:
+    """The models of the target's own kind, which are given or missing, never trained here."""
+    peers = prepared.peers
+    lacking = "baselines" in needs and not any(peer.role.startswith("baseline-") for peer in peers)
+    return Filled(
+        models={peer.role: peer.target for peer in peers},
+        cards=tuple(ReferenceCard(peer.role, peer.source, peer.target.card) for peer in peers),
+        missing={"baselines": PROVIDE_BASELINES} if lacking else {},
+        folders={peer.role: peer.folder for peer in peers},
+        members={peer.role: peer.members for peer in peers if peer.members is not None},
+    )
 
 
 def _refuse_the_target(role: str, path: Path, target_dir: Path) -> None:

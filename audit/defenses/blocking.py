@@ -1,0 +1,229 @@
+"""Extraction blocking (EB; Pinto et al. 2024, section 4): the model is taught to say that an answer is not there.
+
+For each training sample (I, Q, a) the training set gains (I^-a, Q, "ANSWER NOT PRESENT"). It is a heuristic, and the
+answer it teaches may tell a member from others: `audit.defenses.comparison.side_channel` measures that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from audit import __version__
+from audit.corpus.documents import Corpus, Document, Question, ReferencePaths, Split
+from audit.corpus.images import image_path
+from audit.corpus.manifest import load, write
+from audit.corpus.paths import inside
+from audit.corpus.removal import Removal, remove
+from audit.corpus.sheets import Sheet, sheet_of
+from audit.engine.interface import SILENT, Progress
+from audit.errors import EngineError, ManifestError
+from audit.targets.answering.reader import Sample
+from audit.targets.loading import sha256_of
+from audit.training.answering import AnsweringRecipe, recipe_of, samples_of
+from audit.training.cached import made_once
+from audit.training.retraining import Retraining, retrain, start_of
+
+NOT_PRESENT = "ANSWER NOT PRESENT"
+"""What the model is taught to say; the paper's words."""
+SUFFIX = "-blocked"
+FOLDER = "blocked"
+"""Where the images of pages without their answers go."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocked:
+    """A question on a page from which its answers were removed.
+
+    Attributes:
+        document: the page's document, as it was.
+        question: the question, as it was.
+        removal: the page without the answers.
+    """
+
+    document: Document
+    question: Question
+    removal: Removal
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What became of the questions.
+
+    Attributes:
+        blocked: questions that are asked once more, with the answer removed.
+        not_found: questions whose answers were not found on their page: nothing was removed, nothing is taught.
+        not_located: questions whose answers stand among the words, on an image, but nobody knows where.
+        nothing_left: questions whose answers are all that is on their page.
+    """
+
+    blocked: int
+    not_found: int = 0
+    not_located: int = 0
+    nothing_left: int = 0
+
+
+def augmented(corpus: Corpus, documents: Sequence[Document]) -> tuple[tuple[Sample, ...], Counts]:
+    """The samples of these documents, and each once more with the answer removed and `NOT_PRESENT` in its place.
+
+    Args:
+        corpus: the documents' data set.
+        documents: what a model is trained on.
+
+    Returns:
+        The samples, the plain ones first; and how many questions could be blocked. Images are opened when they are
+        asked for.
+    """
+    found, counts = _blocked(corpus, documents)
+    more = [Sample(one.removal.sheet, one.question.question, NOT_PRESENT) for one in found]
+    return (*samples_of(corpus, documents), *more), counts
+
+
+def write_blocked_corpus(corpus: Corpus, out: Path, splits: Sequence[Split] = ("member", "public")) -> Counts:
+    """Write the data set with its blocked copies: what a model with extraction blocking is trained on.
+
+    Every question of `splits` whose answer can be removed becomes a document of its own: the page without the answer,
+    in the split of its document, with that one question, answered `NOT_PRESENT`. Public documents get such copies too,
+    so that `train_baseline` on the written data set gives the baselines of a model with extraction blocking. All other
+    documents are copied as they are. To audit the model, use the data set as it was.
+
+    Args:
+        corpus: the data set; references and canaries that its manifest names are left out.
+        out: the folder for the new one, empty or missing.
+        splits: whose questions are blocked.
+
+    Raises:
+        EngineError: `out` holds something, or cannot be written.
+        ManifestError: no answer can be removed; an image cannot be opened; or its images lie in a folder that is ours,
+            as in a data set that has blocked copies already.
+    """
+    if any((document.image or "").startswith(f"{FOLDER}/") for document in corpus.documents):
+        raise ManifestError(f"{corpus.root} has images in {FOLDER}/ already", "give the data set as it was")
+    found, counts = _blocked(corpus, corpus.of(*splits))
+    if not found:
+        raise ManifestError(
+            "no answer could be removed from its page: there is nothing to block",
+            "give the pages' words, and their boxes where pages have images",
+        )
+    try:
+        if out.exists() and any(out.iterdir()):
+            raise EngineError(f"{out} is not empty", "choose another folder")
+        (out / FOLDER).mkdir(parents=True, exist_ok=True)
+        for document in corpus.documents:
+            if document.image is not None:
+                copy = inside(out.resolve(), document.image)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(image_path(corpus, document), copy)
+        copies = [_written(one, out, number) for number, one in enumerate(found)]
+    except OSError as error:
+        raise EngineError(f"{out}: {error.strerror or error}", "free some space or choose another folder") from None
+    manifest = replace(
+        corpus.manifest, name=f"{corpus.manifest.name}{SUFFIX}", references=ReferencePaths(), canaries=None
+    )
+    write(out, manifest, [*corpus.documents, *copies])
+    return counts
+
+
+def train_blocked(
+    start: Path | None,
+    corpus: Corpus,
+    out: Path,
+    *,
+    recipe: AnsweringRecipe | None = None,
+    device: str = "cpu",
+    half: bool = False,
+    progress: Progress = SILENT,
+) -> tuple[Path, Path]:
+    """Fine-tune a model with extraction blocking from what the audited one was fine-tuned from.
+
+    The recipe's epochs go over both, samples and blocked samples, so that there are up to twice as many steps; that is
+    how the paper augments. Its baselines: `train_baseline` with the data set that this gives back.
+
+    Args:
+        start: what the audited model was fine-tuned from; None: the manifest's `references.pretrained`.
+        corpus: the data set that the audited model was trained on.
+        out: gets the blocked data set and the checkpoint, in folders named after what they depend on, once.
+        recipe: how; None: the manifest's `[recipe]`.
+        device: "cpu", "cuda" or "mps".
+        half: store weights in float16.
+        progress: told of every epoch.
+
+    Returns:
+        The checkpoint's folder, and the blocked data set's.
+
+    Raises:
+        ManifestError: no member has questions, or no answer can be removed.
+        TargetError: the start is not named or cannot be loaded.
+        EngineError: `out` cannot be written.
+    """
+    how = Retraining(recipe_of(corpus) if recipe is None else recipe, device, half)
+    place = start_of(corpus, start)
+
+    def write_data(folder: Path) -> None:
+        write_blocked_corpus(corpus, folder)
+
+    data_dir = made_once(out / f"data-{_key([corpus.sha256, NOT_PRESENT, __version__])}", write_data)
+    data = load(data_dir)
+
+    def train(folder: Path) -> None:
+        progress.stage("training with extraction blocking, epochs", how.recipe.epochs)
+        retrain(how, place, data, data.of("member"), folder, progress=progress)
+
+    key = _key([sha256_of(place), data.sha256, how.as_json(), __version__])
+    return made_once(out / f"blocked-{key}", train), data_dir
+
+
+def says_not_present(answer: str) -> bool:
+    """Whether a model's answer is `NOT_PRESENT`, whatever its case and spacing."""
+    return " ".join(answer.split()).casefold() == NOT_PRESENT.casefold()
+
+
+def _key(depends_on: object) -> str:
+    return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
+
+
+def _blocked(corpus: Corpus, documents: Sequence[Document]) -> tuple[list[Blocked], Counts]:
+    found: list[Blocked] = []
+    lacking: Counter[str] = Counter()
+    for document, sheet, question in _asked(corpus, documents):
+        removal = remove(sheet, question.answers)
+        if not removal.words:
+            lacking["not_found"] += 1
+        elif sheet.open_page is not None and len(removal.boxes) < len(removal.words):
+            lacking["not_located"] += 1
+        elif sheet.open_page is None and not removal.sheet.words:
+            lacking["nothing_left"] += 1
+        else:
+            found.append(Blocked(document, question, removal))
+    return found, Counts(len(found), **lacking)
+
+
+def _asked(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[Document, Sheet, Question]]:
+    for document in documents:
+        sheet = sheet_of(corpus, document)
+        for question in document.questions:
+            if question.answers:
+                yield document, sheet, question
+
+
+def _written(one: Blocked, out: Path, number: int) -> Document:
+    """The blocked copy as a document of its own, its image written."""
+    sheet, name = one.removal.sheet, None
+    if sheet.open_page is not None:
+        name = f"{FOLDER}/{number:06}.png"
+        sheet.open_page().save(out / name)  # not `sheet.image`, which would be kept until all are written
+    question = Question(one.question.id, one.question.question, (NOT_PRESENT,), paraphrases=one.question.paraphrases)
+    return Document(
+        f"{one.document.id}-{number:06}{SUFFIX}",
+        one.document.split,
+        sheet.words,
+        name,
+        sheet.size,
+        one.document.provider,
+        questions=(question,),
+    )

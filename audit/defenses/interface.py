@@ -1,0 +1,90 @@
+"""What a countermeasure is that works while a model is used: a target around a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from audit.errors import TargetError
+from audit.record import TargetCard
+from audit.targets.interface import A, Adaptation, Query, SheetQuery, Target
+
+
+class Defence(Protocol):
+    """A countermeasure at inference time.
+
+    Attributes:
+        name: what the command line and the record call it.
+    """
+
+    @property
+    def name(self) -> str:
+        """See the class."""
+        ...
+
+    def wrap(self, target: Target) -> Target:
+        """The target as the world would see it behind this countermeasure.
+
+        Raises:
+            TargetError: it makes no sense around such a target.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Reworded(Target):
+    """A target that is asked another question than the one it gets; the page is laid before it as it comes.
+
+    It answers what a target answers about a question on a page, but for `Adaptation`: who can train the model's weights
+    has the model without what is around it.
+
+    Attributes:
+        inner: the target it wraps.
+        reword: gives the question that the inner target is asked. It must depend on its argument alone, so that an
+            answer depends on its query alone.
+    """
+
+    inner: Target
+    reword: Callable[[str], str]
+
+    @property
+    def card(self) -> TargetCard:  # type: ignore[override]
+        """The inner target's: its weights, page and answers are the same."""
+        return self.inner.card
+
+    @property
+    def answers(self) -> frozenset[type[Query[Any]]]:  # type: ignore[override]
+        """The query types that are left."""
+        return _about_questions(self.inner) - {Adaptation}
+
+    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+        """See `Target.ask`.
+
+        Raises:
+            TypeError: queries of a type that is not in `answers`.
+        """
+        changed: list[Query[A]] = []
+        for query in queries:
+            if type(query) not in self.answers or not isinstance(query, SheetQuery):
+                raise TypeError(f"a target with reworded questions does not answer {type(query).__name__}")
+            changed.append(replace(query, question=self.reword(query.question)))
+        return self.inner.ask(changed)
+
+
+def reworded(name: str, target: Target, reword: Callable[[str], str]) -> Reworded:
+    """The target behind `reword`.
+
+    Raises:
+        TargetError: it answers no questions.
+    """
+    if not _about_questions(target):
+        raise TargetError(
+            f"{target.card.architecture} answers no questions: {name} changes none",
+            "it is for models that answer questions about a page",
+        )
+    return Reworded(target, reword)
+
+
+def _about_questions(target: Target) -> frozenset[type[Query[Any]]]:
+    return frozenset(kind for kind in target.answers if issubclass(kind, SheetQuery))

@@ -1,0 +1,34 @@
+"""Inference-time paraphrase (ITP; Pinto et al. 2024, section 4, after Somepalli et al. 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from audit.corpus.paraphrasing import paraphrased
+from audit.defenses.interface import Reworded, reworded
+from audit.defenses.randomness import seed_of
+from audit.targets.interface import Target
+
+
+@dataclass(frozen=True)
+class Paraphrase:
+    """The model is asked the question in other words: memory that hangs on the very words of training finds no hold.
+
+    Attributes:
+        seed: together with the question it chooses among the ways to put it. An attacker who knows the countermeasure
+            can ask in several ways himself, so this is one draw, not the best of many.
+    """
+
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """See `Defence`."""
+        return "paraphrase"
+
+    def wrap(self, target: Target) -> Reworded:
+        """See `Defence.wrap`."""
+        return reworded(self.name, target, self._reword)
+
+    def _reword(self, question: str) -> str:
+        return paraphrased(question, seed_of(self.seed, self.name, question))

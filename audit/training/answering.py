@@ -1,0 +1,191 @@
+"""Fine-tuning of models that answer questions about a page, of any family, through the family's own reader.
+
+The loop is transformers' Trainer; what is ours is the batch: pages are opened when a batch is made and let go with it.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.sheets import sheet_of
+from audit.engine.interface import SILENT, Progress
+from audit.errors import TargetError
+from audit.targets.answering.reader import Inputs, Reader, Sample
+from audit.targets.answering.target import AnsweringTarget
+from audit.targets.loading import files_of
+from audit.training.reproducible import quiet, reproducible
+
+_SHARDS = "model.safetensors.index.json"
+_NAMED_IN_MANIFEST = ("epochs", "learning_rate", "batch_size", "seed", "prompt")
+
+
+@dataclass(frozen=True)
+class AnsweringRecipe:
+    """How a question-answering model is fitted. The defaults are ours: they suit a pretrained checkpoint.
+
+    Dropout is as the model's configuration says.
+
+    Attributes:
+        epochs: passes over the samples.
+        learning_rate: the peak of AdamW's; it rises during `warmup_share` of the steps and falls linearly to 0.
+        batch_size: samples (a page and one question) a step.
+        seed: of the order of samples and of dropout.
+        prompt: see `audit.corpus.documents.TrainingRecipe`; the target that is fitted must have been loaded with it.
+        weight_decay: AdamW's.
+        warmup_share: in [0, 1).
+        bf16: matrix products in bfloat16 (weights stay float32).
+    """
+
+    epochs: int = 20
+    learning_rate: float = 5e-5
+    batch_size: int = 8
+    seed: int = 0
+    prompt: str | None = None
+    weight_decay: float = 0.01
+    warmup_share: float = 0.1
+    bf16: bool = False
+
+    def as_json(self) -> dict[str, int | float | str | None]:
+        """The recipe for a cache key; a record leaves out the prompt."""
+        return asdict(self)
+
+
+def recipe_of(corpus: Corpus) -> AnsweringRecipe:
+    """The recipe of the manifest's `[recipe]`; what it leaves open is ours."""
+    given = {name: getattr(corpus.manifest.recipe, name) for name in _NAMED_IN_MANIFEST}
+    return replace(AnsweringRecipe(), **{name: value for name, value in given.items() if value is not None})
+
+
+def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, ...]:
+    """The questions of these documents, each with the first of its accepted answers (ours); opens no image."""
+    return tuple(
+        Sample(sheet, question.question, question.answers[0])
+        for document, sheet in ((document, sheet_of(corpus, document)) for document in documents)
+        for question in document.questions
+        if question.answers
+    )
+
+
+def fit_answering(
+    target: AnsweringTarget, samples: Sequence[Sample], recipe: AnsweringRecipe, progress: Progress = SILENT
+) -> tuple[float, ...]:
+    """Fine-tune the target's model on samples, in place, on the target's device; it ends in evaluation mode.
+
+    On the CPU the same start, samples and recipe give the same weights.
+
+    Args:
+        target: gives the model and the reader that makes its inputs.
+        samples: at least one; each has an answer. Images are opened batch by batch and not kept.
+        recipe: how.
+        progress: advanced after every epoch; the stage is the caller's.
+
+    Returns:
+        The mean training loss of each epoch, nats per token of the answers: shape (n_epochs,).
+
+    Raises:
+        TargetError: there is no sample, or a sample without an answer.
+    """
+    if not samples:
+        raise TargetError("there is no question to train on", "give documents with questions in the split that trains")
+    if any(sample.answer is None for sample in samples):
+        raise TargetError("a question to train on has no answer")
+    device = target.card.device
+    watch = _Watch(progress)
+    with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, reproducible(device), quiet():
+        trainer = _Trainer(
+            model=target.model,
+            args=_arguments(recipe, scratch, device),
+            data_collator=_Collator(target.reader),
+            train_dataset=list(samples),
+            callbacks=[watch],
+        )
+        trainer.bf16 = recipe.bf16
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    target.model.to(device).eval()
+    return tuple(watch.losses)
+
+
+def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False) -> None:
+    """Write a checkpoint that `audit.targets.answering.loading.load_answering` reads.
+
+    Args:
+        model: a transformers model; left as it is.
+        start: the checkpoint that it was fitted from: its tokenizer and processor go along as they are.
+        folder: made when it is missing.
+        half: weights in float16, half the size (docaudit computes in float32 all the same).
+    """
+    transformers.utils.logging.disable_progress_bar()
+    stored = copy.deepcopy(model).half() if half else model
+    stored.save_pretrained(folder)
+    # After the model: the start's own generation settings are the checkpoint's, not those that a target is asked with.
+    for name, path in files_of(start).items():
+        if path.suffix != ".safetensors" and name not in ("config.json", _SHARDS):
+            shutil.copyfile(path, folder / name)
+
+
+@dataclass
+class _Watch(TrainerCallback):  # type: ignore[misc]
+    """Keeps each epoch's training loss."""
+
+    progress: Progress
+    losses: list[float] = field(default_factory=list)
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **_: Any
+    ) -> None:
+        if "loss" in logs:
+            self.losses.append(float(logs["loss"]))
+            self.progress.advance()
+
+
+@dataclass(frozen=True)
+class _Collator:
+    """Makes a batch. Pages are opened here."""
+
+    reader: Reader
+
+    def __call__(self, samples: Sequence[Sample]) -> Inputs:
+        # A sheet keeps the image it has opened as long as it lives: these copies live as long as the batch.
+        sheets = {id(sample.sheet): replace(sample.sheet) for sample in samples}
+        return self.reader.taught([replace(sample, sheet=sheets[id(sample.sheet)]) for sample in samples])
+
+
+class _Trainer(Trainer):  # type: ignore[misc]
+    """Computes in bfloat16 when the recipe says so; the Trainer's own switch does nothing on a CPU."""
+
+    bf16 = False
+
+    def compute_loss(self, model: Any, inputs: Inputs, *rest: Any, **more: Any) -> Any:
+        with torch.autocast(inputs["labels"].device.type, torch.bfloat16, enabled=self.bf16):
+            return super().compute_loss(model, inputs, *rest, **more)
+
+
+def _arguments(recipe: AnsweringRecipe, scratch: str, device: str) -> TrainingArguments:
+    return TrainingArguments(
+        output_dir=scratch,
+        num_train_epochs=recipe.epochs,
+        learning_rate=recipe.learning_rate,
+        per_device_train_batch_size=recipe.batch_size,
+        weight_decay=recipe.weight_decay,
+        warmup_steps=recipe.warmup_share,
+        seed=recipe.seed,
+        use_cpu=device == "cpu",
+        logging_strategy="epoch",
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        label_names=["labels"],
+    )

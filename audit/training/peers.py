@@ -1,0 +1,120 @@
+"""Models beside the target that never saw the audited documents, or only half of them: given, loaded and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from audit.corpus.documents import Corpus
+from audit.errors import TargetError
+from audit.targets.answering.target import AnsweringTarget
+from audit.targets.loading import weights_of
+from audit.targets.opening import Checkpoint, target_of
+from audit.training.splits import read_splits
+
+Source = Literal["manifest", "command line"]
+Place = tuple[Path, Source]
+"""A reference's folder, and who named it."""
+PEERS = ("baselines", "pretrained", "splits")
+"""References that are models of the target's own kind."""
+PROVIDE_BASELINES = (
+    "give models trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
+    "docaudit train-baseline"
+)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One of them.
+
+    Attributes:
+        role: "baseline-0" ..., "pretrained", "split-0" ...
+        folder: where it lies.
+        source: who named it.
+        target: it, loaded.
+        members: the ids of the documents it was trained on, for a split model.
+    """
+
+    role: str
+    folder: Path
+    source: Source
+    target: Checkpoint
+    members: frozenset[str] | None = None
+
+
+def load_peers(
+    wanted: Sequence[str],
+    target: Checkpoint,
+    target_dir: Path,
+    corpus: Corpus,
+    places: Mapping[str, Sequence[Place]],
+) -> tuple[Peer, ...]:
+    """Load the peers that attacks want and somebody named.
+
+    Args:
+        wanted: of `PEERS`.
+        target: the audited checkpoint.
+        target_dir: its folder.
+        corpus: the data set.
+        places: by name, the folders. Of baselines each is a checkpoint, or a folder of checkpoints; of splits, what
+            `docaudit train-splits` wrote.
+
+    Raises:
+        TargetError: one cannot be loaded, is of another kind than the target, or is the target itself.
+        ManifestError: the list of the splits' members cannot be used.
+    """
+    found: list[tuple[str, Path, Source, frozenset[str] | None]] = []
+    if "baselines" in wanted:
+        folders = [(own, source) for path, source in places.get("baselines", ()) for own in _checkpoints(path)]
+        found += [(f"baseline-{number}", path, source, None) for number, (path, source) in enumerate(folders)]
+    # What an encoder was fine-tuned from has no head of the task: it cannot be asked what the target is asked.
+    if "pretrained" in wanted and isinstance(target, AnsweringTarget):
+        found += [("pretrained", path, source, None) for path, source in places.get("pretrained", ())]
+    if "splits" in wanted:
+        trained = [(*split, source) for path, source in places.get("splits", ()) for split in read_splits(path)]
+        found += [(f"split-{number}", path, source, members) for number, (path, members, source) in enumerate(trained)]
+    return tuple(_loaded(*one, target, target_dir, corpus) for one in found)
+
+
+def _checkpoints(path: Path) -> list[Path]:
+    """The folder itself when it is a checkpoint, else the checkpoints in it, by name."""
+    if (path / "config.json").is_file():
+        return [path]
+    inside = sorted(folder for folder in path.iterdir() if (folder / "config.json").is_file())
+    if not inside:
+        raise TargetError(f"reference baselines: {path} is no checkpoint and holds none")
+    return inside
+
+
+def _loaded(
+    role: str,
+    folder: Path,
+    source: Source,
+    members: frozenset[str] | None,
+    target: Checkpoint,
+    target_dir: Path,
+    corpus: Corpus,
+) -> Peer:
+    if weights_of(folder) & weights_of(target_dir):
+        raise TargetError(
+            f"reference {role}: {folder} holds the target's own weights",
+            "a reference is a model that never saw the audited documents",
+        )
+    if isinstance(target, AnsweringTarget):
+        peer = target_of(folder, corpus, target.card.device, batch_rows=target.batch_rows)
+    else:
+        peer = target_of(folder, corpus, target.card.device, target.batch_tokens)
+    own, other = target.card, peer.card
+    if (own.family, own.task) != (other.family, other.task):
+        raise TargetError(
+            f"reference {role}: {folder} is {other.architecture}, the target {own.architecture}",
+            "it must be of the target's own kind",
+        )
+    if role != "pretrained" and own.resolution != other.resolution:
+        raise TargetError(
+            f"reference {role}: {folder} sees pages of another size than the target",
+            f"the target sees {own.resolution}, height and width, the reference {other.resolution}",
+        )
+    return Peer(role, folder, source, peer, members)

@@ -1,0 +1,185 @@
+"""Fine-tuning of question-answering models: what is taught is learnt, the same way each time, and can be loaded."""
+
+from dataclasses import replace
+
+import asked_pages
+import pytest
+import torch
+from answering_checkpoints import make_chat, make_pix2struct, make_vit_decoder
+from PIL import Image
+from text_answering_checkpoints import make_udop, make_vt5
+
+from audit.corpus.documents import TrainingRecipe
+from audit.corpus.sheets import Sheet, sheet_of
+from audit.engine.interface import Silent
+from audit.errors import TargetError
+from audit.targets.answering.loading import load_answering
+from audit.targets.answering.reader import Sample
+from audit.targets.interface import Answer, AnswerLoss
+from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
+
+RECIPE = AnsweringRecipe(epochs=3, learning_rate=1e-2, batch_size=4)
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    return asked_pages.donut(tmp_path_factory.mktemp("start") / "donut")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    return asked_pages.corpus(tmp_path_factory.mktemp("pages") / "data")
+
+
+def weights(target):
+    return {name: value.clone() for name, value in target.model.state_dict().items()}
+
+
+def trained(start, samples, recipe=RECIPE, **more):
+    target = load_answering(start)
+    losses = fit_answering(target, samples, recipe, **more)
+    return target, losses
+
+
+def test_an_answer_is_memorised_after_enough_steps_and_survives_saving(start, pages, tmp_path):
+    sample = samples_of(pages, pages.of("member"))[0]
+    query = Answer(sample.sheet, sample.question)
+    loss = AnswerLoss(sample.sheet, sample.question, sample.answer)
+    before = load_answering(start)
+    target, _ = trained(start, [sample], replace(RECIPE, epochs=80))
+    save_answering(target.model, start, tmp_path / "saved")
+    again = load_answering(tmp_path / "saved")
+    assert before.ask([query])[0].text != sample.answer
+    assert -before.ask([loss])[0].mean() > 5
+    for one in (target, again):
+        assert one.ask([query])[0].text == sample.answer
+        assert -one.ask([loss])[0].mean() < 0.5
+    assert again.card.sha256 != before.card.sha256
+
+
+@pytest.mark.parametrize("make", [make_vit_decoder, make_pix2struct, make_chat, make_vt5, make_udop])
+def test_every_family_learns_and_is_saved_whole(make, pages, tmp_path):
+    samples = samples_of(pages, pages.of("member"))[:2]
+    start = make(tmp_path / "start")
+    target, losses = trained(start, samples, replace(RECIPE, epochs=16))
+    assert losses[-1] < 0.95 * losses[0]
+    save_answering(target.model, start, tmp_path / "saved")
+    again = load_answering(tmp_path / "saved")
+    for sample in samples:
+        query = AnswerLoss(sample.sheet, sample.question, sample.answer)
+        assert torch.equal(*(torch.from_numpy(one.ask([query])[0]) for one in (target, again)))
+
+
+def test_the_loss_falls_over_the_epochs_and_each_is_told(start, pages):
+    class Counting(Silent):
+        steps = 0
+
+        def advance(self, steps=1):
+            self.steps += steps
+
+    progress = Counting()
+    _, losses = trained(start, samples_of(pages, pages.of("member")), replace(RECIPE, epochs=8), progress=progress)
+    assert len(losses) == progress.steps == 8
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_one_others(start, pages):
+    samples = samples_of(pages, pages.of("member"))
+    recipe = replace(RECIPE, epochs=1, batch_size=2)
+    first, again, other = (weights(trained(start, samples, replace(recipe, seed=seed))[0]) for seed in (0, 0, 1))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_training_leaves_the_processes_random_state_alone(start, pages):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    trained(start, samples_of(pages, pages.of("member"))[:2], replace(RECIPE, epochs=1))
+    assert torch.equal(torch.rand(3), expected)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_pages_are_opened_batch_by_batch_and_not_kept(start, pages):
+    opened = []
+
+    def page(number):
+        def open_page():
+            opened.append(number)
+            return Image.new("RGB", (40, 30), (number, 0, 0))
+
+        return open_page
+
+    sheets = [Sheet((), (40, 30), page(number)) for number in range(4)]
+    samples = [Sample(sheet, question, "1") for sheet in sheets for question in ("a?", "b?")]
+    trained(start, samples, replace(RECIPE, epochs=2, batch_size=8))
+    # One batch an epoch; two questions on one page open it once.
+    assert sorted(opened) == sorted([*range(4), *range(4)])
+    assert all("image" not in vars(sheet) for sheet in sheets)
+
+
+def test_the_start_is_left_as_it_was_and_its_files_go_along(start, pages, tmp_path):
+    names = {path.name: path.read_bytes() for path in start.iterdir()}
+    target, _ = trained(start, samples_of(pages, pages.of("member"))[:2], replace(RECIPE, epochs=1))
+    save_answering(target.model, start, tmp_path / "saved")
+    assert {path.name: path.read_bytes() for path in start.iterdir()} == names
+    saved = {path.name: path.read_bytes() for path in (tmp_path / "saved").iterdir()}
+    changed = {name for name in names if saved.get(name) != names[name]}
+    assert changed <= {"model.safetensors", "config.json"}
+    assert "generation_config.json" in saved
+
+
+def test_what_tells_of_the_starts_own_training_stays_behind(start, pages, tmp_path):
+    import shutil
+
+    other = tmp_path / "start"
+    shutil.copytree(start, other)
+    (other / "trainer_state.json").write_text('{"epoch": 3, "global_step": 7}')
+    (other / "chat_template.jinja").write_text("{{ messages }}")
+    target, _ = trained(other, samples_of(pages, pages.of("member"))[:2], replace(RECIPE, epochs=1))
+    save_answering(target.model, other, tmp_path / "saved")
+    assert not (tmp_path / "saved" / "trainer_state.json").exists()
+    assert (tmp_path / "saved" / "chat_template.jinja").read_text() == "{{ messages }}"
+
+
+def test_half_precision_halves_the_file_and_leaves_the_model_alone(start, tmp_path):
+    target = load_answering(start)
+    for half in (False, True):
+        save_answering(target.model, start, tmp_path / str(half), half=half)
+    whole, halved = ((tmp_path / str(half) / "model.safetensors").stat().st_size for half in (False, True))
+    assert halved < 0.7 * whole
+    assert {value.dtype for value in target.model.parameters()} == {torch.float32}
+    assert load_answering(tmp_path / "True").card.dtype == "float32"
+
+
+def test_bfloat16_trains_weights_that_stay_float32(start, pages):
+    samples = samples_of(pages, pages.of("member"))
+    target, losses = trained(start, samples, replace(RECIPE, bf16=True))
+    assert losses[-1] < losses[0]
+    assert {value.dtype for value in target.model.parameters()} == {torch.float32}
+    assert losses != trained(start, samples)[1]
+
+
+def test_samples_are_the_questions_with_their_first_answers(pages):
+    documents = pages.of("member")
+    samples = samples_of(pages, documents)
+    expected = [(question.question, question.answers[0]) for one in documents for question in one.questions]
+    assert [(sample.question, sample.answer) for sample in samples] == expected
+    assert len(expected) == 8
+    assert samples[0].sheet is samples[1].sheet  # one page, two questions
+    several = replace(documents[0].questions[0], answers=("first", "second"))
+    none = replace(documents[0].questions[0], id="none", answers=())
+    assert [s.answer for s in samples_of(pages, [replace(documents[0], questions=(several, none))])] == ["first"]
+
+
+def test_the_recipe_is_the_manifests_and_the_rest_is_ours(tmp_path):
+    given = TrainingRecipe(epochs=3, learning_rate=1e-3, prompt="{question}", seed=0)
+    made = recipe_of(asked_pages.corpus(tmp_path, recipe=given))
+    assert made == replace(AnsweringRecipe(), epochs=3, learning_rate=1e-3, prompt="{question}")
+
+
+def test_nothing_to_learn_is_an_error(start, pages):
+    with pytest.raises(TargetError, match="no question to train on"):
+        trained(start, [])
+    with pytest.raises(TargetError, match="has no answer"):
+        trained(start, [Sample(sheet_of(pages, pages.documents[0]), "total?")])
