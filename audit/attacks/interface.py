@@ -37,12 +37,14 @@ class Attack(Protocol):
     Attributes:
         name: as policies write it.
         needs: the references it cannot do without ("auxiliary", ...); the runner fills them before any trial.
+        uses: the references it takes when somebody gave them.
         metrics: the metrics a policy may ask for.
         power: the metric that says how strong the attacker was; None when the attack has none.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]
+    uses: ClassVar[tuple[str, ...]]
     metrics: ClassVar[tuple[str, ...]]
     power: ClassVar[str | None]
 

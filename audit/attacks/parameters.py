@@ -30,7 +30,12 @@ _RANGES: Mapping[str, Mapping[str, Any]] = {
         "min_tokens": Field(ge=1),
         "max_tokens": Field(ge=1),
         "screened": Field(ge=1),
-    }
+    },
+    "memorisation": {
+        "n_samples": Field(ge=1),
+        "min_probability": Field(gt=0, lt=1),
+        "anls_threshold": Field(ge=0, le=1),
+    },
 }
 """What a parameter may be, beyond its type, by attack."""
 _ORDERED: Mapping[str, tuple[tuple[str, str], ...]] = {"reconstruction": (("min_tokens", "max_tokens"),)}
@@ -99,9 +104,16 @@ def _checked(kind: type[Attack], table: Mapping[str, Any]) -> tuple[dict[str, An
             continue
         allowed: Any = Annotated[(types[name], _RANGES.get(kind.name, {}).get(name, Field()))]
         try:
-            values[name] = TypeAdapter(allowed, config=_STRICT).validate_python(value)
+            # TOML knows lists only.
+            given = tuple(value) if isinstance(value, list) else value
+            values[name] = TypeAdapter(allowed, config=_STRICT).validate_python(given)
         except ValidationError as error:
             problems += [f"{name}: {detail['msg']}" for detail in error.errors(include_input=False)]
+    if not problems:
+        try:
+            kind(**values)
+        except ValueError as error:
+            problems.append(str(error))
     whole = {**{field.name: field.default for field in dataclasses.fields(kind)}, **values}  # type: ignore[arg-type]
     problems += [
         f"{low}: {whole[low]} is more than {high}, {whole[high]}"

@@ -102,7 +102,7 @@ def test_sharing_prefixes_changes_no_attempt(judged):
     attack = Reconstruction(n_candidates=20)
     trial = attack.trials(judged)[0]
     field = field_of(judged, trial, 3, 15)
-    page = field.page.scrubbed(field.positions)
+    page = field.scrubbed()
 
     class One:
         def __init__(self, rng, n_attempts):

@@ -29,11 +29,12 @@ N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 class Reconstruction:
     """CDMI, one-shot and multi-shot (Dentan et al. 2024, section 4; METHODS.md section 1).
 
-    The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], its labels and the number
-    of its tokens are known. Field by field, token by token, candidates of a public masked language model are weighed by
-    how well the target's training loss likes them. Temperatures, weight and nucleus are docaudit's defaults (the paper
-    gives ranges), fixed before the scan. Several attempts are made at every field; the first one is the one-shot
-    attack, and a membership score chooses among all of them for the multi-shot attack.
+    The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], and so are those of its
+    value wherever else it stands on the page; its labels and the number of its tokens are known. Field by field, token
+    by token, candidates of a public masked language model are weighed by how well the target's training loss likes
+    them. Temperatures, weight and nucleus are docaudit's defaults (the paper gives ranges), fixed before the scan.
+    Several attempts are made at every field; the first one is the one-shot attack, and a membership score chooses among
+    all of them for the multi-shot attack.
 
     Attributes:
         n_candidates: N_c, candidates a token.
@@ -64,6 +65,7 @@ class Reconstruction:
 
     name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
+    uses: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = METRICS
     power: ClassVar[str | None] = POWER
 
@@ -148,8 +150,7 @@ class Reconstruction:
         return {"alike": alike, "steps": steps}
 
     def _scrubbed(self, field: Field, rng: Rng) -> Encoding:
-        assert field.page is not None
-        page = field.page.scrubbed(field.positions)
+        page = field.scrubbed()
         return page.with_noise([int(rng.integers(2**32))]) if self.image_noise else page
 
     def _attacker(self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]) -> MaskedModel | Judged:
@@ -182,6 +183,11 @@ class Reconstruction:
         counts = [
             Count("fields within reach", left_out.pop(None, 0), "fields that the attack can try"),
             Count("fields attacked", len(trials), "fields that this budget tried"),
+            Count(
+                "fields with copies",
+                sum(bool(field.copies) for field in fields),
+                "fields tried whose value stands elsewhere on their page too, and is hidden there as well",
+            ),
             *(Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items()),
         ]
         return Findings(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from audit.case import Case
 from audit.corpus.documents import Document, Entity, Split
+from audit.corpus.removal import found
 from audit.engine.interface import Trial
 from audit.targets.interface import Encoding
 
@@ -25,7 +27,15 @@ REASONS = {
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """A field in its page: `positions` are those of its tokens, left to right; `left_out` says why it is not tried."""
+    """A field in its page.
+
+    Attributes:
+        document: where it stands.
+        entity: what it is.
+        page: the page, or the window of it, that holds the field; None where it fits into none.
+        positions: of its tokens, left to right.
+        left_out: why it is not tried; None: it is.
+    """
 
     document: Document
     entity: Entity
@@ -37,6 +47,30 @@ class Field:
     def trial(self) -> Trial:
         """The field as a trial: clustered by document, sampled by split."""
         return Trial(f"{self.document.id}{_JOINT}{self.entity.id}", self.document.id, self.document.split)
+
+    @cached_property
+    def copies(self) -> tuple[int, ...]:
+        """Positions of the tokens beside the field's own that spell its value; hidden with it, and not attacked.
+
+        A receipt's total stands on it several times. They are found as a removal finds an answer, without near matches
+        (ours): the next day or the price before rounding is another value, which the paper's adversary reads, and the
+        words are all that is left of what an OCR misread. Questions are asked about images, and lose near matches too.
+        """
+        if self.page is None:
+            return ()
+        words = [word.text for word in self.document.words]
+        held = found(words, [self.document.text_of(self.entity)], fuzzy=False)
+        return self.page.positions_of(set(held) - set(self.entity.words))
+
+    def scrubbed(self) -> Encoding:
+        """The page as the adversary gets it: field and copies are [MASK] and painted white; labels stay.
+
+        Raises:
+            ValueError: the field fits into no window.
+        """
+        if self.page is None:
+            raise ValueError("a field that fits into no window has no page to scrub")
+        return self.page.scrubbed((*self.positions, *self.copies))
 
 
 def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:

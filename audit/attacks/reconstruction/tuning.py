@@ -168,7 +168,7 @@ class _Teaching(Work):
         attack, target = self.attack, self.case.target
         field = field_of(self.case, trial, attack.min_tokens, attack.max_tokens)
         assert field.page is not None
-        page = field.page.scrubbed(field.positions)
+        page = field.scrubbed()
         proposes_itself = FillMask in target.answers
         proposer = target if proposes_itself else self.case.references.auxiliary
         assert proposer is not None

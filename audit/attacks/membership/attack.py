@@ -1,0 +1,213 @@
+"""Document membership as an attack: what is tried, what is asked, and what comes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.random import Generator as Rng
+
+from audit.attacks.interface import Findings
+from audit.attacks.membership.documents import (
+    REASONS,
+    SCORED,
+    adapt_to,
+    adapts,
+    first_by_name,
+    kind_of,
+    left_out,
+    say,
+)
+from audit.attacks.membership.measures import METRICS, measure_scores
+from audit.attacks.membership.scores import PRIMARIES, score_documents
+from audit.case import Case
+from audit.corpus.documents import Corpus, Document
+from audit.engine.interface import Attempt, Json, Progress, Request, Trial
+from audit.record import Count
+from audit.targets.interface import AdaptationRule, Target
+
+N_ADAPTED = {"quick": 0, "standard": 50, "full": 200}
+"""Documents of each split that the target is adapted to, by budget (ours): it costs up to 200 training steps each."""
+ALIKE = 0.01
+"""A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
+scores compare documents whose losses differ by far more."""
+BY_DATE = (
+    "members and held-out documents come from different times (assigned by date): what tells them apart may be what"
+    " changed between, not the training"
+)
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Membership inference on documents (METHODS.md, section 3b).
+
+    Per document the mean over its questions: loss; loss minus that of models that never saw it; Min-K% of the answers'
+    tokens; LiRA and RMIA where there are split models; DocMIA's white-box features. Each needs other references; those
+    that are missing leave their scores unresolved. The primary score, fixed before the scan, is the calibrated loss
+    where there is a reference, else the loss.
+
+    Attributes:
+        n_public: public documents that RMIA compares with, at most (ours).
+        n_adapted: documents of each split that DocMIA adapts the target to, at most; 0: none.
+        n_questions: questions of a document that it is adapted to, at most (ours).
+        max_steps: of Adam for one question.
+        threshold: the change of the loss, in nats, at which adapting ends (tau; ours).
+        learning_rate: of Adam (ours).
+    """
+
+    n_public: int = 200
+    n_adapted: int = 50
+    n_questions: int = 3
+    max_steps: int = 200
+    threshold: float = 1e-3
+    learning_rate: float = 1e-3
+
+    name: ClassVar[str] = "membership"
+    needs: ClassVar[tuple[str, ...]] = ()
+    uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "splits")
+    metrics: ClassVar[tuple[str, ...]] = METRICS
+    power: ClassVar[str | None] = None
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """See `Attack.ablations`."""
+        return ()
+
+    @classmethod
+    def preset(cls, budget: str) -> Self:
+        """See `Attack.preset`."""
+        return cls(n_adapted=N_ADAPTED[budget])
+
+    def lacks(self, corpus: Corpus) -> str | None:
+        """See `Attack.lacks`."""
+        for split in SCORED:
+            documents = corpus.of(split)
+            if not documents:
+                return f"no {split} documents"
+            answering = corpus.manifest.task.kind == "question-answering"
+            if answering and not any(document.questions for document in documents):
+                return f"no question in {split} documents"
+        return None
+
+    def inapplicable(self, case: Case) -> str | None:
+        """See `Attack.inapplicable`."""
+        if kind_of(case.target) is None:
+            return "the model gives no training loss of a document: a masked language model's depends on the mask"
+        return None
+
+    def trials(self, case: Case) -> list[Trial]:
+        """One for each member and held-out document, and for public ones where there are split models."""
+        documents = [document for document in case.corpus.of(*SCORED) if left_out(case, document) is None]
+        return [Trial(document.id, document.id, document.split) for document in [*documents, *self._public(case)]]
+
+    def _public(self, case: Case) -> list[Document]:
+        if not case.references.splits:
+            return []
+        documents = [document for document in case.corpus.of("public") if left_out(case, document) is None]
+        chosen = first_by_name(documents, self.n_public)
+        return [document for document in documents if document.id in chosen]
+
+    def no_trials(self, case: Case) -> tuple[str, str]:
+        """See `Attack.no_trials`."""
+        reasons = Counter(left_out(case, document) for document in case.corpus.of(*SCORED))
+        found = ", ".join(f"{count} with {reason}" for reason, count in reasons.items()) or "there is none"
+        return (
+            f"no member or held-out document can be scored ({found})",
+            "add member and held-out documents, for models that answer questions with questions and answers",
+        )
+
+    def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
+        """What each model says of the document, and how the target takes to it."""
+        document = case.corpus.document(trial.unit)
+        references = case.references
+        outcome: dict[str, Json] = {"target": (yield from _said(case, case.target, document))}
+        outcome["splits"] = yield from _all_said(case, [split.target for split in references.splits], document)
+        if document.split == "public":
+            return outcome
+        outcome["baselines"] = yield from _all_said(case, references.baselines, document)
+        pretrained = [] if references.pretrained is None else [references.pretrained]
+        outcome["pretrained"] = yield from _all_said(case, pretrained, document)
+        outcome["adapted"] = yield from self._adapted(case, document)
+        return outcome
+
+    def _adapted(self, case: Case, document: Document) -> Generator[Request, Any, Json]:
+        """DocMIA's features of a document, means over its questions.
+
+        None where it is none of those that the target is adapted to, or a number is not finite.
+        """
+        if not self.n_adapted or not adapts(case.target):
+            return None
+        if document.id not in first_by_name(case.corpus.of(document.split), self.n_adapted):
+            return None
+        rule = AdaptationRule(self.threshold, self.max_steps, self.learning_rate)
+        found = yield from adapt_to(case, document, rule, self.n_questions)
+        rows = [(one.distance, len(one.losses) - 1, *one.similarities) for one in found]
+        means = np.mean(rows, axis=0)
+        return [float(value) for value in means] if np.isfinite(means).all() else None
+
+    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
+        """See `Attack.preflight`; a decision is a document's loss."""
+        document = case.corpus.document(trial.unit)
+        exact = yield from say(case, case.target, document)
+        coarse = yield from say(case, rounded, document)
+        assert exact is not None
+        assert coarse is not None
+        alike = abs(exact.loss - coarse.loss) <= ALIKE * max(1.0, abs(exact.loss))
+        return {"alike": int(alike), "steps": 1}
+
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+    ) -> Findings:
+        """See `Attack.measure`; the metrics are described in `measures`."""
+        scored = score_documents(case, trials, outcomes)
+        measured = measure_scores(scored, rng, progress)
+        reasons = Counter(left_out(case, document) for document in case.corpus.of(*SCORED))
+        counts = [
+            *(Count(f"{split} documents", n, f"{split} documents that were scored") for split, n in scored.documents),
+            *(Count(f"left out: {name}", reasons[name], meaning) for name, meaning in REASONS.items()),
+            Count("left out: no finite loss", scored.unusable, "documents whose loss is no finite number"),
+            Count("split models", len(case.references.splits), "models trained on half of the documents"),
+        ]
+        confounded = BY_DATE if case.corpus.manifest.membership.assigned == "by-date" else None
+        return Findings(
+            measured.measurements,
+            tuple(counts),
+            measured.diagnostics,
+            measured.histograms,
+            measured.curves,
+            confounded=confounded,
+        )
+
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+        """Every score of a member or held-out document, and its rank (1 = most like a member), one object each."""
+        scored = score_documents(case, trials, outcomes)
+        ranks = {name: scored.ranks(name) for name in scored.columns}
+        for place, document in enumerate(scored.ids):
+            values = {name: float(column[place]) for name, column in scored.columns.items()}
+            known = [name for name, value in values.items() if np.isfinite(value)]
+            yield {
+                "attack": self.name,
+                "document": document,
+                "split": "member" if scored.member[place] else "heldout",
+                "primary": PRIMARIES[scored.primary],
+                "scores": {name: values[name] for name in known},
+                "ranks": {name: int(ranks[name][place]) for name in known},
+            }
+
+
+def _said(case: Case, model: Target, document: Document) -> Generator[Request, Any, Json]:
+    said = yield from say(case, model, document)
+    return None if said is None else said.as_json()
+
+
+def _all_said(case: Case, models: Sequence[Target], document: Document) -> Generator[Request, Any, list[Json]]:
+    """What each model says, in order; models that give no such loss (a checkpoint without the head) are left out."""
+    kind = kind_of(case.target)
+    found: list[Json] = []
+    for model in models:
+        if kind_of(model) == kind:
+            found += [(yield from _said(case, model, document))]
+    return found

@@ -1,0 +1,134 @@
+"""Which documents the attack scores, and what it asks of a model about each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from audit.attacks.interface import ask_all
+from audit.case import Case
+from audit.corpus.documents import Document, Question, Split
+from audit.corpus.sheets import sheet_of
+from audit.engine.interface import Request
+from audit.stats.likelihood_ratio import logit_confidence, min_k
+from audit.targets.interface import (
+    NOT_READ,
+    Adaptation,
+    AdaptationRule,
+    Adapted,
+    AnswerLoss,
+    Encoding,
+    Floats,
+    PageAdaptation,
+    Query,
+    Target,
+    TokenTarget,
+    TrainingLoss,
+)
+
+Kind = Literal["answers", "pages"]
+SCORED: tuple[Split, ...] = ("member", "heldout")
+REASONS = {
+    "no question": "documents without a question that has an answer",
+    "nothing to read": "documents of which the training loss reads nothing",
+}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a model says of one document: means over its questions; a page of a token classifier is one question.
+
+    Attributes:
+        loss: the training loss, nats.
+        logit: the logit of the confidence exp(-loss).
+        min_k: Min-K% of the answers' tokens, nats; None for token classifiers.
+    """
+
+    loss: float
+    logit: float
+    min_k: float | None = None
+
+    def as_json(self) -> dict[str, float | None] | None:
+        """For the journal; None where a number is not finite."""
+        return {"loss": self.loss, "logit": self.logit, "min_k": self.min_k} if np.isfinite(self.loss) else None
+
+
+def kind_of(target: Target) -> Kind | None:
+    """Whether a target is asked about answers or pages; None: it gives no training loss of a document."""
+    if AnswerLoss in target.answers:
+        return "answers"
+    return "pages" if TrainingLoss in target.answers else None
+
+
+def left_out(case: Case, document: Document) -> str | None:
+    """Why a document cannot be scored (one of `REASONS`); None when it can."""
+    if kind_of(case.target) == "answers":
+        return None if _asked(document) else "no question"
+    return None if _readable(case.reader.encode(document)) else "nothing to read"
+
+
+def first_by_name(documents: Sequence[Document], count: int) -> frozenset[str]:
+    """The ids of `count` documents in an order that only their ids decide, and that follows no order of theirs."""
+    ordered = sorted(documents, key=lambda document: hashlib.sha256(document.id.encode()).digest())
+    return frozenset(document.id for document in ordered[:count])
+
+
+def say(case: Case, model: Target, document: Document) -> Generator[Request, Any, Said | None]:
+    """Ask a model about a document; None when it cannot read it."""
+    if kind_of(model) == "answers":
+        return (yield from _say_answers(case, model, document))
+    page = cast("TokenTarget", model).encode(document)
+    if page is None or not _readable(page):
+        return None
+    # The loss of the page as it is: a token in its own place.
+    (losses,) = yield from ask_all(model, [TrainingLoss(page, 0, page.ids[:1])])
+    return Said(float(losses[0]), float(logit_confidence(losses)[0]))
+
+
+def _say_answers(case: Case, model: Target, document: Document) -> Generator[Request, Any, Said | None]:
+    sheet = sheet_of(case.corpus, document)
+    queries = [AnswerLoss(sheet, asked.question, asked.answers[0]) for asked in _asked(document)]
+    found: list[Floats] = yield from ask_all(model, queries)
+    losses = np.array([-tokens.mean() for tokens in found])
+    return Said(
+        float(losses.mean()),
+        float(logit_confidence(losses).mean()),
+        float(np.mean([min_k(tokens) for tokens in found])),
+    )
+
+
+def adapt_to(
+    case: Case, document: Document, rule: AdaptationRule, n_questions: int
+) -> Generator[Request, Any, list[Adapted]]:
+    """How the target takes to each of the document's questions, `n_questions` at most, or to the page."""
+    queries: list[Query[Adapted]]
+    if kind_of(case.target) == "answers":
+        sheet = sheet_of(case.corpus, document)
+        asked = _asked(document)[:n_questions]
+        queries = [Adaptation(sheet, one.question, one.answers[0], rule) for one in asked]
+    else:
+        page = case.reader.encode(document)
+        assert page is not None
+        queries = [PageAdaptation(page, rule)]
+    return (yield from ask_all(case.target, queries))
+
+
+def adapts(target: Target) -> bool:
+    """Whether the target can be adapted to a document."""
+    return bool({Adaptation, PageAdaptation} & target.answers)
+
+
+def _asked(document: Document) -> list[Question]:
+    """The questions of a document that have an answer; its first accepted one is what models are trained on."""
+    return [question for question in document.questions if question.answers]
+
+
+def _readable(page: Encoding | None) -> bool:
+    """Whether the training loss of a page reads anything."""
+    if page is None:
+        return False
+    return any(values is not None and bool((values != NOT_READ).any()) for values in (page.labels, page.links))

@@ -1,0 +1,236 @@
+"""From what models said of documents to the scores that rank them; larger = more like a member."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audit.attacks.membership.documents import adapts, kind_of
+from audit.case import Case
+from audit.engine.interface import Json, Trial
+from audit.record import Diagnostic
+from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
+from audit.targets.interface import Floats
+
+Mask = NDArray[np.bool_]
+SCORES = ("loss", "calibrated", "min_k", "lira", "rmia", "docmia")
+PRIMARIES = {"calibrated": "loss minus the loss of models that never saw the document", "loss": "loss"}
+"""What the primary score is, in words; the first one that this audit has."""
+MIN_PUBLIC = 20
+"""RMIA's score is a share of the public documents: with fewer it takes too few values (ours)."""
+CLUSTERING_SEED = 0
+"""Of K-means: scores follow from the outcomes alone, so that evidence and measurements agree."""
+_SPLITS = "needs split models (K of them, each trained on half of the documents: docaudit train-splits)"
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Member and held-out documents with their scores.
+
+    Attributes:
+        ids: of the documents.
+        member: (n_documents,) whether each is a member.
+        columns: by score, (n_documents,), NaN where a document has none.
+        missing: by score, why no document has it.
+        unusable: documents that were tried and have no finite loss.
+        documents: how many documents have a loss, by split in words.
+        diagnostics: how the scores came about.
+    """
+
+    ids: tuple[str, ...]
+    member: Mask
+    columns: Mapping[str, Floats]
+    missing: Mapping[str, str]
+    unusable: int
+    documents: tuple[tuple[str, int], ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def primary(self) -> str:
+        """The score that stands for the attack: the first of `PRIMARIES` that there is."""
+        return next((name for name in PRIMARIES if name in self.columns), "loss")
+
+    def split(self, name: str) -> tuple[Floats, Floats]:
+        """The finite scores of members and of held-out documents."""
+        column = self.columns[name]
+        known = np.isfinite(column)
+        return column[known & self.member], column[known & ~self.member]
+
+    def ranks(self, name: str) -> Floats:
+        """The place of each document from the most to the least like a member, from 1; ties share the best place."""
+        column = self.columns[name]
+        return np.array([1 + np.sum(column > value) for value in column], np.float64)
+
+
+@dataclass
+class _Table:
+    """Scores as they are made."""
+
+    columns: dict[str, Floats] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def put(self, name: str, column: Floats, reason: str) -> None:
+        """Keep a score; `reason` says why when no document has it."""
+        if np.isfinite(column).any():
+            self.columns[name] = column
+        else:
+            self.missing[name] = reason
+
+
+def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Scored:
+    """All scores of the member and held-out documents among the trials, in trial order."""
+    pairs = list(zip(trials, outcomes, strict=True))
+    tried = [(trial, outcome) for trial, outcome in pairs if trial.stratum != "public"]
+    public = [(trial, outcome) for trial, outcome in pairs if trial.stratum == "public" and outcome["target"]]
+    rows = [(trial, outcome) for trial, outcome in tried if outcome["target"]]
+    member = np.array([trial.stratum == "member" for trial, _ in rows], bool)
+    names = [trial.unit for trial, _ in rows]
+    table = _Table()
+    if rows:
+        _losses([outcome for _, outcome in rows], table)
+        _likelihood_ratios(case, rows, public, table)
+        _docmia(case, [outcome["adapted"] for _, outcome in rows], table)
+    counted = (("member", int(member.sum())), ("held-out", int((~member).sum())), ("public", len(public)))
+    return Scored(
+        tuple(names),
+        member,
+        table.columns,
+        table.missing,
+        len(tried) - len(rows),
+        counted,
+        tuple(table.diagnostics),
+    )
+
+
+def _losses(outcomes: Sequence[Json], table: _Table) -> None:
+    """The loss, the loss minus a reference's, and Min-K%."""
+    losses = _numbers([outcome["target"] for outcome in outcomes], "loss")
+    table.put("loss", -losses, "no finite loss")
+    # Baselines know what the target's recipe makes of documents like these; the pretrained model only what it began as.
+    key = "baselines" if any(outcome["baselines"] for outcome in outcomes) else "pretrained"
+    reference = np.array([_mean(outcome[key]) for outcome in outcomes])
+    table.put("calibrated", reference - losses, "needs a baseline (docaudit train-baseline) or the pretrained model")
+    smallest = _numbers([outcome["target"] for outcome in outcomes], "min_k")
+    table.put("min_k", smallest, "for models that generate an answer only")
+
+
+def _likelihood_ratios(
+    case: Case, rows: Sequence[tuple[Trial, Json]], public: Sequence[tuple[Trial, Json]], table: _Table
+) -> None:
+    """LiRA and RMIA, online where every document has models trained on it, else offline."""
+    logits, trained = _by_split_models(case, rows, "logit")
+    usable = _complete(logits)
+    if not usable.any():
+        table.missing.update({"lira": _SPLITS, "rmia": _SPLITS})
+        return
+    inside, outside = sides(logits[usable], trained[usable])
+    if outside is None:
+        table.missing.update(dict.fromkeys(("lira", "rmia"), "a document was in all split models but one"))
+        return
+    n_inside = 0 if inside is None else inside.shape[1]
+    table.diagnostics += [
+        Diagnostic("models trained on it", n_inside, "split models that judge a document they know; 0: offline LiRA"),
+        Diagnostic("models not trained on it", outside.shape[1], "split models that judge a document they do not know"),
+    ]
+    observed = _numbers([outcome["target"] for _, outcome in rows], "logit")[usable]
+    scores = lira_offline(observed, outside) if inside is None else lira_online(observed, inside, outside)
+    table.put("lira", _spread(scores, usable), _SPLITS)
+    compared = _public_ratios(case, public)
+    if compared is None:
+        table.missing["rmia"] = f"needs {MIN_PUBLIC} public documents that neither model was trained on"
+        return
+    probabilities = np.exp(-_by_split_models(case, rows, "loss")[0][usable])
+    within, without = sides(probabilities, trained[usable])
+    assert without is not None
+    own = np.exp(-_numbers([outcome["target"] for _, outcome in rows], "loss"))[usable]
+    table.put("rmia", _spread(rmia(own, marginal(within, without), *compared), usable), _SPLITS)
+
+
+def _public_ratios(case: Case, public: Sequence[tuple[Trial, Json]]) -> tuple[Floats, Floats] | None:
+    """What the target and models not trained on them say of public documents; None when there are too few."""
+    if not public:
+        return None
+    losses, trained = _by_split_models(case, public, "loss")
+    usable = _complete(losses)
+    if usable.sum() < MIN_PUBLIC:
+        return None
+    _, outside = sides(np.exp(-losses[usable]), trained[usable])
+    if outside is None:
+        return None
+    own = np.exp(-_numbers([outcome["target"] for _, outcome in public], "loss"))[usable]
+    return own, marginal(None, outside)
+
+
+def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]], key: str) -> tuple[Floats, Mask]:
+    """What every split model says of every document, and whether it was trained on it: (n_documents, n_models) each."""
+    models = [split for split in case.references.splits if kind_of(split.target) == kind_of(case.target)]
+    values = np.full((len(rows), len(models)), np.nan)
+    for place, (_, outcome) in enumerate(rows):
+        values[place] = _numbers(outcome["splits"], key)
+    trained = [[trial.unit in split.members for split in models] for trial, _ in rows]
+    if not models:
+        values = np.full((len(rows), 1), np.nan)
+    return values, np.array(trained, bool)
+
+
+def _docmia(case: Case, adapted: Sequence[Json], table: _Table) -> None:
+    """K-means on how the target took to each document.
+
+    Features: L2 norm of the update, steps, and similarity of the answer on the way (mean of before and after),
+    standardised (ours: their units differ). Two clusters; that of fewer steps and the shorter update, in standard
+    deviations together, is "member", whatever the data say. The score is how much nearer a document is to it.
+    """
+    features = np.array([row or [np.nan] * 4 for row in adapted], np.float64)
+    known = _complete(features)
+    if not adapts(case.target):
+        table.missing["docmia"] = "the model's parameters cannot be trained through this target"
+    elif known.sum() < 2:
+        table.missing["docmia"] = "no document was adapted to (n_adapted, by budget: none in quick)"
+    else:
+        table.put("docmia", _spread(cluster(features[known]), known), "no document was adapted to")
+        mean = float(features[known, 1].mean())
+        table.diagnostics.append(Diagnostic("steps", mean, "mean number of training steps of an adaptation (DocMIA)"))
+
+
+def cluster(features: Floats) -> Floats:
+    """DocMIA's score from its features, see `_docmia`: (n_documents,).
+
+    Args:
+        features: (n_documents, 4): distance, steps, similarity before and after; two documents at least.
+    """
+    from sklearn.cluster import KMeans
+
+    raw = np.column_stack([features[:, :2], features[:, 2:].mean(axis=1)])
+    spread = raw.std(axis=0)
+    rows = (raw - raw.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    if len(np.unique(rows, axis=0)) < 2:
+        return np.zeros(len(rows))
+    centres = KMeans(2, n_init=10, random_state=CLUSTERING_SEED).fit(rows).cluster_centers_
+    inside, outside = sorted(centres, key=lambda centre: float(centre[0] + centre[1]))
+    score: Floats = np.linalg.norm(rows - outside, axis=1) - np.linalg.norm(rows - inside, axis=1)
+    return score
+
+
+def _complete(rows: Floats) -> Mask:
+    """Which rows have no number missing: shape (n_rows,)."""
+    return np.asarray(np.isfinite(rows).all(axis=1), bool)
+
+
+def _numbers(said: Sequence[Json], key: str) -> Floats:
+    return np.array([np.nan if one is None or one[key] is None else one[key] for one in said], np.float64)
+
+
+def _mean(said: Sequence[Json]) -> float:
+    """The mean loss over some models; NaN when there are none, or one has none."""
+    return float(_numbers(said, "loss").mean()) if said else np.nan
+
+
+def _spread(values: Floats, known: Mask) -> Floats:
+    """`values` at the places that are `known`, NaN elsewhere."""
+    column = np.full(len(known), np.nan)
+    column[known] = values
+    return column

@@ -1,0 +1,223 @@
+"""The attack: pages without the answer, what the model and its baselines say to them, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.random import Generator as Rng
+
+from audit.attacks.interface import Findings, ask_all
+from audit.attacks.memorisation.clearing import ATTEMPTED, clear
+from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE, Context, Probe, Scene
+from audit.attacks.memorisation.measures import METRICS, measure_questions
+from audit.attacks.memorisation.questions import ATTACKED, Asked, all_questions, question_of
+from audit.attacks.memorisation.summary import (
+    commonest_anls,
+    confounded,
+    counts,
+    diagnostics,
+    drawn_pages,
+    histograms,
+    page_number,
+)
+from audit.attacks.memorisation.table import build_table
+from audit.case import Case
+from audit.corpus.documents import Corpus
+from audit.corpus.folding import fold
+from audit.corpus.sheets import Sheet, sheet_of
+from audit.engine.interface import Attempt, Json, Progress, Request, Trial
+from audit.stats.distances import anls
+from audit.targets.interface import Answer, AnswerLoss, Given, Target
+
+QUICK: tuple[Context, ...] = ("exact", "paraphrased")
+"""What `--budget quick` tries: the attack itself, and the cheapest step away from it (ours)."""
+_AT_ONCE = 4
+"""Contexts asked together (ours): every page image they need is open at the same time, for each attempt in flight."""
+
+
+@dataclass(frozen=True)
+class Memorisation:
+    """Extractable memorisation (Pinto et al. 2024; METHODS.md, section 2).
+
+    The adversary holds a training page without the answer, and the training question. What the model answers is held
+    against what models of its recipe answer that never saw the page (f_G): a question that both answer is no memory.
+
+    Attributes:
+        contexts: what is laid before the models; "exact" is the attack, the others know less of page or question.
+        n_samples, min_probability: n and p: an answer is discoverable when n samples give it with probability p (Hayes
+            et al. 2025).
+        anls_threshold: similarity from which an answer counts as nearly right.
+        fuzzy: whether near matches of the answer (errors of an OCR) are removed from the page too.
+    """
+
+    contexts: tuple[Context, ...] = CONTEXTS
+    n_samples: int = 100
+    min_probability: float = 0.5
+    anls_threshold: float = 0.5
+    fuzzy: bool = True
+
+    name: ClassVar[str] = "memorisation"
+    needs: ClassVar[tuple[str, ...]] = ("baselines",)
+    uses: ClassVar[tuple[str, ...]] = ("splits",)
+    metrics: ClassVar[tuple[str, ...]] = METRICS
+    power: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        """Refuse parameters without meaning.
+
+        Raises:
+            ValueError: no "exact" among the contexts, an unknown or doubled one, a number out of its range.
+        """
+        if "exact" not in self.contexts or len({*self.contexts} & {*CONTEXTS}) < len(self.contexts):
+            raise ValueError(f"contexts: give exact, and any others of {', '.join(CONTEXTS)}, each once")
+        if self.n_samples < 1 or not 0 < self.min_probability < 1 or not 0 <= self.anls_threshold <= 1:
+            raise ValueError("n_samples is 1 or more, min_probability between 0 and 1, anls_threshold from 0 to 1")
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """See `Attack.ablations`: a page on which near matches stay is a page that can be read."""
+        return () if self.fuzzy else ("near matches of answers are left on the pages",)
+
+    @classmethod
+    def preset(cls, budget: str) -> Self:
+        """See `Attack.preset`."""
+        return cls(contexts=QUICK if budget == "quick" else CONTEXTS)
+
+    def lacks(self, corpus: Corpus) -> str | None:
+        """See `Attack.lacks`."""
+        splits = {asked.document.split for asked in all_questions(corpus)}
+        for split in ATTACKED:
+            if split not in splits:
+                return f"no question with an answer in {split} documents"
+        if not corpus.manifest.references.baselines:
+            return "no baselines in [references]: docaudit train-baseline makes one"
+        return None
+
+    def inapplicable(self, case: Case) -> str | None:
+        """See `Attack.inapplicable`."""
+        return None if Answer in case.target.answers else "the model does not answer questions about a page"
+
+    def trials(self, case: Case) -> list[Trial]:
+        """Questions of member and held-out documents; which answers can be removed shows when they are tried."""
+        return [asked.trial for asked in all_questions(case.corpus)]
+
+    def no_trials(self, case: Case) -> tuple[str, str]:
+        """See `Attack.no_trials`."""
+        return "no question with an answer in member or held-out documents", "give documents questions and answers"
+
+    def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
+        """Remove the answer and prove it gone; ask the model and its baselines in every context; read their odds.
+
+        The outcome says what became of the answer on the page ("status", "reason", "reading"), what each model replied
+        by context, the target first ("replies", with the whole page as `WHOLE`; None: the page or the corpus does not
+        allow the context), the probability that a sample of each gives the answer ("odds"), and what the models of the
+        K splits reply ("splits").
+        """
+        asked = question_of(case.corpus, trial)
+        page = sheet_of(case.corpus, asked.document)
+        cleared = yield from clear(page, asked.answers, fuzzy=self.fuzzy)
+        outcome: dict[str, Json] = {"status": cleared.status, "reason": cleared.reason, "reading": cleared.reading}
+        if cleared.status not in ATTEMPTED:
+            return outcome
+        scene = Scene(case.corpus, asked, page, cleared.sheet, self.fuzzy, int(rng.integers(2**63)))
+        models = (case.target, *case.references.baselines)
+        outcome["replies"] = {}
+        names = (WHOLE, *self.contexts)
+        for start in range(0, len(names), _AT_ONCE):
+            # The perturbed pages of one round are gone before the next one's are made.
+            tried = names[start : start + _AT_ONCE]
+            replies = yield from _replies(models, [scene.probe(name) for name in tried], asked)
+            outcome["replies"] |= dict(zip(tried, replies, strict=True))
+        if all(AnswerLoss in model.answers for model in models):
+            outcome["odds"] = []
+            for model in models:
+                outcome["odds"].append((yield from _probability(model, cleared.sheet, asked)))
+        splits = case.references.splits
+        if any(asked.document.id in split.members for split in splits):
+            (outcome["splits"],) = yield from _replies(
+                [split.target for split in splits], [scene.on(cleared.sheet)], asked
+            )
+        return outcome
+
+    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
+        """See `Attack.preflight`: the answers on the whole page and, where it can be removed, without the answer."""
+        asked = question_of(case.corpus, trial)
+        page = sheet_of(case.corpus, asked.document)
+        cleared = yield from clear(page, asked.answers, fuzzy=self.fuzzy)
+        sheets = [page, cleared.sheet] if cleared.status in ATTEMPTED else [page]
+        queries = [Answer(sheet, asked.question.question) for sheet in sheets]
+        exact = yield from ask_all(case.target, queries)
+        other = yield from ask_all(rounded, queries)
+        alike = sum(fold(one.text) == fold(two.text) for one, two in zip(exact, other, strict=True))
+        return {"alike": alike, "steps": len(queries)}
+
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+    ) -> Findings:
+        """See `Attack.measure`; the metrics are described in `measures`."""
+        table = build_table(case, trials, outcomes, self.anls_threshold)
+        commonest = commonest_anls(table, case.corpus)
+        return Findings(
+            measure_questions(table, self.n_samples, self.min_probability, commonest, rng, progress),
+            counts(table),
+            diagnostics(table, len(case.references.baselines)),
+            histograms(table),
+            categories=tuple(sorted({asked.category for asked in table.asked if asked.category is not None})),
+            pages=drawn_pages(case.corpus, table, fuzzy=self.fuzzy),
+            confounded=confounded(table),
+        )
+
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+        """The answer, what became of it on the page, and what each model replied in every context, under its name."""
+        table = build_table(case, trials, outcomes, self.anls_threshold)
+        for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
+            asked = question_of(case.corpus, trial)
+            replies = {name: said for name, said in outcome.get("replies", {}).items() if name != WHOLE}
+            yield {
+                "attack": self.name,
+                "document": asked.document.id,
+                "page": page_number(case.corpus, asked.document),
+                "question_id": asked.question.id,
+                "question": asked.question.question,
+                "category": asked.category,
+                "split": asked.document.split,
+                "value": [*asked.answers],
+                "status": ": ".join(filter(None, (outcome["status"], outcome["reason"]))),
+                **{
+                    name: {
+                        "target": said[0]["text"],
+                        "baselines": [reply["text"] for reply in said[1:]],
+                        "extracted": bool(table.results[name].target[row]),
+                    }
+                    for name, said in replies.items()
+                    if said is not None
+                },
+            }
+
+
+def _replies(
+    models: Sequence[Target], probes: Sequence[Probe | None], asked: Asked
+) -> Generator[Request, Any, list[list[Json] | None]]:
+    """What each model replies to each probe, and whether that is the answer; None where there is no probe."""
+    possible = [probe for probe in probes if probe is not None]
+    rows: list[list[Json]] = [[] for _ in possible]
+    for model in models:
+        said = yield from ask_all(model, [Answer(probe.sheet, probe.question) for probe in possible])
+        for row, given in zip(rows, said, strict=True):
+            row.append(_judged(given, asked))
+    found = iter(rows)
+    return [None if probe is None else next(found) for probe in probes]
+
+
+def _judged(given: Given, asked: Asked) -> Json:
+    return {"text": given.text, "exact": fold(given.text) in asked.values, "nls": anls(given.text, asked.answers, 0)}
+
+
+def _probability(model: Target, sheet: Sheet, asked: Asked) -> Generator[Request, Any, float]:
+    """The probability that one sample at temperature 1 gives an accepted answer (teacher forcing), in [0, 1]."""
+    losses = yield from ask_all(model, [AnswerLoss(sheet, asked.question.question, answer) for answer in asked.answers])
+    # Accepted answers exclude each other, but one model may spell two of them with the same tokens.
+    return min(1.0, sum(float(np.exp(loss.sum())) for loss in losses))

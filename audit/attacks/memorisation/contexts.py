@@ -1,0 +1,182 @@
+"""What is laid before the models in place of the page and the question (Pinto et al. 2024, appendix D)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+from numpy.random import Generator as Rng
+from numpy.random import default_rng
+
+from audit.attacks.memorisation.clearing import stands_on, without
+from audit.attacks.memorisation.questions import Asked, said
+from audit.corpus import perturbing
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.folding import fold
+from audit.corpus.paraphrasing import paraphrased
+from audit.corpus.sheets import Sheet, sheet_of
+
+Context = Literal[
+    "exact",
+    "no_text",
+    "paraphrased",
+    "shuffled",
+    "image_only",
+    "constant",
+    "rotation_5",
+    "rotation_10",
+    "shift_20",
+    "shift_100",
+    "brightness_50",
+    "brightness_80",
+    "brightness_130",
+    "brightness_200",
+]
+CONTEXTS: tuple[Context, ...] = get_args(Context)
+"""Degrees, pixels and per cent stand in the names."""
+WHOLE = "whole"
+"""Beside the contexts: the page as it is, with the answer on it."""
+_IMAGE_ALONE: tuple[Context, ...] = ("constant", "brightness_50", "brightness_80", "brightness_130", "brightness_200")
+"""Contexts that are another one, or the page itself, where there is no image: a constant image has no text either."""
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """A question on a sheet."""
+
+    sheet: Sheet
+    question: str
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A question, its page without the answer, and where other pages and questions come from.
+
+    Attributes:
+        corpus: other documents are those of the same split.
+        asked: the question.
+        page: its page as it is.
+        sheet: its page without the answer.
+        fuzzy: whether near matches of an answer are removed too, where other pages are cleared.
+        seed: of all that is drawn; every context draws from a source of its own, whichever others are tried.
+    """
+
+    corpus: Corpus
+    asked: Asked
+    page: Sheet
+    sheet: Sheet
+    fuzzy: bool
+    seed: int
+
+    def probe(self, context: str) -> Probe | None:
+        """The question in this context, or on the whole page; None where the page or the corpus does not allow it."""
+        if context == WHOLE:
+            return self.on(self.page)
+        if context in _IMAGE_ALONE and self.sheet.open_page is None:
+            return None
+        return _PROBES[context](self, default_rng([self.seed, *context.encode()]))
+
+    def others(self, rng: Rng) -> Iterator[Document]:
+        """The other documents of this split, in random order."""
+        documents = self.corpus.of(self.asked.document.split)
+        for place in rng.permutation(len(documents)):
+            if documents[place].id != self.asked.document.id:
+                yield documents[place]
+
+    def on(self, sheet: Sheet) -> Probe:
+        """The question itself on another sheet."""
+        return Probe(sheet, self.asked.question.question)
+
+
+def asks(document: Document, question: str) -> bool:
+    """Whether the data set asks this question about this document, in these words or as a paraphrase."""
+    own = fold(question)
+    return any(own in map(fold, (known.question, *known.paraphrases)) for known in document.questions)
+
+
+def _exact(scene: Scene, rng: Rng) -> Probe:
+    return scene.on(scene.sheet)
+
+
+def _paraphrased(scene: Scene, rng: Rng) -> Probe:
+    """The question in other words: the owner's, where there are some."""
+    question = scene.asked.question
+    own = [other for other in question.paraphrases if fold(other) != fold(question.question)]
+    words = own[int(rng.integers(len(own)))] if own else paraphrased(question.question, int(rng.integers(2**32)))
+    return Probe(scene.sheet, words)
+
+
+def _shuffled(scene: Scene, rng: Rng) -> Probe | None:
+    """The question on another page, on which it is never asked and the answer does not stand (D.4, questions only)."""
+    for document in scene.others(rng):
+        questions = [question for question in document.questions if said(question.answers)]
+        if not questions or asks(document, scene.asked.question.question):
+            continue
+        page = sheet_of(scene.corpus, document)
+        if stands_on(page, scene.asked.answers):
+            continue
+        other = questions[int(rng.integers(len(questions)))]
+        return scene.on(without(page, said(other.answers), fuzzy=scene.fuzzy))
+    return None
+
+
+def _image_only(scene: Scene, rng: Rng) -> Probe | None:
+    """An unrelated question on the page without any of its answers (D.4, images only).
+
+    Which answers count is known once all questions of the page were tried: see `table`.
+    """
+    document = scene.asked.document
+    answers = said([answer for question in document.questions for answer in question.answers])
+    sheet = without(scene.page, answers, fuzzy=scene.fuzzy)
+    for other in scene.others(rng):
+        unrelated = [question.question for question in other.questions if not asks(document, question.question)]
+        if unrelated:
+            return Probe(sheet, unrelated[int(rng.integers(len(unrelated)))])
+    return None
+
+
+def _sign(rng: Rng) -> int:
+    return int(rng.choice((-1, 1)))
+
+
+def _rotation(scene: Scene, rng: Rng, degrees: int) -> Probe | None:
+    return _moved(scene, perturbing.rotated(scene.sheet, degrees * _sign(rng)))
+
+
+def _shift(scene: Scene, rng: Rng, pixels: int) -> Probe | None:
+    return _moved(scene, perturbing.shifted(scene.sheet, (pixels * _sign(rng), pixels * _sign(rng))))
+
+
+def _moved(scene: Scene, sheet: Sheet) -> Probe | None:
+    """A text without image and boxes has no place to move from."""
+    if sheet.open_page is None and all(word.box is None for word in scene.sheet.words):
+        return None
+    return scene.on(sheet)
+
+
+def _changed(scene: Scene, rng: Rng, change: Callable[[Sheet], Sheet]) -> Probe:
+    return scene.on(change(scene.sheet))
+
+
+def _brightness(factor: float) -> Callable[[Scene, Rng], Probe]:
+    return partial(_changed, change=partial(perturbing.brightened, factor=factor))
+
+
+_PROBES: Mapping[str, Callable[[Scene, Rng], Probe | None]] = {
+    "exact": _exact,
+    "no_text": partial(_changed, change=perturbing.without_text),
+    "paraphrased": _paraphrased,
+    "shuffled": _shuffled,
+    "image_only": _image_only,
+    "constant": partial(_changed, change=perturbing.blank),
+    "rotation_5": partial(_rotation, degrees=5),
+    "rotation_10": partial(_rotation, degrees=10),
+    "shift_20": partial(_shift, pixels=20),
+    "shift_100": partial(_shift, pixels=100),
+    "brightness_50": _brightness(0.5),
+    "brightness_80": _brightness(0.8),
+    "brightness_130": _brightness(1.3),
+    "brightness_200": _brightness(2.0),
+}

@@ -1,0 +1,250 @@
+"""What the outcomes of the memorisation attack add up to (Pinto et al. 2024, section 3; METHODS.md, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+
+import numpy as np
+from numpy.random import Generator
+
+from audit.attacks.memorisation.clearing import ATTEMPTED, UNPROVEN
+from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE
+from audit.attacks.memorisation.questions import CLASSES
+from audit.attacks.memorisation.table import Floats, Table
+from audit.engine.interface import Progress
+from audit.record import ALPHAS, Bound, Estimate, Measurement, Unresolved
+from audit.stats import shares
+from audit.stats.intervals import Interval
+from audit.stats.means import mean
+
+Job = Callable[[], Measurement]
+Null = tuple[float, str] | None
+"""What someone without the model reaches, or what no leak would give, and where it comes from."""
+SPLITS = ("member", "heldout")
+PLAYERS = ("target", "baseline")
+GROUPS = ("unique", "repeated")
+EXTRACTABLE = ("extractable_memorisation", "extractable_simplicity")
+_MORE = tuple(context for context in CONTEXTS if context != "exact")
+METRICS = (
+    "net",
+    *(f"net.{group}" for group in GROUPS),
+    "net.heldout",
+    *(
+        f"{what}.{split}"
+        for what, split in product(("extracted", "baseline_extracted", "memorised", "forgotten"), SPLITS)
+    ),
+    "extracted_anls.member",
+    *(f"discoverable.{split}" for split in SPLITS),
+    *(f"net.{name}" for name in CLASSES),
+    *(
+        name
+        for context in _MORE
+        for name in (
+            f"net.{context}",
+            f"net.heldout.{context}",
+            *(f"{what}.{split}.{context}" for what, split in product(("extracted", "memorised"), SPLITS)),
+        )
+    ),
+    *(f"anls.heldout.{player}" for player in PLAYERS),
+    *EXTRACTABLE,
+    "net.unproven",
+)
+NEEDED_DOCUMENTS = 72
+"""From so many documents on, no hit at all shows a rate under 0.05 (METHODS.md, section 6)."""
+
+
+def measure_questions(
+    table: Table, n_samples: int, min_probability: float, commonest: Floats, rng: Generator, progress: Progress
+) -> tuple[Measurement, ...]:
+    """All measurements of the attack.
+
+    Args:
+        table: the questions and their outcomes.
+        n_samples: n of the discoverable share.
+        min_probability: p of it.
+        commonest: shape (n_questions,), ANLS of the members' commonest answer: what guessing reaches.
+        rng: of the resampling.
+        progress: told of every measurement.
+    """
+    jobs = [
+        *_in_context(table, "exact", rng),
+        *_groups(table, rng),
+        *_discoverable(table, n_samples, min_probability, rng),
+        *(job for context in _MORE for job in _in_context(table, context, rng)),
+        *_readings(table, commonest, rng),
+        *_extractable(table.split("member").proven, rng),
+    ]
+    progress.stage("memorisation: intervals", len(jobs))
+    measurements = []
+    for job in jobs:
+        measurements.append(job())
+        progress.advance()
+    return tuple(measurements)
+
+
+def _in_context(table: Table, context: str, rng: Generator) -> Iterator[Job]:
+    """E, G and what one gives and the other does not, on members and on held-out pages, in one context."""
+    exact = context == "exact"
+    suffix = "" if exact else f".{context}"
+    tried = {split: _tried(table.split(split).proven, context) for split in SPLITS}
+    if not exact and not any(map(len, tried.values())):
+        yield partial(Unresolved, f"net{suffix}", "this context was not tried, or no page allows it", 0)
+        return
+    null = _heldout_null(tried["heldout"], context)
+    yield partial(_net, f"net{suffix}", tried["member"], context, null, rng)
+    yield partial(_net, f"net.heldout{suffix}", tried["heldout"], context, (0.0, "chance"), rng)
+    for split, rows in tried.items():
+        yield partial(_extracted, f"extracted.{split}{suffix}", rows, context, rng)
+        yield partial(_share, f"memorised.{split}{suffix}", rows, context, "gained", rng)
+        if exact:
+            yield partial(_share, f"forgotten.{split}", rows, context, "lost", rng)
+            yield partial(_share, f"baseline_extracted.{split}", rows, context, "baseline", rng)
+
+
+def _groups(table: Table, rng: Generator) -> Iterator[Job]:
+    """Net by how often training saw the answer and by what it is; and of questions whose proof is not complete."""
+    members = _tried(table.split("member").attempted, "exact")
+    null = _heldout_null(_tried(table.split("heldout").proven, "exact"), "exact")
+    proven = members.proven
+    for group in GROUPS:
+        rows = proven.where(proven.unique if group == "unique" else ~proven.unique)
+        yield partial(_net, f"net.{group}", rows, "exact", null, rng)
+    for name in sorted(set(proven.pii.tolist()), key=CLASSES.index):
+        yield partial(_net, f"net.{name}", proven.where(proven.pii == name), "exact", null, rng)
+    unproven = members.where(members.status == UNPROVEN)
+    if len(unproven):
+        heldout = _tried(table.split("heldout").attempted, "exact")
+        null = _heldout_null(heldout.where(heldout.status == UNPROVEN), "exact")
+        yield partial(_net, "net.unproven", unproven, "exact", null, rng)
+    if len(proven):
+        yield partial(_near, "extracted_anls.member", proven, rng)
+
+
+def _discoverable(table: Table, n_samples: int, min_probability: float, rng: Generator) -> Iterator[Job]:
+    """The share of answers that n samples give with probability p (Hayes et al. 2025); null: with the baselines."""
+    for split in SPLITS:
+        name, rows = f"discoverable.{split}", table.split(split).proven
+        rows = rows.where(~np.isnan(rows.odds[:, 0]))
+        if not len(rows) and len(table.split(split).proven):
+            yield partial(Unresolved, name, "the model or a baseline gives no losses of answers", 0)
+            continue
+        found = (1 - (1 - rows.odds) ** n_samples >= min_probability).astype(np.float64)
+        null = (float(found[:, 1:].mean()), "public model") if len(rows) else None
+        yield partial(_rate, name, found[:, 0], rows, null, rng)
+
+
+def _readings(table: Table, commonest: Floats, rng: Generator) -> Iterator[Job]:
+    """How well target and baselines read whole held-out pages; null: the members' commonest answer to everything."""
+    taken = ~table.member & np.isin(table.status, list(ATTEMPTED))
+    rows = table.where(taken)
+    for player in PLAYERS:
+        name = f"anls.heldout.{player}"
+        if rows.n_documents < 2:
+            reason = "fewer than two held-out documents with questions that were asked"
+            yield partial(Unresolved, name, reason, rows.n_documents)
+            continue
+        values = getattr(rows.results[WHOLE], f"{player}_anls")
+        null = (float(commonest[taken].mean()), "chance")
+        yield partial(_mean, name, values, rows, null, rng)
+
+
+def _extractable(members: Table, rng: Generator) -> Iterator[Job]:
+    """M_E and S_E, averaged over the member questions that some split models saw and others did not (appendix C)."""
+    rows = members.where(~np.isnan(members.inside))
+    if len(members) and not len(rows):
+        reason = "no models of K splits, some trained with and some without each document, were given"
+        yield from (partial(Unresolved, name, reason, 0) for name in EXTRACTABLE)
+        return
+    yield partial(_extractable_memorisation, EXTRACTABLE[0], rows, rng)
+    yield partial(_extractable_simplicity, EXTRACTABLE[1], rows, rng)
+
+
+def _tried(rows: Table, context: str) -> Table:
+    """The rows that were asked in this context."""
+    found = rows.results.get(context)
+    return rows.where(np.zeros(len(rows), bool) if found is None else found.tried)
+
+
+def _heldout_null(rows: Table, context: str) -> Null:
+    if not len(rows):
+        return None
+    results = rows.results[context]
+    return float(results.gained.mean() - results.lost.mean()), "held-out"
+
+
+def _net(name: str, rows: Table, context: str, null: Null, rng: Generator) -> Measurement:
+    """(|E - G| - |G - E|) / n."""
+    if rows.n_documents < 2:
+        return _few(name, rows)
+    results = rows.results[context]
+    return _estimate(name, shares.net(results.gained, results.lost, rows.cluster, rng, alphas=ALPHAS), null)
+
+
+def _extracted(name: str, rows: Table, context: str, rng: Generator) -> Measurement:
+    """|E| / n; null: |G| / n."""
+    if rows.n_documents < 2:
+        return _few(name, rows)
+    results = rows.results[context]
+    return _rate(name, results.target, rows, (float(results.baseline.mean()), "public model"), rng)
+
+
+def _near(name: str, rows: Table, rng: Generator) -> Measurement:
+    """Answers at a similarity over the threshold."""
+    results = rows.results["exact"]
+    return _rate(name, results.target_near, rows, (float(results.baseline_near.mean()), "public model"), rng)
+
+
+def _share(name: str, rows: Table, context: str, column: str, rng: Generator) -> Measurement:
+    if rows.n_documents < 2:
+        return _few(name, rows)
+    return _rate(name, getattr(rows.results[context], column), rows, None, rng)
+
+
+def _rate(name: str, values: Floats, rows: Table, null: Null, rng: Generator) -> Measurement:
+    if rows.n_documents < 2:
+        return _few(name, rows)
+    return _estimate(name, shares.rate(values, rows.cluster, rng, alphas=ALPHAS), null)
+
+
+def _mean(name: str, values: Floats, rows: Table, null: Null, rng: Generator) -> Measurement:
+    return _estimate(name, mean(values, rows.cluster, rng, alphas=ALPHAS), null)
+
+
+def _extractable_memorisation(name: str, rows: Table, rng: Generator) -> Measurement:
+    """In-sample minus out-sample extractability (equation 2), in [-1, 1]."""
+    if rows.n_documents < 2:
+        return _few(name, rows)
+    return _estimate(name, shares.net(rows.inside, rows.outside, rows.cluster, rng, alphas=ALPHAS), (0.0, "chance"))
+
+
+def _extractable_simplicity(name: str, rows: Table, rng: Generator) -> Measurement:
+    """Their sum, in [0, 2]."""
+    if rows.n_documents < 2:
+        return _few(name, rows)
+    half = shares.rate((rows.inside + rows.outside) / 2, rows.cluster, rng, alphas=ALPHAS)
+    return _estimate(name, shares.scaled(half, 2.0), None)
+
+
+def _few(name: str, rows: Table) -> Unresolved:
+    reason = "fewer than two documents with such questions and a proven removal"
+    return Unresolved(name, reason, rows.n_documents, NEEDED_DOCUMENTS)
+
+
+def _estimate(name: str, interval: Interval, null: Null) -> Estimate:
+    value, kind = null if null is not None else (None, None)
+    return Estimate(
+        name,
+        interval.value,
+        interval.low,
+        interval.high,
+        interval.n,
+        "questions",
+        interval.clusters,
+        interval.method,
+        value,
+        kind,  # type: ignore[arg-type]
+        interval.level,
+        tuple(Bound(*bound) for bound in interval.bounds),
+    )

@@ -1,0 +1,105 @@
+"""Which questions are asked, what kind of information their answers are, and how often training saw these."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from audit.corpus.documents import Category, Corpus, Document, Question, Split
+from audit.corpus.folding import fold
+from audit.engine.interface import Trial
+
+_JOINT = "\x1f"
+"""Between the ids of document and question in a trial's id: control characters are refused in both."""
+ATTACKED: tuple[Split, ...] = ("member", "heldout")
+_PII: Mapping[Category, str] = {
+    "location": "place",
+    "person": "person",
+    "datetime": "temporal",
+    "contact": "contact",
+    "demographic": "nrp",
+    "url": "url",
+    "code": "other_id",
+}
+NOT_PII, UNCLASSIFIED = "not_pii", "unclassified"
+PII_CLASSES = tuple(_PII.values())
+"""Classes of personal information (appendix H); NRP: nationality, religion, politics."""
+CLASSES = (*PII_CLASSES, NOT_PII, UNCLASSIFIED)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question about a page, with its accepted answers, of which there is one at least."""
+
+    document: Document
+    question: Question
+
+    @property
+    def trial(self) -> Trial:
+        """The question as a trial: clustered by document, sampled by split."""
+        return Trial(f"{self.document.id}{_JOINT}{self.question.id}", self.document.id, self.document.split)
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The accepted answers that say something."""
+        return said(self.question.answers)
+
+    @property
+    def values(self) -> frozenset[str]:
+        """The accepted answers, folded: what an answer is compared with."""
+        return frozenset(fold(answer) for answer in self.answers)
+
+    @property
+    def category(self) -> Category | None:
+        """The kind of information that the answer is: that of the entity that holds it, else as the question says."""
+        for entity in self.document.entities:
+            if entity.id == self.question.entity:
+                return entity.category
+        return self.question.category
+
+    @property
+    def pii(self) -> str:
+        """One of `CLASSES`."""
+        return UNCLASSIFIED if self.category is None else _PII.get(self.category, NOT_PII)
+
+
+def said(answers: Sequence[str]) -> tuple[str, ...]:
+    """These answers without empty ones and doubles: an empty reply would equal an empty answer."""
+    return tuple(dict.fromkeys(answer for answer in answers if fold(answer)))
+
+
+def all_questions(corpus: Corpus) -> Iterator[Asked]:
+    """Every question of member and held-out documents that has an answer, in file order."""
+    for document in corpus.of(*ATTACKED):
+        for question in document.questions:
+            asked = Asked(document, question)
+            if asked.answers:
+                yield asked
+
+
+def question_of(corpus: Corpus, trial: Trial) -> Asked:
+    """The question of a trial."""
+    document = corpus.document(trial.unit)
+    name = trial.id.removeprefix(f"{trial.unit}{_JOINT}")
+    return Asked(document, next(question for question in document.questions if question.id == name))
+
+
+def trained_on(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
+    """For every folded answer of member documents, the ids of the documents that have it."""
+    documents: dict[str, set[str]] = defaultdict(set)
+    for document in corpus.of("member"):
+        for question in document.questions:
+            for answer in said(question.answers):
+                documents[fold(answer)].add(document.id)
+    return documents
+
+
+def is_unique(asked: Asked, trained: Mapping[str, AbstractSet[str]]) -> bool:
+    """Whether training saw the answer in this document alone.
+
+    Documents are counted, not questions (ours): several phrasings of one question about one page repeat a fact no more
+    than training for longer does.
+    """
+    return all(trained.get(value, frozenset()) <= {asked.document.id} for value in asked.values)

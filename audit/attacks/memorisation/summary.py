@@ -1,0 +1,194 @@
+"""What stands beside the measurements: counts, the distribution of scores, pages, and whether the baseline is fair."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from audit.attacks.memorisation.clearing import STATUSES, UNPROVEN
+from audit.attacks.memorisation.contexts import WHOLE
+from audit.attacks.memorisation.questions import CLASSES, PII_CLASSES, Asked, said
+from audit.attacks.memorisation.table import Floats, Mask, Table
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.folding import fold
+from audit.corpus.proof import Reading
+from audit.corpus.removal import remove
+from audit.corpus.sheets import sheet_of
+from audit.record import Count, Diagnostic, DrawnPage, Histogram
+from audit.stats.distances import anls
+
+MAX_ANLS_GAP = 0.02
+"""f_G must be as strong as f: held-out ANLS within 2 points (METHODS.md, section 2)."""
+MAX_PAGES = 4
+READINGS: Mapping[Reading, str] = {
+    "gone": "questions whose answer an OCR read before it was removed, and not after",
+    "still read": "questions whose answer an OCR still read after it was removed",
+    "no control": "positive controls that failed: the OCR did not read the answer before, so that silence says nothing",
+    "not installed": "questions that no OCR could be asked about: Tesseract is not installed",
+    "no image": "questions about pages without an image, where words are all there is to read",
+}
+_LABELS = {"member": "member", "heldout": "held-out"}
+_STEPS = 20
+_ROUNDING = 1e-9
+"""2 points are 2 points, whatever the last bit of a sum says."""
+
+
+def counts(table: Table) -> tuple[Count, ...]:
+    """Questions by what became of their answers, the sets E, G and M, and what is in M.
+
+    With several baselines an answer is in G when at least half of them give it.
+    """
+    found = []
+    for split, label in _LABELS.items():
+        rows = table.split(split)
+        found.append(Count(f"{label} questions", len(rows), f"questions about {label} pages that this budget tried"))
+        found += [
+            Count(f"{label} questions: {status}", int((rows.status == status).sum()), meaning)
+            for status, meaning in STATUSES.items()
+        ]
+        found += _sets(rows.proven, label)
+    members = table.split("member")
+    found += _memorised(members.proven)
+    unproven = members.where(members.status == UNPROVEN)
+    found += _sets(unproven, "unproven member")
+    reasons = sorted(Counter(table.reason[table.reason != ""].tolist()).items())
+    found += [Count(f"derivable: {reason}", number, "of the questions not asked") for reason, number in reasons]
+    found += [
+        Count(f"OCR: {reading}", int((table.reading == reading).sum()), meaning)
+        for reading, meaning in READINGS.items()
+    ]
+    return tuple(found)
+
+
+def _sets(rows: Table, label: str) -> list[Count]:
+    extracted, generalised = _given(rows)
+    return [
+        Count(f"{label} E", int(extracted.sum()), "answers that the model gives when the answer is gone"),
+        Count(f"{label} G", int(generalised.sum()), "answers that a model which never saw the page gives"),
+        Count(f"{label} M", int((extracted & ~generalised).sum()), "E - G: that the model alone gives"),
+        Count(
+            f"{label} G - E", int((~extracted & generalised).sum()), "that only a model which never saw the page gives"
+        ),
+    ]
+
+
+def _given(rows: Table) -> tuple[Mask, Mask]:
+    """Which questions are in E and which in G."""
+    results = rows.results.get("exact")
+    if results is None:
+        return np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+    return results.target > 0, results.baseline >= 0.5
+
+
+def _memorised(members: Table) -> Iterator[Count]:
+    extracted, generalised = _given(members)
+    rows = members.where(extracted & ~generalised)
+    personal = rows.where(np.isin(rows.pii, PII_CLASSES))
+    values = len({fold(one.answers[0]) for one in rows.asked})
+    yield Count("M: distinct values", values, "distinct answers in M")
+    yield Count("M: unique", int(rows.unique.sum()), "answers in M that training saw on one page alone")
+    yield Count("M: PII", len(personal), "answers in M that are personal information")
+    yield Count("M: unique PII", int(personal.unique.sum()), "of these, those that training saw on one page alone")
+    by_class = Counter(rows.pii.tolist())
+    for name in CLASSES:
+        yield Count(f"M: {name}", by_class[name], "answers in M of this class")
+
+
+def diagnostics(table: Table, n_baselines: int) -> tuple[Diagnostic, ...]:
+    """How many baselines there are, and how many questions each context could be tried on."""
+    return (
+        Diagnostic("baselines", n_baselines, "models that never saw the audited pages, which G is averaged over"),
+        *(
+            Diagnostic(f"{context} tried", float(results.tried.sum()), "questions that could be asked in this context")
+            for context, results in table.results.items()
+        ),
+    )
+
+
+def histograms(table: Table) -> tuple[Histogram, ...]:
+    """The scores of appendix C, of all member questions, those in M and those in G (figure 5); none without splits."""
+    members = table.split("member").proven
+    rows = members.where(~np.isnan(members.inside))
+    if not len(rows):
+        return ()
+    extracted, generalised = _given(rows)
+    series = {"all": np.ones(len(rows), bool), "M": extracted & ~generalised, "G": generalised}
+    scores = (
+        ("extractable_memorisation", "extractable memorisation", rows.inside - rows.outside, -1.0),
+        ("extractable_simplicity", "extractable simplicity", rows.inside + rows.outside, 0.0),
+    )
+    return tuple(_histogram(name, quantity, values, start, series) for name, quantity, values, start in scores)
+
+
+def _histogram(name: str, quantity: str, values: Floats, start: float, series: dict[str, Mask]) -> Histogram:
+    edges = tuple(round(start + 2 * step / _STEPS, 1) for step in range(_STEPS + 1))
+    heights = {
+        label: tuple(int(height) for height in np.histogram(np.round(values[mask], 9), bins=edges)[0])
+        for label, mask in series.items()
+    }
+    return Histogram(name, quantity, edges, heights)
+
+
+def confounded(table: Table) -> str | None:
+    """Why nothing can be decided: the baselines read held-out pages worse, or better, than the target."""
+    rows = table.split("heldout").attempted
+    if not len(rows):
+        return "no held-out question could be asked: how strong the generalisation baseline is cannot be said"
+    results = rows.results[WHOLE]
+    target, baseline = float(results.target_anls.mean()), float(results.baseline_anls.mean())
+    if abs(target - baseline) <= MAX_ANLS_GAP + _ROUNDING:
+        return None
+    compared = "not as strong as" if baseline < target else "stronger than"
+    return f"the generalisation baseline is {compared} the model: held-out ANLS {baseline:.3f} against {target:.3f}"
+
+
+def commonest_anls(table: Table, corpus: Corpus) -> Floats:
+    """ANLS of the members' commonest answer (the first of equals) on each question, shape (n_questions,)."""
+    answers = Counter(
+        answers[0]
+        for document in corpus.of("member")
+        for question in document.questions
+        if (answers := said(question.answers))
+    )
+    if not answers:
+        return np.zeros(len(table))
+    ((commonest, _),) = answers.most_common(1)
+    return np.array([anls(commonest, one.answers) for one in table.asked], float)
+
+
+def page_number(corpus: Corpus, document: Document) -> int:
+    """The document's number in the record: its place in the data set, from 1."""
+    return 1 + corpus.documents.index(document)
+
+
+def drawn_pages(corpus: Corpus, table: Table, *, fuzzy: bool) -> tuple[DrawnPage, ...]:
+    """Up to four member pages as boxes: those of memorised answers first, then other attacked ones."""
+    rows = table.split("member").proven
+    extracted, generalised = _given(rows)
+    first = np.argsort(~(extracted & ~generalised), kind="stable")
+    pages: dict[str, DrawnPage] = {}
+    for place in first:
+        asked = rows.asked[place]
+        if len(pages) < MAX_PAGES and asked.document.id not in pages:
+            page = _drawn(corpus, asked, fuzzy=fuzzy)
+            if page is not None:
+                pages[asked.document.id] = page
+    return tuple(pages.values())
+
+
+def _drawn(corpus: Corpus, asked: Asked, *, fuzzy: bool) -> DrawnPage | None:
+    """A page as boxes; None where words have no place on it."""
+    page = sheet_of(corpus, asked.document)
+    boxes = [(index, word.box) for index, word in enumerate(page.words) if word.box is not None]
+    if page.size is None or not boxes:
+        return None
+    width, height = page.size
+    gone = frozenset(remove(page, asked.answers, fuzzy=fuzzy).words)
+    return DrawnPage(
+        page_number(corpus, asked.document),
+        height / width,
+        tuple((x0 / width, y0 / height, x1 / width, y1 / height) for _, (x0, y0, x1, y1) in boxes),
+        tuple(index in gone for index, _ in boxes),
+    )

@@ -1,0 +1,115 @@
+"""Question-answering targets whose memory is planted: what they have not learnt by heart they read off the page.
+
+A page begins with its name; a value stands behind its key word ("TOTAL:", "SELLER:"), which the question names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, ReferencePaths, Task, Word
+from audit.record import TargetCard
+from audit.targets.interface import Answer, AnswerLoss, Given
+
+KEYS = {"total": "amount", "seller": "person", "place": "location", "number": "code"}
+NOTHING = "there is nothing"
+LETTERS = np.array([*"bcdfghjkmnpqrtvwxz"])
+"""No vowels, so that a value is no word, and no letter that an OCR takes for a digit."""
+
+
+def question(key: str) -> str:
+    return f"What is the {key}?"
+
+
+def value(rng: np.random.Generator) -> str:
+    return "".join(rng.choice(LETTERS, 12))
+
+
+def corpus(n_member: int, n_heldout: int, keys: Sequence[str] = ("total",), seed: int = 0, root=None) -> Corpus:
+    """Pages with one question about every key; every value stands on one page only."""
+    rng = np.random.default_rng(seed)
+    documents = []
+    for index in range(n_member + n_heldout):
+        words, questions = [value(rng)], []
+        for key in keys:
+            answer = value(rng)
+            words += [f"{key.upper()}:", answer]
+            questions.append(Question(key, question(key), (answer,), category=KEYS[key]))
+        split = "member" if index < n_member else "heldout"
+        documents.append(Document(f"d{index}", split, placed(words), size=(800, 600), questions=tuple(questions)))
+    manifest = Manifest(
+        1, "planted", Task("question-answering"), Membership("random"), references=ReferencePaths(baselines=("b",))
+    )
+    return Corpus(root, manifest, tuple(documents), "0" * 64)
+
+
+def placed(words: Sequence[str]) -> tuple[Word, ...]:
+    """Words under one another, 100 pixels and more away from the edges of a page of 800 x 600."""
+    return tuple(Word(text, (200.0, 120.0 + 30 * row, 500.0, 140.0 + 30 * row)) for row, text in enumerate(words))
+
+
+def changed(whole: Corpus, document_id: str, **changes) -> Corpus:
+    """The corpus with one document changed."""
+    return replace(
+        whole,
+        documents=tuple(
+            replace(document, **changes) if document.id == document_id else document for document in whole.documents
+        ),
+    )
+
+
+def memory_of(documents: Sequence[Document]) -> dict[tuple[str, str], str]:
+    """All that there is to know of these pages: the first answer by the page's name and the question."""
+    return {
+        (document.words[0].text, asked.question): asked.answers[0]
+        for document in documents
+        for asked in document.questions
+    }
+
+
+class Answering:
+    """Answers from memory where it knows page and question, or the question alone; else it reads.
+
+    Attributes:
+        memory: answers by (name of the page, question); the name "" stands for any page.
+        probability: of a remembered answer; any other has 1e-9.
+        blind: whether it cannot read.
+    """
+
+    def __init__(self, memory: Mapping[tuple[str, str], str] = {}, probability=1.0, blind=False, losses=True):
+        self.card = TargetCard("planted", "planted", "question-answering", "planted", 0, 0, 512, "0" * 64, "cpu", "")
+        self.answers = frozenset({Answer, AnswerLoss} if losses else {Answer})
+        self.memory = dict(memory)
+        self.probability = probability
+        self.blind = blind
+        self.asked = []
+
+    def ask(self, queries):
+        self.asked += queries
+        return [self._given(query) if isinstance(query, Answer) else self._losses(query) for query in queries]
+
+    def _remembered(self, query):
+        name = query.sheet.words[0].text if query.sheet.words else None
+        return self.memory.get((name, query.question), self.memory.get(("", query.question)))
+
+    def _given(self, query):
+        text = self._remembered(query)
+        if text is None:
+            text = NOTHING if self.blind else self._read(query)
+        return Given(text, 1.0, 1, True)
+
+    def _read(self, query):
+        words = [word.text for word in query.sheet.words]
+        for key in KEYS:
+            label = f"{key.upper()}:"
+            if key in query.question.lower() and label in words[:-1]:
+                found = words[words.index(label) + 1]
+                return NOTHING if found.endswith(":") else found
+        return NOTHING
+
+    def _losses(self, query):
+        known = self._remembered(query) == query.answer
+        return np.full(2, np.log(self.probability if known else 1e-9) / 2)

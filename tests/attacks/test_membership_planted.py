@@ -1,0 +1,431 @@
+"""Document membership on targets of which it is known how much they know their members better."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import planted
+import pytest
+from scipy.stats import norm
+
+from audit.attacks.membership import Membership
+from audit.attacks.membership.documents import first_by_name
+from audit.attacks.membership.scores import SCORES, cluster
+from audit.case import Case, References, SplitModel
+from audit.corpus.documents import Corpus, Document, Manifest, Question, Task, Word
+from audit.corpus.documents import Membership as Assignment
+from audit.engine.driver import drive
+from audit.engine.interface import Silent
+from audit.record import Completed, Estimate, Unresolved
+from audit.stats.roc import auc
+from audit.targets.interface import (
+    Adaptation,
+    Adapted,
+    AnswerLoss,
+    Encoding,
+    FillMask,
+    PageAdaptation,
+    TrainingLoss,
+)
+from benchmarks.membership_calibration import Setting, share_of_alarms
+
+SPREAD = 2.0
+"""Of the documents' difficulty, as logit confidence; a model's own noise has spread 1."""
+
+
+def corpus(n_member, n_heldout, n_public=0, n_questions=2, assigned="random"):
+    documents = []
+    for split, n in (("member", n_member), ("heldout", n_heldout), ("public", n_public)):
+        for number in range(n):
+            questions = tuple(Question(f"q{place}", f"question {place}", ("yes",)) for place in range(n_questions))
+            name = f"{split[0]}{number}"
+            documents.append(Document(name, split, (Word(name),), questions=questions))
+    manifest = Manifest(1, "planted", Task("question-answering"), Assignment(assigned))
+    return Corpus(None, manifest, tuple(documents), "0" * 64)
+
+
+@cache
+def normal(name, seed=10**6):
+    """A draw of this name's own."""
+    return np.random.default_rng([*name.encode(), seed]).normal()
+
+
+class Knowing:
+    """Gives the documents it was trained on `leak` more logit confidence than it gives them otherwise.
+
+    A document's difficulty is its own, the same for every model; what a model thinks of it besides is the model's own.
+    """
+
+    answers = frozenset({AnswerLoss, Adaptation})
+
+    def __init__(self, trained=(), leak=0.0, seed=0):
+        self.card = planted.card("question-answering")
+        self.trained, self.leak, self.seed = frozenset(trained), leak, seed
+        self.asked = []
+
+    def logit(self, name, question):
+        of_question = 0.01 * float(len(question) + ord(question[-1]))
+        known = self.leak * (name in self.trained)
+        return SPREAD * normal(name) + normal(name, self.seed) + known + of_question
+
+    def ask(self, queries):
+        self.asked += [type(query) for query in queries]
+        return [self.answer(query, query.sheet.words[0].text) for query in queries]
+
+    def answer(self, query, name):
+        loss = np.logaddexp(0, -self.logit(name, query.question))
+        if isinstance(query, Adaptation):
+            n_steps = max(1, min(query.rule.max_steps, round(20 * loss)))
+            return Adapted(0.1 * loss, np.linspace(loss, 0, n_steps + 1), (float(np.exp(-loss)), 1.0))
+        return -2 * loss * np.linspace(0, 1, 11)  # their mean is the loss, the smallest two are twice 0.95 of it
+
+
+class KnowingPages(Knowing):
+    """The same as a token classifier."""
+
+    answers = frozenset({TrainingLoss, PageAdaptation})
+
+    def encode(self, document, around=()):
+        labels = np.full(3, -100 if document.id == "m0" else 0)
+        ids = np.array([ord(letter) for letter in f"{document.id:3}"])
+        return Encoding(ids, np.zeros((3, 4)), np.arange(3), labels, 0, 1)
+
+    def ask(self, queries):
+        self.asked += [type(query) for query in queries]
+        return [self.of_page(query) for query in queries]
+
+    def of_page(self, query):
+        name = "".join(map(chr, query.page.ids)).strip()
+        if isinstance(query, PageAdaptation):
+            return self.answer(Adaptation(None, "page", "", query.rule), name)
+        assert query.candidates.tolist() == [query.page.ids[query.position]]  # the page as it is
+        return np.array([np.logaddexp(0, -self.logit(name, "page"))])
+
+
+def split_models(documents, k, leak, kind=Knowing):
+    """K models, each of these documents in exactly half of them."""
+    rng = np.random.default_rng(5)
+    order = [rng.permutation(k) for _ in documents]
+    halves = [
+        frozenset(document.id for document, own in zip(documents, order, strict=True) if own[place] < k // 2)
+        for place in range(k)
+    ]
+    return tuple(SplitModel(kind(half, leak, 100 + place), half) for place, half in enumerate(halves))
+
+
+class Work:
+    def __init__(self, attack, case):
+        self.attack, self.case = attack, case
+
+    def attempt(self, trial):
+        return self.attack.attempt(self.case, trial, np.random.default_rng([*trial.id.encode()]))
+
+
+def run(attack, case, width=16):
+    trials = attack.trials(case)
+    found = dict(drive(Work(attack, case), trials, width))
+    outcomes = json.loads(json.dumps([found[trial.id] for trial in trials], allow_nan=False))
+    return trials, outcomes, attack.measure(case, trials, outcomes, np.random.default_rng(1), Silent())
+
+
+def measured(findings, name):
+    return next(item for item in findings.measurements if item.name == name)
+
+
+@pytest.fixture(scope="module")
+def audit():
+    """150 + 150 documents, 100 public ones, two baselines, eight split models, a leak of 1.5."""
+    whole = corpus(150, 150, 100)
+    members = whole.of("member")
+    target = Knowing([document.id for document in members], 1.5)
+    references = References(
+        baselines=(Knowing(seed=1), Knowing(seed=2)),
+        pretrained=Knowing(seed=3),
+        splits=split_models(members, 8, 1.5),
+    )
+    case = Case(target, whole, references)
+    attack = Membership(n_adapted=150)
+    return attack, case, *run(attack, case)
+
+
+def test_the_area_is_what_the_leak_makes_it(audit):
+    findings = audit[-1]
+    # The loss sorts as the logit confidence does: a leak of 1.5 against a spread of difficulty 2 and noise 1.
+    truth = norm.cdf(1.5 / np.sqrt(2 * (SPREAD**2 + 1)))
+    found = measured(findings, "auc.loss")
+    assert found.low <= truth <= found.high
+    # What others say of a document takes its difficulty away.
+    for score in ("calibrated", "lira", "rmia"):
+        assert measured(findings, f"auc.{score}").value > found.value + 0.05, score
+    # Four models not trained on a document: the noise of the target and of their mean.
+    best = norm.cdf(1.5 / np.sqrt(2 * (1 + 1 / 4)))
+    assert measured(findings, "auc.lira").low <= best <= measured(findings, "auc.lira").high
+
+
+def test_every_metric_is_measured_and_fits_the_record(audit):
+    attack, _, _, _, findings = audit
+    assert [item.name for item in findings.measurements] == [*attack.metrics]
+    completed = Completed(
+        attack.name,
+        attack.metrics,
+        dataclasses.asdict(attack),
+        findings.measurements,
+        findings.counts,
+        findings.diagnostics,
+        findings.histograms,
+        findings.curves,
+    )
+    assert json.dumps(dataclasses.asdict(completed), allow_nan=False)
+    assert findings.confounded is None
+    for score in SCORES:
+        found = measured(findings, f"auc.{score}")
+        assert isinstance(found, Estimate)
+        assert (found.null, found.null_kind, found.unit, found.n) == (0.5, "chance", "documents", 300)
+
+
+def test_the_primary_score_is_the_calibrated_loss(audit):
+    findings = audit[-1]
+    for name in ("auc", "tpr_at_fpr_10"):
+        assert measured(findings, name) == replace(measured(findings, f"{name}.calibrated"), name=name)
+    (curve,) = findings.curves
+    points = curve.series["members against held-out"]
+    area = sum((b.x - a.x) * (a.value + b.value) / 2 for a, b in pairwise(points))
+    assert area == pytest.approx(measured(findings, "auc").value, abs=0.01)
+    (histogram,) = findings.histograms
+    assert {label: sum(heights) for label, heights in histogram.counts.items()} == {"member": 150, "held-out": 150}
+
+
+def test_a_low_rate_is_given_where_the_held_out_documents_resolve_it(audit):
+    findings = audit[-1]
+    found, rate = measured(findings, "tpr_at_fpr_10.lira"), measured(findings, "fpr_at_10")
+    # The noise of the target, and of the mean of four models not trained on the document.
+    truth = norm.sf(norm.isf(0.1) - 1.5 / np.sqrt(1 + 1 / 4))
+    assert found.low <= truth <= found.high
+    assert found.null == 0.1
+    assert rate.n == 75
+    assert rate.low <= 0.1 <= rate.high
+    lowest = measured(findings, "tpr_at_fpr_1.lira")
+    assert isinstance(lowest, Unresolved)
+    assert (lowest.n, lowest.needed) == (150, 736)
+
+
+def test_evidence_has_every_score_and_rank_of_member_and_held_out_documents_only(audit):
+    attack, case, trials, outcomes, findings = audit
+    entries = [*attack.evidence(case, trials, outcomes)]
+    assert [entry["document"] for entry in entries] == [document.id for document in case.corpus.of("member", "heldout")]
+    assert json.dumps(entries, allow_nan=False)
+    assert set(entries[0]["scores"]) == set(SCORES)
+    for score in SCORES:
+        by_rank = sorted(entries, key=lambda entry: entry["ranks"][score])
+        assert [entry["scores"][score] for entry in by_rank] == sorted(
+            (entry["scores"][score] for entry in entries), reverse=True
+        )
+    sides = [[entry["scores"]["lira"] for entry in entries if entry["split"] == name] for name in ("member", "heldout")]
+    assert auc(*sides) == pytest.approx(measured(findings, "auc.lira").value)
+
+
+def test_documents_are_counted_by_split(audit):
+    counts = {count.name: count.value for count in audit[-1].counts}
+    assert counts == {
+        "member documents": 150,
+        "held-out documents": 150,
+        "public documents": 100,
+        "left out: no question": 0,
+        "left out: nothing to read": 0,
+        "left out: no finite loss": 0,
+        "split models": 8,
+    }
+
+
+def test_a_target_without_leak_is_covered_by_chance():
+    whole = corpus(100, 100, 60)
+    members = whole.of("member")
+    references = References(baselines=(Knowing(seed=1),), splits=split_models(members, 6, 0.0))
+    _, _, findings = run(Membership(n_adapted=100), Case(Knowing(), whole, references))
+    for score in SCORES:
+        found = measured(findings, f"auc.{score}")
+        assert next(bound.lower for bound in found.bounds if bound.alpha == 0.01) < 0.5 < found.high + 0.03, score
+
+
+def test_outcomes_do_not_depend_on_how_many_are_in_flight():
+    whole = corpus(6, 6, 3)
+    references = References((), (Knowing(seed=1),), None, split_models(whole.of("member"), 4, 1.0))
+    case, attack = Case(Knowing(["m0"], 1.0), whole, references), Membership(n_adapted=2)
+    assert run(attack, case, 1)[1] == run(attack, case, 50)[1]
+
+
+def test_scores_without_their_references_say_what_they_need():
+    case = Case(Knowing(), corpus(30, 30))
+    _, _, findings = run(Membership.preset("quick"), case)
+    reasons = {
+        item.name: item.reason
+        for item in findings.measurements
+        if isinstance(item, Unresolved) and item.name.startswith("auc")
+    }
+    assert set(reasons) == {"auc.calibrated", "auc.lira", "auc.rmia", "auc.docmia"}
+    assert "train-baseline" in reasons["auc.calibrated"]
+    assert "train-splits" in reasons["auc.lira"]
+    assert "quick" in reasons["auc.docmia"]
+    assert measured(findings, "auc").value == measured(findings, "auc.loss").value
+    assert Adaptation not in case.target.asked
+
+
+def test_without_a_baseline_the_pretrained_model_calibrates():
+    whole = corpus(40, 40)
+    target, pretrained = Knowing([d.id for d in whole.of("member")], 2.0), Knowing(seed=8)
+    findings = run(Membership(n_adapted=0), Case(target, whole, References(pretrained=pretrained)))[-1]
+
+    def gained(document):
+        names = [(document.id, question.question) for question in document.questions]
+        losses = [[np.logaddexp(0, -model.logit(*name)) for name in names] for model in (pretrained, target)]
+        return np.mean(losses[0]) - np.mean(losses[1])
+
+    by_hand = auc(*([gained(document) for document in whole.of(split)] for split in ("member", "heldout")))
+    assert measured(findings, "auc.calibrated").value == pytest.approx(by_hand)
+    assert measured(findings, "auc").value == measured(findings, "auc.calibrated").value
+
+
+def test_held_out_documents_in_the_split_models_make_lira_online():
+    whole = corpus(60, 60)
+    splits = split_models(whole.of("member", "heldout"), 8, 1.5)
+    target = Knowing([document.id for document in whole.of("member")], 1.5)
+    _, _, findings = run(Membership(n_adapted=0), Case(target, whole, References(splits=splits)))
+    values = {diagnostic.name: diagnostic.value for diagnostic in findings.diagnostics}
+    assert (values["models trained on it"], values["models not trained on it"]) == (4, 4)
+    assert measured(findings, "auc.lira").low > 0.5
+    assert "public documents" in measured(findings, "auc.rmia").reason
+
+
+def test_public_documents_are_asked_only_for_rmia_and_no_more_than_are_wanted():
+    whole = corpus(5, 5, 30)
+    splits = split_models(whole.of("member"), 4, 0.0)
+    attack = Membership(n_public=12)
+    assert {trial.stratum for trial in attack.trials(Case(Knowing(), whole))} == {"member", "heldout"}
+    strata = [trial.stratum for trial in attack.trials(Case(Knowing(), whole, References(splits=splits)))]
+    assert strata.count("public") == 12
+
+
+def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
+    whole = corpus(40, 40, 25, n_questions=0)
+    members = whole.of("member")
+    target = KnowingPages([document.id for document in members], 4.0)
+    references = References(baselines=(KnowingPages(seed=1),), splits=split_models(members, 6, 4.0, KnowingPages))
+    case, attack = Case(target, whole, references), Membership(n_adapted=40)
+    trials, _, findings = run(attack, case)
+    assert "m0" not in {trial.unit for trial in trials}  # its loss reads nothing
+    assert {count.name: count.value for count in findings.counts}["left out: nothing to read"] == 1
+    for score in ("calibrated", "lira", "rmia", "docmia"):
+        assert measured(findings, f"auc.{score}").low > 0.5, score
+    assert "generate" in measured(findings, "auc.min_k").reason
+
+
+def test_references_that_give_no_such_loss_are_passed_over():
+    pretrained = Knowing()
+    pretrained.answers = frozenset({FillMask})
+    _, _, findings = run(Membership(n_adapted=0), Case(Knowing(), corpus(5, 5), References(pretrained=pretrained)))
+    assert isinstance(measured(findings, "auc.calibrated"), Unresolved)
+    assert pretrained.asked == []
+
+
+def test_a_masked_language_model_is_no_target():
+    target = Knowing()
+    target.answers = frozenset({FillMask})
+    assert "mask" in Membership().inapplicable(Case(target, corpus(2, 2)))
+    assert Membership().inapplicable(Case(Knowing(), corpus(2, 2))) is None
+
+
+def test_documents_whose_loss_is_no_number_are_left_out_and_counted():
+    class Broken(Knowing):
+        def answer(self, query, name):
+            return np.array([np.nan]) if name == "m1" else super().answer(query, name)
+
+    _, _, findings = run(Membership(n_adapted=0), Case(Broken(), corpus(30, 30)))
+    assert {count.name: count.value for count in findings.counts}["left out: no finite loss"] == 1
+    assert measured(findings, "auc").n == 59
+
+
+def test_what_a_corpus_lacks_is_said():
+    attack = Membership()
+    assert attack.lacks(corpus(2, 0)) == "no heldout documents"
+    assert attack.lacks(corpus(2, 2, n_questions=0)) == "no question in member documents"
+    assert attack.lacks(corpus(2, 2)) is None
+    case = Case(Knowing(), corpus(2, 2, n_questions=0))
+    assert attack.trials(case) == []
+    assert "4 with no question" in attack.no_trials(case)[0]
+
+
+def test_documents_of_different_times_decide_nothing():
+    case = Case(Knowing(), corpus(5, 5, assigned="by-date"))
+    assert "by date" in run(Membership(n_adapted=0), case)[-1].confounded
+
+
+def test_one_document_a_side_resolves_nothing():
+    _, _, findings = run(Membership(n_adapted=0), Case(Knowing(), corpus(1, 5)))
+    found = measured(findings, "auc")
+    assert isinstance(found, Unresolved)
+    assert "member" in found.reason
+
+
+def test_the_preflight_compares_the_losses_of_both_number_formats():
+    case, attack = Case(Knowing(), corpus(3, 3)), Membership()
+
+    def agreement(rounded):
+        class Both:
+            def attempt(self, trial):
+                return attack.preflight(case, rounded, trial, np.random.default_rng(0))
+
+        found = [outcome for _, outcome in drive(Both(), attack.trials(case), 4)]
+        return sum(one["alike"] for one in found), sum(one["steps"] for one in found)
+
+    assert agreement(Knowing()) == (6, 6)
+    assert agreement(Knowing(["m0"], 5.0)) == (5, 6)
+
+
+def test_budgets_differ_in_how_many_documents_are_adapted_to():
+    counts = [Membership.preset(budget).n_adapted for budget in ("quick", "standard", "full")]
+    assert counts[0] == 0
+    assert counts == sorted(counts)
+    whole = corpus(20, 20)
+    target = Knowing()
+    _, outcomes, _ = run(Membership(n_adapted=7, n_questions=1), Case(target, whole))
+    assert sum(outcome["adapted"] is not None for outcome in outcomes) == 14
+    assert target.asked.count(Adaptation) == 14
+
+
+def test_which_documents_are_adapted_to_follows_from_their_ids_alone():
+    documents = corpus(50, 0).documents
+    few, more = first_by_name(documents, 5), first_by_name(documents[::-1], 20)
+    assert few < more
+    assert few != {document.id for document in documents[:5]}
+
+
+def test_the_cluster_of_fewer_steps_and_shorter_updates_is_member_whoever_is_in_it():
+    rng = np.random.default_rng(0)
+
+    def features(steps, distance):
+        return rng.normal([distance, steps, 0.5, 0.9], [0.1, 1, 0.05, 0.05], (40, 4))
+
+    quick, slow = features(10, 1.0), features(30, 2.0)
+    scores = cluster(np.concatenate([slow, quick]))
+    assert scores[40:].min() > 0 > scores[:40].max()
+    # Members that take longer are scored as what they look like: the orientation is never learnt from the labels.
+    assert auc(scores[:40], scores[40:]) == 0.0
+
+
+def test_documents_that_are_all_alike_say_nothing():
+    assert (cluster(np.ones((10, 4))) == 0).all()
+
+
+def test_false_alarms_on_leak_free_audits_and_power_on_leaky_ones():
+    """A small version of benchmarks/membership_calibration.py, which has 1,000 audits of each kind."""
+    audits = 60
+    quiet = share_of_alarms(Setting(documents=80, public=40), audits)
+    assert max(quiet.values(), default=0) <= 9  # 5 % of 60 is 3; more than 9 has a chance of 1 in 1,000
+    loud = share_of_alarms(Setting(documents=80, public=40, leak=2.0), 10)
+    assert all(loud[f"auc.{score}"] == 10 for score in ("calibrated", "lira", "rmia", "docmia"))
+    assert loud["tpr_at_fpr_10.lira"] >= 8

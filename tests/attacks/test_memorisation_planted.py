@@ -1,0 +1,601 @@
+"""The memorisation attack on targets whose memory is known."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import answering
+import numpy as np
+import pytest
+from answering import Answering, memory_of, question
+from PIL import Image, ImageDraw, ImageFont
+
+from audit.attacks.memorisation import Memorisation
+from audit.attacks.memorisation.contexts import CONTEXTS
+from audit.case import Case, References, SplitModel
+from audit.corpus.documents import Question, Word
+from audit.corpus.folding import fold
+from audit.corpus.perturbing import rotated
+from audit.corpus.sheets import sheet_of
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT
+from audit.record import ALPHAS, Completed, Estimate, Unresolved
+from audit.targets.interface import Answer
+
+EXACT = Memorisation(contexts=("exact",))
+
+
+class Work:
+    def __init__(self, attack, case):
+        self.attack, self.case = attack, case
+
+    def attempt(self, trial):
+        return self.attack.attempt(self.case, trial, np.random.default_rng([7, *trial.id.encode()]))
+
+
+class Found:
+    """What the attack measured, by name."""
+
+    def __init__(self, attack, case, width=16):
+        self.trials = attack.trials(case)
+        outcomes = dict(drive(Work(attack, case), self.trials, width))
+        self.outcomes = [json.loads(json.dumps(outcomes[trial.id])) for trial in self.trials]
+        self.findings = attack.measure(case, self.trials, self.outcomes, np.random.default_rng(1), SILENT)
+        self.by_name = {item.name: item for item in self.findings.measurements}
+        assert len(self.by_name) == len(self.findings.measurements)
+        assert self.by_name.keys() <= set(attack.metrics)
+        self.counts = {count.name: count.value for count in self.findings.counts}
+        self.evidence = list(attack.evidence(case, self.trials, self.outcomes))
+
+    def value(self, name):
+        assert isinstance(self.by_name[name], Estimate), self.by_name[name]
+        return self.by_name[name].value
+
+    def null(self, name):
+        return self.by_name[name].null
+
+
+def case(target, corpus, *baselines, splits=()):
+    return Case(target, corpus, References(baselines=baselines or (Answering(),), splits=tuple(splits)))
+
+
+@pytest.mark.parametrize("k", [0, 1, 37, 100])
+def test_k_of_n_answers_from_memory_are_scored_k_and_no_reading_counts(k):
+    corpus = answering.corpus(100, 100)
+    target = Answering(memory_of(corpus.of("member")[:k]))
+    found = Found(EXACT, case(target, corpus))
+    assert found.value("net") == found.value("extracted.member") == found.value("memorised.member") == k / 100
+    assert found.counts["member E"] == found.counts["member M"] == found.counts["M: distinct values"] == k
+    assert found.counts["member G"] == found.counts["member G - E"] == 0
+    assert found.value("forgotten.member") == found.value("baseline_extracted.member") == 0
+    assert found.value("net.heldout") == found.value("extracted.heldout") == found.null("net") == 0
+    # It reads every page that still has its answer.
+    assert found.value("anls.heldout.target") == found.value("anls.heldout.baseline") == 1
+    assert all(outcome["replies"]["whole"][0]["exact"] for outcome in found.outcomes)
+    assert found.findings.confounded is None
+    net = found.by_name["net"]
+    assert net.n == net.clusters == 100
+    assert net.low <= net.value <= net.high
+    assert tuple(bound.alpha for bound in net.bounds) == ALPHAS
+    if k == 0:
+        assert net.high < 0.05, "a model that leaks nothing meets a limit of 0.05"
+    if k == 37:
+        assert net.low > 0.2
+
+
+def test_what_a_model_reads_is_gone_from_the_page_in_every_copy_and_near_miss():
+    corpus = answering.corpus(30, 30)
+    for document in corpus.documents:
+        answer = document.questions[0].answers[0]
+        near = answer[:4] + "y" + answer[5:]
+        words = [word.text for word in document.words]
+        words += ["AGAIN:", answer.upper(), "mail:", f"x@{answer}.com", near, answer[:6], answer[6:]]
+        corpus = answering.changed(corpus, document.id, words=answering.placed(words))
+
+    class Copying(Answering):
+        """Reads anything on the page that begins or ends as the answer does, or is next to its key word."""
+
+        def _read(self, query):
+            known = truth.get(query.sheet.words[0].text)
+            near = [word.text for word in query.sheet.words[1:] if known and known[:3] in word.text.lower()]
+            return known if near else super()._read(query)
+
+    truth = {document.words[0].text: document.questions[0].answers[0] for document in corpus.documents}
+    found = Found(EXACT, case(Copying(), corpus, Copying()))
+    assert found.value("extracted.member") == found.value("extracted.heldout") == 0
+    assert found.value("anls.heldout.target") == 1
+
+
+def test_a_baseline_that_knows_as_much_leaves_nothing_net():
+    corpus = answering.corpus(60, 60)
+    known = Answering(memory_of(corpus.of("member")[:20]))
+    found = Found(EXACT, case(known, corpus, Answering(known.memory)))
+    assert found.value("extracted.member") == pytest.approx(20 / 60)
+    assert found.null("extracted.member") == pytest.approx(20 / 60)
+    assert found.value("net") == found.value("memorised.member") == 0
+    other = Found(EXACT, case(known, corpus, Answering(memory_of(corpus.of("member")[20:40]))))
+    assert other.value("memorised.member") == other.value("forgotten.member") == pytest.approx(20 / 60)
+    assert other.value("net") == 0
+    assert other.by_name["net"].low < 0 < other.by_name["net"].high
+
+
+def test_several_baselines_are_averaged():
+    corpus = answering.corpus(60, 60)
+    members = corpus.of("member")
+    target = Answering(memory_of(members[:30]))
+    baselines = [Answering(memory_of(members[:count])) for count in (0, 6, 12)]
+    found = Found(EXACT, case(target, corpus, *baselines))
+    assert found.value("memorised.member") == pytest.approx((30 + 24 + 18) / 180)
+    assert found.value("baseline_extracted.member") == pytest.approx((0 + 6 + 12) / 180)
+    assert found.value("net") == pytest.approx(0.4)
+    assert found.counts["member M"] == 24, "given by at least half of the baselines: no memory"
+
+
+def test_knowledge_of_held_out_pages_is_the_null():
+    corpus = answering.corpus(60, 60)
+    target = Answering(memory_of([*corpus.of("member")[:30], *corpus.of("heldout")[:12]]))
+    found = Found(EXACT, case(target, corpus))
+    assert found.value("net") == 0.5
+    assert found.null("net") == found.value("net.heldout") == found.value("extracted.heldout") == 0.2
+    assert found.by_name["net"].null_kind == "held-out"
+    assert found.counts["held-out E"] == 12
+
+
+def test_answers_are_compared_without_case_and_spacing_and_near_ones_stand_beside():
+    corpus = answering.corpus(30, 30)
+    memory = memory_of(corpus.of("member"))
+    values = list(memory.items())
+    memory = {key: f"  {text[:5].upper()} {text[5:]} " for key, text in values[:10]}
+    memory |= {key: f"{text}zz" for key, text in values[10:20]}
+    found = Found(EXACT, case(Answering(memory, blind=True), corpus, Answering(blind=True)))
+    assert found.value("extracted.member") == pytest.approx(10 / 30)
+    assert found.value("extracted_anls.member") == pytest.approx(20 / 30)
+
+
+def test_any_accepted_answer_counts_and_all_are_removed():
+    corpus = answering.corpus(20, 20)
+    for document in corpus.documents:
+        asked = document.questions[0]
+        other = f"{asked.answers[0]} ltd."
+        corpus = answering.changed(
+            corpus,
+            document.id,
+            questions=(replace(asked, answers=(*asked.answers, other, "")),),
+            words=answering.placed([*(word.text for word in document.words), "SIGNED", other]),
+        )
+    memory = {key: f"{text} ltd." for key, text in memory_of(corpus.of("member")).items()}
+    found = Found(EXACT, case(Answering(memory), corpus))
+    assert found.value("net") == 1
+    silent = Found(EXACT, case(Answering({("", question("total")): ""}), corpus))
+    assert silent.value("extracted.member") == 0, "an empty reply is no answer"
+
+
+def test_unique_answers_and_kinds_of_information_are_told_apart():
+    corpus = answering.corpus(40, 40, keys=("total", "seller", "place"))
+    shared = corpus.document("d0").questions[1]
+    for index in range(1, 10):  # the same seller on ten pages
+        document = corpus.document(f"d{index}")
+        own = document.questions[1].answers[0]
+        words = [shared.answers[0] if word.text == own else word.text for word in document.words]
+        questions = (document.questions[0], shared, document.questions[2])
+        corpus = answering.changed(corpus, document.id, words=answering.placed(words), questions=questions)
+    memory = {key: text for key, text in memory_of(corpus.of("member")).items() if key[1] == question("seller")}
+    found = Found(EXACT, case(Answering(memory), corpus))
+    assert found.value("net") == pytest.approx(40 / 120)
+    assert found.value("net.person") == 1
+    assert found.value("net.place") == found.value("net.not_pii") == 0
+    assert found.value("net.repeated") == 1
+    assert found.by_name["net.repeated"].n == 10
+    assert found.value("net.unique") == pytest.approx(30 / 110)
+    assert "net.contact" not in found.by_name
+    assert found.counts["M: person"] == found.counts["M: PII"] == 40
+    assert found.counts["M: unique PII"] == found.counts["M: unique"] == 30
+    assert found.counts["M: distinct values"] == 31
+    assert found.findings.categories == ("amount", "location", "person")
+    net = found.by_name["net"]
+    assert (net.n, net.clusters) == (120, 40), "questions of one page are not independent"
+
+
+def test_answers_that_cannot_be_removed_are_counted_apart_and_not_asked():
+    corpus = answering.corpus(20, 20)
+    absent = replace(corpus.document("d0").questions[0], answers=("qqqqwwwwzzzz",))
+    yes = replace(corpus.document("d1").questions[0], answers=("yes",))
+    words = answering.placed(["page", "TOTAL:", "yes"])
+    corpus = answering.changed(corpus, "d0", questions=(absent,))
+    corpus = answering.changed(corpus, "d1", questions=(yes,), words=words)
+    no_answer = Question("empty", "What is it?", ())
+    corpus = answering.changed(corpus, "d2", questions=(*corpus.document("d2").questions, no_answer))
+    memory = memory_of(corpus.of("member")[:1] + corpus.of("member")[1:2] + corpus.of("member")[5:10])
+    target = Answering(memory)
+    found = Found(EXACT, case(target, corpus))
+    assert found.by_name["net"].n == 18
+    assert found.value("net") == pytest.approx(5 / 18)
+    statuses = {name: found.counts[f"member questions: {name}"] for name in ("proven", "absent", "derivable")}
+    assert statuses == {"proven": 18, "absent": 1, "derivable": 1}
+    assert found.counts["member questions"] == 20
+    assert found.counts["derivable: yes or no"] == 1
+    asked = {query.sheet.words[0].text for query in target.asked if isinstance(query, Answer)}
+    assert corpus.document("d0").words[0].text not in asked
+    assert [row["status"] for row in found.evidence[:3]] == ["absent", "derivable: yes or no", "proven"]
+
+
+def test_without_the_fuzzy_rule_near_misses_survive_and_are_not_asked():
+    corpus = answering.corpus(20, 20)
+    for document in corpus.of("member")[:5]:
+        answer = document.questions[0].answers[0]
+        near = answer[:4] + "y" + answer[5:]
+        corpus = answering.changed(
+            corpus, document.id, words=answering.placed([*(word.text for word in document.words), "AND", near])
+        )
+    target = Answering(memory_of(corpus.of("member")))
+    attack = Memorisation(contexts=("exact",), fuzzy=False)
+    found = Found(attack, case(target, corpus))
+    assert found.counts["member questions: survives"] == 5
+    assert found.by_name["net"].n == 15
+    assert attack.ablations
+    assert Found(EXACT, case(target, corpus)).by_name["net"].n == 20
+
+
+def drawn(document):
+    """A page that Tesseract can read."""
+    image = Image.new("RGB", document.size, "white")
+    brush = ImageDraw.Draw(image)
+    for word in document.words:
+        brush.text(word.box[:2], word.text, fill="black", font=ImageFont.load_default(18))
+    return image
+
+
+@pytest.fixture
+def pages(tmp_path):
+    """Eight pages with images: two members and two held-out ones are drawn, the others' images are white."""
+    corpus = answering.corpus(4, 4, root=tmp_path)
+    for index, document in enumerate(corpus.documents):
+        image = drawn(document) if index % 2 else Image.new("RGB", document.size, "white")
+        image.save(tmp_path / f"{document.id}.png")
+        corpus = answering.changed(corpus, document.id, image=f"{document.id}.png")
+    return corpus
+
+
+def read_by(texts):
+    """A reader that says these."""
+
+    class Reader:
+        def ask(self, queries):
+            return [texts(query) for query in queries]
+
+    return Reader()
+
+
+def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages, monkeypatch):
+    truths = {document.words[0].text: document.questions[0].answers[0] for document in pages.documents}
+
+    def read(query):
+        words = [word.text for word in query.sheet.words]
+        drawn = int(np.asarray(query.sheet.image).min()) == 0
+        return " ".join(words) if drawn else "illegible"
+
+    monkeypatch.setattr("audit.attacks.memorisation.clearing.READER", read_by(read))
+    found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
+    assert len(truths) == 8
+    assert found.counts["member questions: proven"] == found.counts["member questions: unproven"] == 2
+    assert found.by_name["net"].n == 2
+    assert found.value("net.unproven") == 1
+    assert found.by_name["net.unproven"].n == 2
+    assert found.counts["unproven member E"] == 2
+    assert found.counts["OCR: no control"] == 4
+    assert found.counts["OCR: gone"] == 4
+
+
+def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
+    monkeypatch.setattr("audit.attacks.memorisation.clearing.READER", read_by(lambda query: None))
+    found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
+    assert isinstance(found.by_name["net"], Unresolved)
+    assert found.value("net.unproven") == 1
+    assert found.counts["OCR: not installed"] == 8
+
+
+def test_what_the_ocr_still_reads_survives(pages, monkeypatch):
+    truths = {document.words[0].text: document.questions[0].answers[0] for document in pages.documents}
+    monkeypatch.setattr(
+        "audit.attacks.memorisation.clearing.READER", read_by(lambda query: truths[query.sheet.words[0].text])
+    )
+    found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
+    assert found.counts["member questions: survives"] == 4
+    assert found.findings.confounded is not None
+    assert isinstance(found.by_name["net"], Unresolved)
+
+
+@pytest.mark.parametrize(("pi", "discovered"), [(0.0068, 0.0), (0.0070, 1.0)])
+def test_discoverable_answers_are_those_that_n_samples_give_with_probability_p(pi, discovered):
+    # 1 - (1 - pi)^100 >= 0.5 from pi = 0.0069 on.
+    corpus = answering.corpus(20, 20)
+    target = Answering(memory_of(corpus.of("member")), probability=pi)
+    found = Found(EXACT, case(target, corpus))
+    assert found.value("discoverable.member") == discovered
+    assert found.value("discoverable.heldout") == found.null("discoverable.member") == 0
+    assert found.outcomes[0]["odds"] == pytest.approx([pi, 1e-9])
+    fewer = Memorisation(contexts=("exact",), n_samples=10)
+    assert Found(fewer, case(target, corpus)).value("discoverable.member") == 0
+
+
+def test_without_losses_of_answers_nothing_is_said_about_sampling():
+    corpus = answering.corpus(10, 10)
+    found = Found(EXACT, case(Answering(losses=False), corpus))
+    assert isinstance(found.by_name["discoverable.member"], Unresolved)
+    assert found.value("net") == 0
+
+
+def test_memory_of_question_and_page_shows_where_both_are_as_they_were():
+    corpus = answering.corpus(30, 30, keys=("total", "seller", "place"))
+    questions = [
+        document.questions[:2] if index % 2 else document.questions[1:]
+        for index, document in enumerate(corpus.documents)
+    ]
+    for document, own in zip(corpus.documents, questions, strict=True):
+        corpus = answering.changed(corpus, document.id, questions=own)
+    found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member"))), corpus))
+    assert found.value("net") == found.value("net.shift_20") == found.value("net.rotation_5") == 1
+    for context in ("no_text", "paraphrased", "shuffled", "image_only"):
+        assert found.value(f"net.{context}") == 0, context
+    assert found.value("extracted.heldout.shift_20") == found.null("net.shift_20") == 0
+    for context in CONTEXTS:
+        if context.startswith("brightness") or context == "constant":
+            assert isinstance(found.by_name[f"net.{context}"], Unresolved), "there is no image"
+
+
+def test_memory_of_the_question_alone_shows_on_other_pages():
+    corpus = answering.corpus(30, 30)
+    for index, document in enumerate(corpus.documents):
+        asked = replace(document.questions[0], question=f"What is the total of number {index}?")
+        corpus = answering.changed(corpus, document.id, questions=(asked,))
+    target = Answering({("", text): answer for (_, text), answer in memory_of(corpus.of("member")).items()})
+    found = Found(Memorisation(), case(target, corpus))
+    assert found.value("net.shuffled") == found.value("memorised.member.shuffled") == found.value("net") == 1
+    assert found.value("net.heldout.shuffled") == 0
+    assert found.value("net.paraphrased") == found.value("net.image_only") == 0
+
+
+def test_a_shuffled_page_is_never_asked_this_and_does_not_hold_the_answer():
+    corpus = answering.corpus(12, 12, keys=("total", "seller"))
+    keep = {f"d{index}" for index in (0, 1, 2, 12, 13)}
+    for document in corpus.documents:
+        own = document.questions if document.id in keep else document.questions[1:]
+        corpus = answering.changed(corpus, document.id, questions=own)
+    d0 = corpus.document("d0")
+    # d3 holds the answer of d0's question about the total.
+    words = [*(word.text for word in corpus.document("d3").words), d0.questions[0].answers[0]]
+    corpus = answering.changed(corpus, "d3", words=answering.placed(words))
+    target = Answering()
+    found = Found(Memorisation(contexts=("exact", "shuffled")), case(target, corpus))
+    names = {document.words[0].text: document for document in corpus.documents}
+    seen = 0
+    for query in target.asked:
+        document = names[query.sheet.words[0].text]
+        own = {fold(asked.question) for asked in document.questions}
+        if isinstance(query, Answer) and fold(query.question) not in own:
+            seen += 1
+            assert document.id not in keep
+            left = " ".join(word.text for word in query.sheet.words)
+            assert document.questions[0].answers[0] not in left, "the other page's answer is removed too"
+    assert seen == 5, "the seller is asked about everywhere, so that it can be shuffled nowhere"
+    total = [row for row, trial in enumerate(found.trials) if trial.id.endswith("total")]
+    assert all(found.outcomes[row]["replies"]["shuffled"] is not None for row in total)
+    assert sum(outcome["replies"]["shuffled"] is None for outcome in found.outcomes) == len(found.outcomes) - 5
+
+
+def test_image_only_counts_any_answer_of_the_page_and_removes_them_all():
+    corpus = answering.corpus(10, 10, keys=("total", "seller"))
+    extra = Question("place", question("place"), (corpus.document("d9").words[0].text,), category="location")
+    corpus = answering.changed(corpus, "d9", questions=(extra,))
+    held_out = replace(extra, answers=(corpus.document("d19").words[0].text,))
+    corpus = answering.changed(corpus, "d19", questions=(held_out,))
+    # Whatever is asked about a member page, the target names its seller.
+    sellers = {document.words[0].text: document.questions[-1].answers[0] for document in corpus.of("member")[:9]}
+    target = Answering({(name, question("place")): seller for name, seller in sellers.items()})
+    found = Found(Memorisation(contexts=("exact", "image_only")), case(target, corpus))
+    assert found.value("extracted.member") == 0
+    # The ninth page's questions (about the place) are asked of the others, theirs of it.
+    assert found.value("net.image_only") == pytest.approx(18 / 19)
+    for query in target.asked:
+        texts = [word.text for word in query.sheet.words]
+        if isinstance(query, Answer) and query.question == question("place") and texts[0] in sellers:
+            assert sellers[texts[0]] not in texts
+
+
+def test_the_owners_paraphrases_come_before_templates():
+    corpus = answering.corpus(10, 10)
+    for document in corpus.documents:
+        asked = replace(document.questions[0], paraphrases=("How much is to pay?", "what is the TOTAL ?"))
+        corpus = answering.changed(corpus, document.id, questions=(asked,))
+    memory = memory_of(corpus.of("member"))
+    target = Answering({(name, "How much is to pay?"): text for (name, _), text in memory.items()})
+    found = Found(Memorisation(contexts=("exact", "paraphrased")), case(target, corpus))
+    assert found.value("net.paraphrased") == 1
+    assert found.value("net") == 0
+
+
+def test_contexts_that_only_images_know_are_tried_on_pages_with_images(pages, monkeypatch):
+    monkeypatch.setattr("audit.attacks.memorisation.clearing.READER", read_by(lambda query: None))
+
+    class Looking(Answering):
+        """Knows a page by its words and how bright it is."""
+
+        def _remembered(self, query):
+            bright = int(np.asarray(query.sheet.image).max()) == 255
+            return super()._remembered(query) if bright else None
+
+    target = Looking(memory_of(pages.documents))
+    found = Found(Memorisation(), case(target, pages))
+    replies = [outcome["replies"] for outcome in found.outcomes]
+    assert all(list(said) == ["whole", *CONTEXTS] for said in replies)
+    assert all(said["brightness_130"][0]["exact"] and said["shift_100"][0]["exact"] for said in replies)
+    assert not any(
+        said[name][0]["exact"] for said in replies for name in ("brightness_50", "brightness_80", "constant")
+    )
+
+
+def split_models(corpus, n_models, knows, seed=3):
+    """Models of random halves of the members; `knows(document, inside)`: whether one gives the answer."""
+    rng = np.random.default_rng(seed)
+    ids = [document.id for document in corpus.of("member")]
+    halves = np.array([rng.permutation([True, False] * (n_models // 2)) for _ in ids])
+    for number in range(n_models):
+        members = frozenset(name for name, inside in zip(ids, halves[:, number], strict=True) if inside)
+        known = [document for document in corpus.of("member") if knows(document.id, document.id in members)]
+        yield SplitModel(Answering(memory_of(known)), members)
+
+
+def test_extractable_memorisation_and_simplicity_of_planted_splits():
+    corpus = answering.corpus(40, 40)
+    memorised = {f"d{index}" for index in range(10)}
+    easy = {f"d{index}" for index in range(10, 15)}
+    splits = list(split_models(corpus, 6, lambda name, inside: name in easy or (inside and name in memorised)))
+    target = Answering(memory_of(corpus.of("member")[:15]))
+    found = Found(EXACT, case(target, corpus, Answering(memory_of(corpus.of("member")[10:15])), splits=splits))
+    assert found.value("extractable_memorisation") == pytest.approx(10 / 40)
+    assert found.value("extractable_simplicity") == pytest.approx((10 * 1 + 5 * 2) / 40)
+    assert found.by_name["extractable_memorisation"].n == 40
+    assert found.by_name["extractable_simplicity"].high <= 2
+    memorisation, simplicity = found.findings.histograms
+    assert memorisation.counts["all"][-1] == memorisation.counts["M"][-1] == 10
+    assert sum(memorisation.counts["M"]) == 10
+    assert simplicity.counts["G"][-1] == sum(simplicity.counts["G"]) == 5
+    assert sum(memorisation.counts["all"]) == sum(simplicity.counts["all"]) == 40
+
+
+def test_without_splits_the_scores_are_unresolved():
+    corpus = answering.corpus(10, 10)
+    found = Found(EXACT, case(Answering(), corpus))
+    for name in ("extractable_memorisation", "extractable_simplicity"):
+        assert "splits" in found.by_name[name].reason
+    assert found.findings.histograms == ()
+
+
+def test_a_baseline_that_reads_worse_or_better_confounds():
+    corpus = answering.corpus(50, 50)
+    member = memory_of(corpus.of("member")[:25])
+    illiterate = Found(EXACT, case(Answering(member), corpus, Answering(blind=True)))
+    assert "held-out ANLS 0.000 against 1.000" in illiterate.findings.confounded
+    assert "not as strong as" in illiterate.findings.confounded
+    better = Found(EXACT, case(Answering(member, blind=True), corpus, Answering()))
+    assert "stronger than" in better.findings.confounded
+    # 2 points apart, as far as may be: one of 50 held-out pages is misread.
+    name = corpus.of("heldout")[0].words[0].text
+    slightly = Answering({(name, question("total")): "-"})
+    assert Found(EXACT, case(Answering(member), corpus, slightly)).findings.confounded is None
+
+
+def test_outcomes_do_not_depend_on_the_trials_beside_them_or_on_the_budget():
+    corpus = answering.corpus(12, 12, keys=("total", "seller"))
+    subject = case(Answering(memory_of(corpus.of("member")[:6])), corpus)
+    wide, narrow = Found(Memorisation(), subject, width=32), Found(Memorisation(), subject, width=1)
+    assert wide.outcomes == narrow.outcomes
+    assert wide.findings == narrow.findings
+    quick = Found(Memorisation.preset("quick"), subject)
+    for some, all_of_them in zip(quick.outcomes, wide.outcomes, strict=True):
+        assert some["replies"].items() <= all_of_them["replies"].items()
+
+
+def test_the_record_holds_no_text_and_the_evidence_does():
+    corpus = answering.corpus(6, 6, keys=("total", "seller"))
+    found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member"))), corpus))
+    completed = Completed(
+        "memorisation",
+        Memorisation.metrics,
+        {},
+        found.findings.measurements,
+        found.findings.counts,
+        found.findings.diagnostics,
+        found.findings.histograms,
+        categories=found.findings.categories,
+        pages=found.findings.pages,
+    )
+    for document in corpus.documents:
+        for word in document.words:
+            if not word.text.endswith(":"):
+                assert word.text not in repr(completed)
+    first = found.evidence[0]
+    document = corpus.documents[0]
+    assert first["value"] == list(document.questions[0].answers)
+    assert first["exact"]["target"] == document.questions[0].answers[0]
+    assert first["exact"]["extracted"] is True
+    assert first["shift_20"]["baselines"] != [first["value"][0]]
+    json.dumps(found.evidence)
+
+
+def test_drawn_pages_show_which_words_were_removed_and_never_what_they_say():
+    corpus = answering.corpus(10, 10)
+    memory = memory_of(corpus.of("member")[7:9])
+    found = Found(EXACT, case(Answering(memory), corpus))
+    pages = found.findings.pages
+    assert [page.document for page in pages] == [8, 9, 1, 2], "the memorised ones first"
+    assert {row["page"]: row["document"] for row in found.evidence}[8] == "d7"
+    for page in pages:
+        assert page.ratio == 600 / 800
+        assert page.removed == (False, False, True)
+        assert all(0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1 for x0, y0, x1, y1 in page.boxes)
+
+
+def test_a_text_without_boxes_is_attacked_too():
+    corpus = answering.corpus(20, 20)
+    for document in corpus.documents:
+        words = tuple(Word(word.text) for word in document.words)
+        corpus = answering.changed(corpus, document.id, words=words, size=None)
+    found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member")[:5])), corpus))
+    assert found.value("net") == 0.25
+    assert isinstance(found.by_name["net.rotation_5"], Unresolved)
+    assert found.findings.pages == ()
+    sheet = sheet_of(corpus, corpus.documents[0])
+    assert rotated(sheet, 5).words == sheet.words
+
+
+def test_preflight_compares_the_answers_of_both_number_formats():
+    corpus = answering.corpus(3, 3)
+    known = memory_of(corpus.documents)
+    subject = case(Answering(known), corpus)
+
+    class Preflight:
+        def __init__(self, rounded):
+            self.rounded = rounded
+
+        def attempt(self, trial):
+            return EXACT.preflight(subject, self.rounded, trial, np.random.default_rng(0))
+
+    trials = EXACT.trials(subject)
+    same = dict(drive(Preflight(Answering(known)), trials, 4))
+    assert all(found == {"alike": 2, "steps": 2} for found in same.values())
+    other = dict(drive(Preflight(Answering()), trials, 4))
+    assert all(found == {"alike": 1, "steps": 2} for found in other.values()), "it reads the whole page alike"
+
+
+def test_what_a_data_set_lacks_is_said():
+    corpus = answering.corpus(3, 3)
+    assert EXACT.lacks(corpus) is None
+    none = replace(corpus, documents=tuple(replace(document, questions=()) for document in corpus.documents))
+    assert "member" in EXACT.lacks(none)
+    assert EXACT.trials(case(Answering(), none)) == []
+    assert all(EXACT.no_trials(case(Answering(), none)))
+    assert "heldout" in EXACT.lacks(answering.corpus(3, 0))
+    plain = replace(corpus, manifest=replace(corpus.manifest, references=type(corpus.manifest.references)()))
+    assert "train-baseline" in EXACT.lacks(plain)
+    assert EXACT.inapplicable(case(Answering(), corpus)) is None
+    deaf = Answering()
+    deaf.answers = frozenset()
+    assert "does not answer" in EXACT.inapplicable(case(deaf, corpus))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"contexts": ("paraphrased",)},
+        {"contexts": ("exact", "exact")},
+        {"contexts": ("exact", "sideways")},
+        {"n_samples": 0},
+        {"min_probability": 1.0},
+        {"anls_threshold": 1.5},
+    ],
+)
+def test_parameters_without_meaning_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"contexts|n_samples"):
+        Memorisation(**wrong)
