@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,30 @@ from audit.report.words import Numbers, Words
 
 
 @dataclass(frozen=True)
+class Bar:
+    """An interval on the scale of its column: all positions from 0 to 100 across the drawing."""
+
+    low: float
+    value: float
+    high: float
+    zero: float
+    """Where what means "no difference" lies."""
+
+
+@dataclass(frozen=True)
 class Cell:
-    """A number with both ends of its interval (without unit), and the units it stands for; empty: no number."""
+    """A number with both ends of its interval (without unit), and the units it stands for; empty: no number.
+
+    Where `missing` is set, `value` says why there is none.
+    Where `drawn` is set, a drawing stands in place of the number: `bar`, or nothing where there is no number.
+    """
 
     value: str = ""
     between: str = ""
     counted: str = ""
+    missing: bool = False
+    drawn: bool = False
+    bar: Bar | None = None
 
 
 @dataclass(frozen=True)
@@ -40,14 +59,20 @@ class CompactTable:
     methods: tuple[str, ...]
 
 
-def cell(item: Estimate | Unresolved | None, words: Words, counted: bool = False) -> Cell:
-    """One number as it stands in a compact table; `counted` adds the whole number of units behind a proportion."""
+def cell(item: Estimate | Unresolved | None, words: Words, counted: bool | str = False) -> Cell:
+    """One number as it stands in a compact table.
+
+    `counted` adds the whole number of units behind a proportion; with "first" that number leads and the share follows.
+    """
     if item is None:
         return Cell()
     if isinstance(item, Unresolved):
-        return Cell("not resolved")
+        return Cell("not resolved", missing=True)
     form = words.form(item.name)
-    return Cell(numbers.show(item.value, form), numbers.between(item, form), numbers.reached(item) if counted else "")
+    value, between = numbers.show(item.value, form), numbers.between(item, form)
+    if counted == "first" and numbers.exact_count(item) is not None:
+        return Cell(numbers.reached(item), f"{value}; {between}")
+    return Cell(value, between, numbers.reached(item) if counted else "")
 
 
 def compact_tables(asked: Sequence[dict[str, Any]], measured: Numbers, words: Words) -> tuple[CompactTable, ...]:
@@ -59,21 +84,76 @@ def compact_tables(asked: Sequence[dict[str, Any]], measured: Numbers, words: Wo
 def _table(spec: dict[str, Any], measured: Numbers, words: Words) -> CompactTable:
     rows: list[CompactRow] = []
     seen: list[Estimate | Unresolved] = []
+    estimates: list[list[Estimate | Unresolved | None]] = []
     for row in spec["rows"]:
-        items = [measured.find(f"{column['metric']}.{row['suffix']}") for column in spec["columns"]]
+        items = [measured.find(_name(str(column["metric"]), str(row["suffix"]))) for column in spec["columns"]]
         present = [item for item in items if item is not None]
         if present:
             pairs = zip(items, spec["columns"], strict=True)
-            cells = tuple(cell(item, words, column.get("counted", False)) for item, column in pairs)
+            cells = tuple(_cell(item, words, column) for item, column in pairs)
             rows.append(CompactRow(str(row["label"]), _units(present), cells))
             seen += present
+            estimates.append(items)
     return CompactTable(
         caption=str(spec["caption"]),
         columns=tuple(str(column["label"]) for column in spec["columns"]),
-        rows=tuple(rows),
+        rows=_with_bars(rows, estimates, spec["columns"]),
         gaps=tuple(dict.fromkeys(gap(item) for item in seen if isinstance(item, Unresolved))),
         methods=tuple(dict.fromkeys(item.method for item in seen if isinstance(item, Estimate))),
     )
+
+
+def _cell(item: Estimate | Unresolved | None, words: Words, column: dict[str, Any]) -> Cell:
+    """The number that a column asks for, or what it is compared with."""
+    if column.get("null", False):
+        return _null(item, words)
+    return cell(item, words, column.get("counted", False))
+
+
+def _null(item: Estimate | Unresolved | None, words: Words) -> Cell:
+    """What a number is compared with, which has no interval of its own: as a share, and as so many units."""
+    if not isinstance(item, Estimate) or item.null is None:
+        return Cell()
+    share = numbers.show(item.null, words.form(item.name))
+    counted = numbers.count_of(item.null, item.n)
+    return Cell(share) if counted is None else Cell(f"{counted:,} of {item.n:,}", share)
+
+
+def _name(metric: str, suffix: str) -> str:
+    """A metric's name; an empty suffix asks for the metric itself."""
+    return f"{metric}.{suffix}" if suffix else metric
+
+
+def _with_bars(
+    rows: Sequence[CompactRow],
+    items: Sequence[Sequence[Estimate | Unresolved | None]],
+    columns: Sequence[dict[str, Any]],
+) -> tuple[CompactRow, ...]:
+    """The rows, with drawings in place of numbers in the columns that ask for them ("drawn")."""
+    cells = [list(row.cells) for row in rows]
+    for place, column in enumerate(columns):
+        if column.get("drawn", False):
+            for row, drawn in zip(
+                cells, bars([row[place] for row in items], float(column.get("zero", 0.0))), strict=True
+            ):
+                row[place] = Cell(drawn=True, bar=drawn)
+    return tuple(dataclasses.replace(row, cells=tuple(own)) for row, own in zip(rows, cells, strict=True))
+
+
+def bars(items: Sequence[Estimate | Unresolved | None], zero: float = 0.0) -> list[Bar | None]:
+    """Where each interval lies on one scale for all of them, `zero` included; None for what is no number."""
+    found = [item for item in items if isinstance(item, Estimate)]
+    lowest = min([zero, *(item.low for item in found)])
+    highest = max([zero, *(item.high for item in found)])
+    air = 0.05 * ((highest - lowest) or 1.0)
+
+    def place(value: float) -> float:
+        return round(100 * (value - lowest + air) / (highest - lowest + 2 * air), 2)
+
+    return [
+        Bar(place(item.low), place(item.value), place(item.high), place(zero)) if isinstance(item, Estimate) else None
+        for item in items
+    ]
 
 
 def gap(item: Unresolved) -> str:

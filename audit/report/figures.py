@@ -29,10 +29,14 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#D55E00", "marker": "s", "fill": False, "line": "--"},
     {"color": "#6b7785", "marker": "D", "fill": True, "line": ":"},
     {"color": "#009E73", "marker": "^", "fill": False, "line": "-."},
+    {"color": "#CC79A7", "marker": "v", "fill": True, "line": (0, (5, 1, 1, 1, 1, 1))},
+    {"color": "#8a6d00", "marker": "P", "fill": False, "line": (0, (1, 1))},
 )
 """One for each series: hue, marker, filled or open, and the line's dashes."""
 BARS = (("#0072B2", "#0072B2"), ("#e3e7eb", "#6b7785"), ("#f0c9a8", "#D55E00"), ("#b7e0d2", "#009E73"))
 """Fill and edge of each kind of bar: the first is dark, the others are light (hatching is slow to draw in a PDF)."""
+LEGEND = 110
+"""Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
 RC: dict[str, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "docaudit",
@@ -84,7 +88,10 @@ class Line:
 
 @dataclass(frozen=True)
 class LinePanel:
-    """One diagram of lines; shares and differences of shares are shown as percent; a `limit` is drawn across."""
+    """One diagram of lines; shares and differences of shares are shown as percent; a `limit` is drawn across.
+
+    Where `diagonal` is set, a thin line is drawn through the places where axis and quantity are equal.
+    """
 
     title: str
     axis: str
@@ -92,6 +99,7 @@ class LinePanel:
     lines: tuple[Line, ...]
     form: Form = "number"
     limit: float | None = None
+    diagonal: bool = False
 
 
 def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
@@ -150,7 +158,7 @@ def distribution(name: str, histogram: Histogram, words: dict[str, str]) -> str:
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
-        histogram: counts of units; each series is drawn as shares of its own total, which the legend states.
+        histogram: counts of units; each series is drawn as shares of its own total, which the title states.
         words: what the parts of the series' names are called.
     """
     import matplotlib as mpl
@@ -163,9 +171,11 @@ def distribution(name: str, histogram: Histogram, words: dict[str, str]) -> str:
         axes = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
         for axis, title in zip(axes, titles, strict=True):
             drawn = {split[key][1]: counts for key, counts in histogram.counts.items() if split[key][0] == title}
-            total = max((sum(counts) for counts in drawn.values()), default=0)
+            totals = list(dict.fromkeys(f"{sum(counts):,}" for counts in drawn.values()))
             _draw_bars(axis, histogram.edges, drawn, kinds, words)
-            axis.set_title(f"{words.get(title, title)} (n = {total:,})", loc="left", fontsize=7.5, fontweight="bold")
+            axis.set_title(
+                f"{words.get(title, title)} (n = {' / '.join(totals)})", loc="left", fontsize=7.5, fontweight="bold"
+            )
             axis.set_xlabel(histogram.quantity)
         axes[0].set_ylabel("per cent")
         _legend(figure, axes[0])
@@ -260,6 +270,9 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
     axis.set_ylim(bottom - air if bottom < 0 else -0.4 * air, top + air)
     if panel.form in ("ratio", "points"):
         axis.axhline(1.0 if panel.form == "ratio" else 0.0, color="#8a96a3", linewidth=0.8)
+    if panel.diagonal:
+        axis.axline((0, 0), slope=1, color="#8a96a3", linewidth=0.8)
+        axis.set_xlim(-2, 102)
     if panel.limit is not None:
         axis.axhline(scale * panel.limit, color=INK, linewidth=1.2, linestyle=(0, (6, 2)))
         axis.annotate(
@@ -300,7 +313,7 @@ def _legend(figure: Figure, *axes: Axes) -> None:
         entries.values(),
         entries.keys(),
         loc="outside upper left",
-        ncols=len(entries),
+        ncols=len(entries) if sum(map(len, entries)) <= LEGEND else -(-len(entries) // 2),
         frameon=False,
         handletextpad=0.5,
         columnspacing=1.6,

@@ -92,8 +92,13 @@ def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
 
 def exact_count(estimate: Estimate) -> int | None:
     """How many of `estimate.n` a proportion stands for, when it is a whole number; None when units were weighted."""
-    hits = estimate.value * estimate.n
-    if estimate.n == 0 or not 0 <= estimate.value <= 1 or abs(hits - round(hits)) > 1e-6 * estimate.n:
+    return count_of(estimate.value, estimate.n)
+
+
+def count_of(share: float, n: int) -> int | None:
+    """How many of `n` a share stands for, when it is a whole number; None otherwise."""
+    hits = share * n
+    if n == 0 or not 0 <= share <= 1 or abs(hits - round(hits)) > 1e-6 * n:
         return None
     return round(hits)
 

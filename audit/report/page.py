@@ -48,14 +48,14 @@ class CompletedView:
     parts: tuple[PartView, ...]
 
 
-def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: Sequence[object] | None = None) -> str:
+def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object | None = None) -> str:
     """The whole report.
 
     Args:
         record: what was measured.
         verdict: what `policy.evaluate` said about it.
         policy: the policy it was held against.
-        revealed: rows of recovered values, for the report that stays in `evidence/`; None everywhere else.
+        revealed: recovered values by attack, for the report that stays in `evidence/`; None everywhere else.
 
     Raises:
         RenderError: a template or `defenses.toml` is missing or broken.
@@ -77,7 +77,8 @@ def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
 def _context(
     record: AuditRecord, verdict: Verdict, policy: Policy, words: dict[str, Words], utility: Words
 ) -> dict[str, Any]:
-    rows = [tables.decision_row(decision, words[decision.limit.attack]) for decision in verdict.decisions]
+    completed = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
+    rows = [tables.decision_row(decision, words[decision.limit.attack], completed) for decision in verdict.decisions]
     order = list(tables.OUTCOME_WORDS)
     worst_first = sorted(rows, key=lambda row: order.index(row.decision.outcome))
     views = _views(record, words)
@@ -155,6 +156,7 @@ def _reason_words(words: dict[str, Words]) -> Any:
     """A function that says in words which findings a recommendation answers."""
     states = {
         "violated": "over its limit",
+        "confounded": "undecided, something else than memory can explain the numbers",
         "weak": "undecided, the attacker was too weak",
         "wide": "undecided, the interval reaches over the limit",
         "unresolved": "undecided, too few units",

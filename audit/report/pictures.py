@@ -9,8 +9,15 @@ from typing import Any
 from markupsafe import Markup
 
 from audit.record import Completed, Curve, Estimate, Unresolved
-from audit.report import figures
+from audit.report import diagram, drawn_pages, figures
 from audit.report.words import Numbers, category_words
+
+PAGES: dict[str, Any] = {
+    "pages": {"kept": "word that stayed", "removed": "word that was taken away"},
+    "caption": "Some of the pages as the attack showed them to the model: a box for each word, without what it says. "
+    "The key to the page numbers lies in the evidence folder.",
+}
+"""How attacked pages are drawn when the attack's template says nothing about them."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,11 @@ def draw(asked: Sequence[dict[str, Any]], result: Completed, drawn: int) -> tupl
 
 
 def forgotten(result: Completed, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Specifications for the histograms and curves that no specification names."""
+    """Specifications for the pages, histograms and curves that no specification names."""
     named = {spec.get("histogram") for spec in asked}
     drawn = {panel["curve"] for spec in asked for panel in spec.get("curves", ())}
     return [
+        *([PAGES] if result.pages and not any("pages" in spec for spec in asked) else []),
         *({"histogram": item.name, "caption": item.quantity} for item in result.histograms if item.name not in named),
         *(
             {"curves": [{"curve": item.name, "title": ""}], "caption": item.quantity}
@@ -59,6 +67,10 @@ def _figure(spec: dict[str, Any], result: Completed, name: str) -> str:
         return _distribution(spec, result, name)
     if "curves" in spec:
         return _curves(spec, result, name)
+    if "pages" in spec:
+        return drawn_pages.draw(name, result.pages, spec["pages"])
+    if "overlaps" in spec:
+        return diagram.draw(name, diagram.overlaps(spec["overlaps"], Numbers(result)), spec["words"])
     return _by_category(spec, result, name)
 
 
@@ -97,6 +109,7 @@ def _curve_panel(curve: Curve, spec: dict[str, Any], words: dict[str, str]) -> f
         quantity=spec.get("quantity", curve.quantity),
         lines=tuple(lines),
         form=spec.get("form", "number"),
+        diagonal=spec.get("diagonal", False),
     )
 
 

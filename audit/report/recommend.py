@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -16,10 +16,13 @@ from audit.policy import Decision, Verdict
 from audit.record import STRICT, AuditRecord, Completed, Estimate
 from audit.resources import folder
 
-State = Literal["violated", "weak", "wide", "unresolved", "unmeasured", "clean", "unchecked", "waived", "above"]
+State = Literal[
+    "violated", "confounded", "weak", "wide", "unresolved", "unmeasured", "clean", "unchecked", "waived", "above"
+]
 """What became of a limit, more finely than its outcome.
 
     violated    the leak is confirmed over the limit
+    confounded  no decision: something else than memory can explain the attack's numbers, whatever they are
     weak        no decision: the attacker had too little power
     wide        no decision: the interval reaches over the limit
     unresolved  no decision: too few units for this number
@@ -32,6 +35,7 @@ State = Literal["violated", "weak", "wide", "unresolved", "unmeasured", "clean",
 ORDER: tuple[State, ...] = (
     "violated",
     "unmeasured",
+    "confounded",
     "weak",
     "unresolved",
     "wide",
@@ -116,7 +120,7 @@ def defenses() -> tuple[Defense, ...]:
 
 def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     """What the verdict says of each limit that is not met; of the audit as a whole where there is no such limit."""
-    completed = {result.attack for result in record.attacks if isinstance(result, Completed)}
+    completed = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
     states = [(decision, state_of(decision, completed)) for decision in verdict.decisions]
     found = [Finding(item.limit.attack, item.limit.metric, state) for item, state in states if state is not None]
     if verdict.overall == "passed" and not found:
@@ -126,8 +130,8 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def state_of(decision: Decision, completed: AbstractSet[str]) -> State | None:
-    """The state of one limit; None when it was met or does not apply."""
+def state_of(decision: Decision, completed: Mapping[str, Completed]) -> State | None:
+    """The state of one limit, from the attacks that ran to their end; None when it was met or does not apply."""
     match decision.outcome:
         case "violated":
             return "violated"
@@ -141,9 +145,12 @@ def state_of(decision: Decision, completed: AbstractSet[str]) -> State | None:
             return _why_undecided(decision, completed)
 
 
-def _why_undecided(decision: Decision, completed: AbstractSet[str]) -> State:
+def _why_undecided(decision: Decision, completed: Mapping[str, Completed]) -> State:
+    result = completed.get(decision.limit.attack)
     if decision.measured is None:
-        return "unresolved" if decision.limit.attack in completed else "unmeasured"
+        return "unresolved" if result is not None else "unmeasured"
+    if result is not None and result.confounded is not None:
+        return "confounded"
     wanted = decision.limit.min_power
     if wanted is not None and (decision.power is None or decision.power.value < wanted):
         return "weak"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass
+from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.errors import RenderError
 from audit.policy import Policy, Verdict
@@ -15,9 +19,12 @@ from audit.report.page import html
 EVIDENCE = "evidence"
 RECOVERED = "recovered.jsonl"
 NAME = "report-revealed.html"
+EXACT = "exact"
+"""The context of the memorisation attack with page and question as in training."""
+_STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid", hide_input_in_errors=True))
+@strict_dataclass(frozen=True, config=_STRICT)
 class Recovered:
     """One field: the true value, what the attack gave, and what it gave without the model.
 
@@ -36,7 +43,72 @@ class Recovered:
     exact_in_any_attempt: bool | None = None
 
 
-_ROW: TypeAdapter[Recovered] = TypeAdapter(Recovered)
+@strict_dataclass(frozen=True, config=_STRICT)
+class Reply:
+    """What the audited model and each baseline said in one context, and whether the model gave the answer."""
+
+    target: str
+    baselines: tuple[str, ...]
+    extracted: bool
+
+
+@strict_dataclass(frozen=True, config=_STRICT)
+class Asked:
+    """One question of the memorisation attack: its accepted answers, and the replies by context.
+
+    `page` is the number under which the record draws the page; `status` is what became of the answer on it.
+    """
+
+    attack: str
+    document: str
+    question_id: str
+    question: str
+    split: str
+    value: tuple[str, ...]
+    status: str
+    replies: dict[str, Reply]
+    page: int | None = None
+    category: str | None = None
+
+    @property
+    def shown(self) -> list[tuple[str, Reply]]:
+        """The reply to the very question of training, and every other one that gave the answer."""
+        return [(name, reply) for name, reply in self.replies.items() if name == EXACT or reply.extracted]
+
+
+@strict_dataclass(frozen=True, config=_STRICT)
+class Scored:
+    """One line of evidence of any other attack: plain values by name; those that were nested carry both names."""
+
+    attack: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ScoredTable:
+    """All lines of one such attack: every name that a line has, and the lines' values in that order."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """All evidence, by its shape; those of one shape lie in the order in which they are shown."""
+
+    fields: tuple[Recovered, ...] = ()
+    questions: tuple[Asked, ...] = ()
+    others: Mapping[str, ScoredTable] = field(default_factory=dict)
+
+    @property
+    def several(self) -> bool:
+        """Whether any field was attempted several times."""
+        return any(row.exact_in_any_attempt is not None for row in self.fields)
+
+
+_FIELD: TypeAdapter[Recovered] = TypeAdapter(Recovered)
+_QUESTION: TypeAdapter[Asked] = TypeAdapter(Asked)
+_OTHER: TypeAdapter[Scored] = TypeAdapter(Scored)
 
 
 def write_revealed(record: AuditRecord, verdict: Verdict, policy: Policy, out: Path) -> Path:
@@ -60,8 +132,8 @@ def write_revealed(record: AuditRecord, verdict: Verdict, policy: Policy, out: P
     return path
 
 
-def read_recovered(path: Path) -> tuple[Recovered, ...]:
-    """The fields: recovered ones first, members before others, then in the order of the file.
+def read_recovered(path: Path) -> Revealed:
+    """The evidence: recovered values first, members before others, then in the order of the file.
 
     Raises:
         RenderError: the file is missing, or every line that is not what is expected, by number.
@@ -71,15 +143,66 @@ def read_recovered(path: Path) -> tuple[Recovered, ...]:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise RenderError(f"{path}: {error.strerror or 'cannot be read'}: nothing to reveal", hint) from None
-    rows: list[Recovered] = []
+    rows: list[Recovered | Asked | Scored] = []
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
         try:
-            rows.append(_ROW.validate_json(line))
+            rows.append(_read(line))
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            problems.append(f"{path.name}:{number} not JSON")
         except ValidationError as error:
             problems += [
                 f"{path.name}:{number} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
             ]
     if problems:
         raise RenderError(problems, hint)
-    return tuple(sorted(rows, key=lambda row: (not row.exact, not row.exact_in_any_attempt, row.split != "member")))
+    return _sorted(rows)
+
+
+def _read(line: bytes) -> Recovered | Asked | Scored:
+    """A line in the shape of its attack; one that names none is held against that of a field."""
+    row = json.loads(line)
+    attack = row.get("attack") if isinstance(row, dict) else None
+    match attack:
+        case "memorisation":
+            return _asked(row)
+        case "reconstruction" | None:
+            return _FIELD.validate_python(row)
+        case _:
+            return _scored(row)
+
+
+def _asked(row: dict[str, Any]) -> Asked:
+    """The attack writes what was said in each context under the context's own name."""
+    said = {name: value for name, value in row.items() if isinstance(value, dict)}
+    return _QUESTION.validate_python({**{name: row[name] for name in row if name not in said}, "replies": said})
+
+
+def _scored(row: dict[str, Any]) -> Scored:
+    values: dict[str, Any] = {}
+    for name, value in row.items():
+        nested = value.items() if isinstance(value, dict) else ()
+        values |= {f"{name} {inner}": own for inner, own in nested} if nested else {name: value}
+    del values["attack"]
+    return _OTHER.validate_python({"attack": row["attack"], "values": values})
+
+
+def _sorted(rows: list[Recovered | Asked | Scored]) -> Revealed:
+    fields = [row for row in rows if isinstance(row, Recovered)]
+    questions = [row for row in rows if isinstance(row, Asked)]
+    others: dict[str, list[Scored]] = {}
+    for row in rows:
+        if isinstance(row, Scored):
+            others.setdefault(row.attack, []).append(row)
+    fields.sort(key=lambda row: (not row.exact, not row.exact_in_any_attempt, row.split != "member"))
+    questions.sort(key=lambda row: (not any(reply.extracted for reply in row.replies.values()), row.split != "member"))
+    return Revealed(tuple(fields), tuple(questions), {attack: _table(own) for attack, own in others.items()})
+
+
+def _table(rows: list[Scored]) -> ScoredTable:
+    names = tuple(dict.fromkeys(name for row in rows for name in row.values))
+    return ScoredTable(names, tuple(tuple(_written(row.values.get(name, "")) for name in names) for row in rows))
+
+
+def _written(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from audit.policy import Decision
-from audit.record import Estimate, Measurement, Unresolved
+from audit.record import Completed, Estimate, Measurement, Unresolved
 from audit.report import numbers
 from audit.report.recommend import state_of
 from audit.report.words import CATEGORY_WORDS, Words
@@ -95,8 +95,8 @@ class MeasurementTable:
     letters: dict[str, str]
 
 
-def decision_row(decision: Decision, words: Words) -> DecisionRow:
-    """A limit, the number it was held against and what came of it."""
+def decision_row(decision: Decision, words: Words, completed: Mapping[str, Completed]) -> DecisionRow:
+    """A limit, the number it was held against and what came of it; `completed`: the attacks that ran to their end."""
     limit, measured = decision.limit, decision.measured
     form = words.form(limit.metric)
     bound = limit.max if limit.max is not None else (limit.min or 0.0)
@@ -114,7 +114,7 @@ def decision_row(decision: Decision, words: Words) -> DecisionRow:
         between=numbers.interval(measured, form, digits) if measured else "",
         n=_units(measured) if measured else "",
         power=_power(decision, words),
-        weak=state_of(decision, frozenset()) == "weak",
+        weak=state_of(decision, completed) == "weak",
         p_value=_p_value(decision.p_value),
         gauge=_gauge(measured, bound, limit.max is not None) if measured else None,
     )
@@ -200,7 +200,7 @@ def measurement_row(
         problem = f"not resolved: {item.reason} (n = {item.n:,}{needed})"
         return MeasurementRow(item.name, section, label, problem=problem)
     form = words.form(item.name)
-    hits = numbers.exact_count(item) if form == "share" else None
+    hits = numbers.exact_count(item) if words.counted(item.name) else None
     value = numbers.show(item.value, form, 3)
     level = "" if item.level == 0.95 else f" ({numbers.show(item.level, 'share')})"
     return MeasurementRow(

@@ -5,15 +5,22 @@ Such a template is never rendered itself: it is a list of names, all of them opt
     title, question    text
     metrics            first part of a metric's name -> {"label", "short" (where there is little room),
                         "form" (audit.report.numbers.Form), "meaning", "listed" (false: left out of the table of
-                        every measurement, a part shows it)}
+                        every measurement, a part shows it), "counted" (false: a share that is no count of units)}
     qualifiers         any later part of a name -> words
+    contexts           later parts of names that say in which context something was measured -> words
+    unlisted           later parts of names that the table of every measurement leaves out, a part shows them
     figures            [{"histogram": name, "words": {...}, "caption"}
                         or {"panels": [{"title", "complement", "series": [{"label", "metric"}]}], "caption"}
-                        or {"curves": [{"curve": name, "title", "axis", "quantity", "form", "x_scale"}],
-                            "series": {name: words}, "caption"}]
+                        or {"curves": [{"curve": name, "title", "axis", "quantity", "form", "x_scale", "diagonal"}],
+                            "series": {name: words}, "caption"}
+                        or {"overlaps": [{"label", "first", "second", "only_first", "only_second", "net"}],
+                            "words": {...}, "caption"}, names of metrics, see audit.report.diagram
+                        or {"pages": {"kept", "removed"}, "caption"}, see audit.report.drawn_pages]
     parts              [{"title", "text": macro of `Numbers`, "figures": as above,
-                        "tables": [{"caption", "columns": [{"label", "metric", "counted"}],
-                                    "rows": [{"label", "suffix"}]}],
+                        "tables": [{"caption", "columns": [{"label", "metric", and what to show: "counted" (true, or
+                                    "first": the count leads), "null" (true: what it is compared with), "drawn" (true: a
+                                    drawing instead), "zero" (in the drawing: no difference, else 0)}],
+                                    "rows": [{"label", "suffix" (empty: the metric itself)}]}],
                         "mark": {"diagnostic", "under", "word", "reason"}}], the mark for a lower diagnostic
     trend              {"panels": [{"title", "series": [{"label", "metric"}]}], "columns": [{"label", "metric"}]}, for
                        several checkpoints
@@ -34,6 +41,7 @@ from audit.record import Completed, Estimate, Unresolved
 from audit.report.numbers import Form
 
 GENERIC = "attacks/_generic.html"
+_SPACE = re.compile(r"[ \n]+")
 CATEGORY_WORDS = {
     "person": "people",
     "organization": "organisations",
@@ -56,6 +64,7 @@ class Numbers:
     def __init__(self, result: Completed) -> None:
         self._by_name = {item.name: item for item in result.measurements}
         self.parameters = result.parameters
+        self.confounded = result.confounded is not None
 
     def get(self, *names: str) -> Estimate | None:
         """The first of these that was measured."""
@@ -115,6 +124,11 @@ class Words:
         return dict(self._get("trend"))
 
     @property
+    def contexts(self) -> dict[str, str]:
+        """The contexts in which the attack is tried, in the order of its tables, in words."""
+        return {str(name): str(words) for name, words in self._get("contexts").items()}
+
+    @property
     def glossary(self) -> list[tuple[str, str]]:
         """Terms and their meaning."""
         return [(str(term), str(meaning)) for term, meaning in self._get("glossary")]
@@ -131,7 +145,12 @@ class Words:
 
     def listed(self, metric: str) -> bool:
         """Whether a metric stands in the table of every measurement."""
-        return bool(self._metric(metric).get("listed", True))
+        apart = set(self._get("unlisted")) & set(_parts(metric)[1:])
+        return bool(self._metric(metric).get("listed", True)) and not apart
+
+    def counted(self, metric: str) -> bool:
+        """Whether a metric that is a share stands for so many of its units."""
+        return self.form(metric) == "share" and bool(self._metric(metric).get("counted", True))
 
     def family(self, metric: str) -> str:
         """The words for the first part of a metric's name."""
@@ -160,7 +179,7 @@ class Words:
 
     def risk(self, numbers: Numbers) -> Markup:
         """The sentence on page one."""
-        return Markup(self._get("risk")(numbers))
+        return Markup(_SPACE.sub(" ", self._get("risk")(numbers)))
 
     def method(self, result: Completed) -> Markup:
         """How the attack works and how its numbers are made."""

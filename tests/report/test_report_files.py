@@ -221,6 +221,53 @@ def test_the_revealed_report_says_what_any_attempt_recovered_where_there_were_se
     assert "In any attempt" not in report.write_revealed(*examples.skipped(), tmp_path).read_text()
 
 
+QUESTION = {
+    "attack": "memorisation",
+    "document": "r021",
+    "page": 4,
+    "question_id": "q1",
+    "question": "What is the <i>total</i>?",
+    "category": "amount",
+    "split": "member",
+    "value": ["9.00", "RM9.00"],
+    "status": "proven",
+    "exact": {"target": "<b>9.00</b>", "baselines": ["1.00", "2.00"], "extracted": True},
+    "paraphrased": {"target": "9.00", "baselines": ["3.33"], "extracted": True},
+    "shuffled": {"target": "7.77", "baselines": ["8.88"], "extracted": False},
+}
+RANK = {
+    "attack": "membership",
+    "document": "r030",
+    "split": "heldout",
+    "scores": {"loss": -1.23456},
+    "ranks": {"loss": 2},
+}
+
+
+def test_the_revealed_report_shows_question_context_and_what_each_model_said(tmp_path: Path) -> None:
+    (tmp_path / "evidence").mkdir()
+    unread = {**{name: value for name, value in QUESTION.items() if not isinstance(value, dict)}, "document": "r020"}
+    unread |= {"status": "absent", "category": None}
+    rows = [unread, QUESTION, RANK]
+    (tmp_path / "evidence" / "recovered.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = report.write_revealed(*examples.skipped(), tmp_path).read_text()
+    for words in (
+        "What is the &lt;i&gt;total&lt;/i&gt;?",
+        "9.00 | RM9.00",
+        "&lt;b&gt;9.00&lt;/b&gt;",
+        "1.00 | 2.00",
+        "3.33",
+        "page 4",
+        "<td>-1.235</td>",
+        "Ranks loss",
+    ):
+        assert words in text
+    assert "7.77" not in text  # a context that brought out nothing
+    assert "<b>9.00" not in text
+    assert text.index("r021") < text.index("r020")
+    assert "values that were attacked" not in text
+
+
 def test_evidence_that_is_missing_or_damaged_is_said_without_quoting_it(tmp_path: Path) -> None:
     case = examples.skipped()
     with pytest.raises(RenderError, match="nothing to reveal") as missing:

@@ -26,7 +26,7 @@ def page_of(result: Completed, drawn: bool = False) -> str:
 
 def tables(page: str) -> list[list[list[str]]]:
     """The compact tables: rows of cells, as text."""
-    found = re.findall(r'<table class="compact">.*?</table>', page, flags=re.DOTALL)
+    found = re.findall(r'<table class="compact[^"]*">.*?</table>', page, flags=re.DOTALL)
     rows = [re.findall(r"<tr>.*?</tr>", table, flags=re.DOTALL) for table in found]
     return [
         [[Seen(cell).text for cell in re.findall(r"<t[hd].*?</t[hd]>", row, flags=re.DOTALL)] for row in table]

@@ -1,0 +1,323 @@
+"""Countermeasures beside the model as it was: memory, usefulness, contexts (papers/extracting-docvqa, tables 1, 2).
+
+Everything shown was measured elsewhere: the records of the scans before and after, and paired differences over the same
+questions. Nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from audit.errors import DocauditError, RecordError
+from audit.record import AuditRecord, Completed, Estimate, Measurement, Unresolved
+from audit.report import compact, numbers
+from audit.report.environment import environment, template_errors
+from audit.report.output import remove, write_pages
+from audit.report.words import Words
+
+HTML_NAME = "defences.html"
+PDF_NAME = "defences.pdf"
+ATTACK = "memorisation"
+EXACT = "exact"
+"""The context with page and question as in training, as paired differences call it; its metrics have no suffix."""
+BESIDE = 2
+"""Countermeasures beside the model as it was in one table of contexts (chosen here: what fits on A4)."""
+MEMORISED, NET, ANLS = "memorised", "net", "anls"
+"""The three numbers that a countermeasure is judged by, as paired differences call them."""
+
+
+MEMBERS, READING = "memorised.member", "anls.heldout.target"
+"""|M| / n and held-out ANLS, as the attack's metrics call them."""
+
+
+class Change(Protocol):
+    """A number before and after a countermeasure, over the same questions.
+
+    Attributes:
+        metric: "memorised" (|E - G| / n), "net" or "anls" (on held-out questions, complete pages).
+        context: in which it was measured; empty for ANLS.
+        before, after: the number without and with the countermeasure.
+        difference: after minus before, paired.
+        p: two-sided, that the difference is as large by chance; not corrected for the number of contexts.
+    """
+
+    @property
+    def metric(self) -> str:
+        """See the class."""
+        ...
+
+    @property
+    def context(self) -> str:
+        """See the class."""
+        ...
+
+    @property
+    def before(self) -> Estimate:
+        """See the class."""
+        ...
+
+    @property
+    def after(self) -> Estimate:
+        """See the class."""
+        ...
+
+    @property
+    def difference(self) -> Estimate:
+        """See the class."""
+        ...
+
+    @property
+    def p(self) -> float:
+        """See the class."""
+        ...
+
+
+@dataclass(frozen=True)
+class Row:
+    """A countermeasure, or the model as it was.
+
+    Attributes:
+        name: what it is called: "Extraction blocking"; for the first row "As it was".
+        record: the scan with the countermeasure in place.
+        changes: paired differences from the first row; empty for the first row itself.
+        side_channel: AUC of "the model says that the answer is not there" as a sign of membership; None: not measured.
+    """
+
+    name: str
+    record: AuditRecord
+    changes: tuple[Change, ...] = ()
+    side_channel: Measurement | None = None
+
+    def measured(self, name: str) -> Estimate | Unresolved | None:
+        """A measurement of the memorisation attack; None when the record lacks it."""
+        return next((item for item in _attack(self.record).measurements if item.name == name), None)
+
+    def change(self, metric: str, context: str) -> Change | None:
+        """A paired difference from the first row."""
+        return next((item for item in self.changes if (item.metric, item.context) == (metric, context)), None)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A number of one row: as it is now, and in words how it differs from the first row (empty there)."""
+
+    now: compact.Cell
+    difference: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the first table."""
+
+    name: str
+    units: str
+    memorised: Compared
+    net: Compared
+    anls: Compared
+    side_channel: compact.Cell
+    derived_by: tuple[str, ...]
+    confounded: str | None
+
+
+@dataclass(frozen=True)
+class ContextLine:
+    """A row of the second table: a context, and |M| and net of each row of the first."""
+
+    label: str
+    cells: tuple[tuple[Compared, Compared], ...]
+
+
+def write(rows: Sequence[Row], out: Path) -> list[str]:
+    """Write `defences.html` and `defences.pdf` into `out`, each whole or not at all.
+
+    Args:
+        rows: the model as it was first, then the countermeasures, at least one.
+        out: an existing folder.
+
+    Returns:
+        Warnings, one line each: why there is no PDF.
+
+    Raises:
+        RecordError: the records cannot be compared, with every difference.
+        RenderError: the HTML could not be drawn.
+        EngineError: the HTML could not be written.
+    """
+    try:
+        check_comparable(rows)
+        text = html(rows)
+    except DocauditError:
+        remove(out / HTML_NAME, out / PDF_NAME)
+        raise
+    return list(write_pages(text, out / HTML_NAME, out / PDF_NAME))
+
+
+def check_comparable(rows: Sequence[Row]) -> None:
+    """Refuse records that differ in more than the countermeasure.
+
+    Raises:
+        RecordError: fewer than two records, one without a finished memorisation attack, or every difference.
+    """
+    if len(rows) < 2:
+        raise RecordError("no countermeasure to compare", "give the record before and at least one after")
+    lacking = [f"{row.name}: the memorisation attack did not run to its end" for row in rows if not _ran(row.record)]
+    if lacking:
+        raise RecordError(lacking, "scan with --only memorisation and see why")
+    first = _conditions(rows[0].record)
+    problems = [
+        f"{row.name} and {rows[0].name} differ in {what}"
+        for row in rows[1:]
+        for what, own in _conditions(row.record).items()
+        if own != first[what]
+    ]
+    if problems:
+        raise RecordError(problems, "scan both with the same data, seed and budget")
+
+
+def _conditions(record: AuditRecord) -> dict[str, object]:
+    """What must not differ, in words."""
+    return {
+        "the data set": record.corpus.sha256,
+        "the seed": record.seed,
+        "the budget": (record.budget, record.share),
+        "the parameters of the attack": _attack(record).parameters,
+    }
+
+
+def _ran(record: AuditRecord) -> bool:
+    return any(isinstance(result, Completed) and result.attack == ATTACK for result in record.attacks)
+
+
+def _attack(record: AuditRecord) -> Completed:
+    return next(item for item in record.attacks if isinstance(item, Completed) and item.attack == ATTACK)
+
+
+def html(rows: Sequence[Row]) -> str:
+    """The whole page.
+
+    Args:
+        rows: comparable, the model as it was first.
+
+    Raises:
+        RenderError: a template is missing or broken.
+    """
+    with template_errors():
+        templates = environment()
+        words, membership = Words(templates, ATTACK), Words(templates, "membership")
+        lines = [_line(row, words, membership) for row in rows]
+        return templates.get_template("defences.html").render(
+            rows=rows,
+            first=rows[0].record,
+            finished=max(row.record.timing.finished for row in rows),
+            lines=lines,
+            sentences=[sentence(row) for row in rows[1:]],
+            tables=[(part, _contexts(part, words)) for part in _parts(rows)],
+            side_channel=any(line.side_channel.value for line in lines),
+            gaps=_gaps(rows, words),
+            methods=_methods(rows, words),
+        )
+
+
+def sentence(row: Row) -> str:
+    """What the paired differences say about one countermeasure, and no more."""
+    net, anls = row.change(NET, EXACT), row.change(ANLS, "")
+    said = []
+    for change, falls, rises in (
+        (net, "less is answered from memory", "more is answered from memory"),
+        (anls, "the model answers worse", "the model answers better"),
+    ):
+        if change is None:
+            continue
+        what = "net" if change is net else "held-out ANLS"
+        shown = _difference(change)
+        if change.difference.high < 0:
+            said.append(f"{falls}: {what} {shown}")
+        elif change.difference.low > 0:
+            said.append(f"{rises}: {what} {shown}")
+        else:
+            said.append(f"no change of {what} could be shown: {shown}")
+    if not said:
+        return f"{row.name}: no paired difference was measured, so nothing is said about its effect."
+    left = [item for item in row.changes if item.metric == NET and item.context != EXACT and item.after.low > 0]
+    tried = [item for item in row.changes if item.metric == NET and item.context != EXACT]
+    if tried:
+        said.append(f"memory still shows in {len(left)} of {len(tried)} other contexts")
+    return f"{row.name}: {'; '.join(said)}."
+
+
+def _difference(change: Change) -> str:
+    """A paired difference with its interval and p, in words."""
+    item = change.difference
+    p = "under 0.0001" if change.p < 0.0001 else f"{change.p:.2g}"
+    return f"{_signed(item.value)} ({numbers.between(item, 'points')}; p {p})"
+
+
+def _signed(value: float) -> str:
+    shown = numbers.show(value, "points")
+    return f"+{shown}" if value > 0 else shown
+
+
+def _line(row: Row, words: Words, membership: Words) -> Line:
+    net = row.measured(NET)
+    return Line(
+        name=row.name,
+        units=f"n = {net.n:,} {net.unit}, {net.clusters:,} independent" if isinstance(net, Estimate) else "",
+        memorised=_compared(row, MEMORISED, EXACT, MEMBERS, words, counted=True),
+        net=_compared(row, NET, EXACT, NET, words),
+        anls=_compared(row, ANLS, "", READING, words),
+        side_channel=compact.cell(row.side_channel, membership) if row.side_channel else compact.Cell(),
+        derived_by=row.record.derived_by,
+        confounded=_attack(row.record).confounded,
+    )
+
+
+def _compared(row: Row, metric: str, context: str, name: str, words: Words, counted: bool = False) -> Compared:
+    now = compact.cell(row.measured(name), words, "first" if counted else False)
+    change = row.change(metric, context)
+    return Compared(now, _difference(change) if change else "")
+
+
+def _parts(rows: Sequence[Row]) -> list[tuple[Row, ...]]:
+    """The first row with a few others at a time: more columns do not fit beside each other."""
+    return [(rows[0], *rows[start : start + BESIDE]) for start in range(1, len(rows), BESIDE)]
+
+
+def _contexts(rows: Sequence[Row], words: Words) -> list[ContextLine]:
+    """Every context that the first record holds, the one of training first."""
+    own = {item.name.removeprefix(f"{NET}.") for item in _attack(rows[0].record).measurements}
+    tried = [name for name in words.contexts if name in own]
+    return [
+        ContextLine(
+            words.contexts[name][:1].upper() + words.contexts[name][1:],
+            tuple(_in_context(row, name, "" if name == EXACT else f".{name}", words) for row in rows),
+        )
+        for name in [EXACT, *tried]
+    ]
+
+
+def _in_context(row: Row, name: str, suffix: str, words: Words) -> tuple[Compared, Compared]:
+    return (
+        _compared(row, MEMORISED, name, f"{MEMBERS}{suffix}", words, counted=True),
+        _compared(row, NET, name, f"{NET}{suffix}", words),
+    )
+
+
+def _shown(rows: Sequence[Row], words: Words) -> list[Estimate | Unresolved]:
+    """Every measurement behind a number of the tables."""
+    used = [
+        name
+        for context in ("", *(f".{name}" for name in words.contexts))
+        for name in (NET + context, MEMBERS + context)
+    ]
+    return [item for row in rows for name in (*used, READING) if (item := row.measured(name)) is not None]
+
+
+def _gaps(rows: Sequence[Row], words: Words) -> list[str]:
+    return list(dict.fromkeys(compact.gap(item) for item in _shown(rows, words) if isinstance(item, Unresolved)))
+
+
+def _methods(rows: Sequence[Row], words: Words) -> list[str]:
+    paired = [change.difference.method for row in rows for change in row.changes]
+    return list(dict.fromkeys([*(item.method for item in _shown(rows, words) if isinstance(item, Estimate)), *paired]))

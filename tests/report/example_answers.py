@@ -1,0 +1,221 @@
+"""Results of the memorisation and the membership attack, made from plain numbers, and records around them."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+from example_records import Case, judged, mean, record, share
+
+from audit.policy import Limit, Policy
+from audit.record import (
+    AuditRecord,
+    Completed,
+    Count,
+    Curve,
+    CurvePoint,
+    Diagnostic,
+    DrawnPage,
+    Estimate,
+    Histogram,
+    Measurement,
+    Unresolved,
+)
+from audit.report.defences import Row
+
+CONTEXTS = {
+    "no_text": 0.05,
+    "paraphrased": 0.5,
+    "shuffled": 0.1,
+    "image_only": 0.0,
+    "constant": 0.0,
+    "rotation_5": 0.4,
+    "rotation_10": 0.2,
+    "shift_20": 0.6,
+    "shift_100": 0.3,
+    "brightness_50": 0.7,
+    "brightness_80": 0.9,
+    "brightness_130": 0.9,
+    "brightness_200": 0.5,
+}
+"""What is left of the leak in each context."""
+CLASSES = ("place", "person", "temporal", "contact", "other_id", "not_pii")
+N = 150
+GUESSED = 20
+CHANCE = 6
+"""Questions that one of two models answers and the other does not, without any memory."""
+
+
+def memorisation(memorised: int = 63, *, n: int = N, confounded: str | None = None) -> Completed:
+    """The attack's result on a model that remembers `memorised` of `n` answers, and guesses as well as its baseline."""
+    items: list[Measurement] = [
+        *_compared("", memorised, n),
+        *_compared(".heldout", 0, n),
+        *(
+            mean(f"net.{kind}", factor * memorised / n, 0.04, n // 2)
+            for kind, factor in (("unique", 1), ("repeated", 0.9))
+        ),
+        *(mean(f"net.{kind}", memorised / n, 0.09, n // len(CLASSES)) for kind in CLASSES[:-1]),
+        Unresolved("net.not_pii", "fewer than two documents have such questions", 1, 20),
+        *(item for name, left in CONTEXTS.items() for item in _compared("", round(left * memorised), n, name)),
+        share("extracted_anls.member", GUESSED + CHANCE + memorised + 5, n),
+        share("anls.heldout.target", 81, n),
+        share("anls.heldout.baseline", 80, n),
+        mean("discoverable.member", memorised / n, 0.03, n, 0.02, "held-out"),
+    ]
+    return Completed(
+        attack="memorisation",
+        metrics=tuple(item.name for item in items),
+        parameters={"contexts": ["exact", *CONTEXTS], "n_samples": 100, "min_probability": 0.5},
+        measurements=tuple(
+            dataclasses.replace(item, unit="questions") if isinstance(item, Estimate) else item for item in items
+        ),
+        counts=(Count("unproven", 4, "questions whose answer was removed without proof, counted apart"),),
+        categories=("person", "amount"),
+        pages=tuple(page(number) for number in range(1, 6)),
+        confounded=confounded,
+    )
+
+
+def _compared(split: str, memorised: int, n: int, context: str = "") -> list[Measurement]:
+    """E, G, M, G without E, and net of one split in one context."""
+    end = f".{context}" if context else ""
+    documents = f"{split or '.member'}{end}"
+    return [
+        mean(f"net{split}{end}", memorised / n, 0.03, n, 0.0, "held-out"),
+        share(f"extracted{documents}", GUESSED + CHANCE + memorised, n, (GUESSED + CHANCE) / n, "public model"),
+        share(f"memorised{documents}", CHANCE + memorised, n),
+        *([] if context else [share(f"baseline_extracted{documents}", GUESSED + CHANCE, n)]),
+        *([] if context else [share(f"forgotten{documents}", CHANCE, n)]),
+    ]
+
+
+def page(number: int) -> DrawnPage:
+    """A page of words in lines, three of which were taken away."""
+    draw = random.Random(number)
+    boxes, y = [], 0.06
+    while y < 0.93:
+        x = 0.08
+        while x < 0.8 and draw.random() < 0.9:
+            width = draw.uniform(0.03, 0.16)
+            boxes.append((x, y, min(0.92, x + width), y + 0.016))
+            x += width + 0.015
+        y += 0.028
+    gone = set(draw.sample(range(len(boxes)), 3))
+    return DrawnPage(
+        number, 1.41 if number % 2 else 2.2, tuple(boxes), tuple(place in gone for place in range(len(boxes)))
+    )
+
+
+SCORES = {"loss": 0.66, "calibrated": 0.78, "min_k": 0.6, "lira": 0.81, "rmia": 0.8, "docmia": 0.62}
+
+
+def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None) -> Completed:
+    """The attack's result; `gain` 0 is a model that gives nothing away."""
+    items: list[Measurement] = [_auc("auc", 0.5 + gain * 0.28, n), _found("tpr_at_fpr_10", 0.1 + gain * 0.32, n)]
+    for name, auc in SCORES.items():
+        items += [
+            _auc(f"auc.{name}", 0.5 + gain * (auc - 0.5), n),
+            _found(f"tpr_at_fpr_10.{name}", 0.1 + gain * (auc - 0.5), n),
+            Unresolved(f"tpr_at_fpr_1.{name}", "not resolvable with so few documents never seen", n // 2, 368),
+        ]
+    items.append(dataclasses.replace(share("fpr_at_10", n // 20, n // 2, 0.1, "chance"), unit="documents"))
+    points = tuple(
+        CurvePoint(x, y, max(0.0, y - 0.07), min(1.0, y + 0.07), n)
+        for x in (index / 20 for index in range(21))
+        for y in (x ** (1 / (1 + 2.5 * gain)),)
+    )
+    counts: dict[str, tuple[int, ...]] = {"member": (5, 40, 60, 45), "held-out": (40, 65, 35, 10)}
+    return Completed(
+        attack="membership",
+        metrics=tuple(item.name for item in items),
+        parameters={"n_adapted": 50},
+        measurements=tuple(items),
+        diagnostics=(Diagnostic("calibrated", 1.0, "1: the primary score is the calibrated loss"),),
+        histograms=(Histogram("primary_score", "calibrated loss, nats", (-2, -1, 0, 1, 2), counts),),
+        curves=(Curve("roc", "false alarms", "found", {"members against held-out": points}),),
+        confounded=confounded,
+    )
+
+
+def _auc(name: str, value: float, n: int) -> Estimate:
+    return dataclasses.replace(mean(name, value, 0.03, n, 0.5, "chance"), unit="documents")
+
+
+def _found(name: str, value: float, n: int) -> Estimate:
+    return dataclasses.replace(share(name, round(value * n), n, 0.1, "chance"), unit="documents")
+
+
+LIMITS = (
+    Limit("memorisation", "net", "At most one answer in twenty may come from memory.", max=0.05),
+    Limit("membership", "auc", "An attacker must not do much better than guessing.", max=0.6),
+)
+
+
+def answering(*results: Completed, name: str = "receipts-questions", anls: int = 81) -> AuditRecord:
+    """A record of a model that answers questions."""
+    audited = record(*results, battery=("reconstruction", "memorisation", "membership"), name=name)
+    target = dataclasses.replace(audited.target, family="donut", task="question-answering", architecture="Donut")
+    return dataclasses.replace(audited, target=target, utility=(share("anls", anls, N),))
+
+
+def held(audited: AuditRecord) -> Case:
+    """The record held against a limit on each attack."""
+    return judged(audited, Policy(1, "default", LIMITS, description="Limits for models that answer questions."))
+
+
+def leaky() -> Case:
+    """A model that remembers two answers in five."""
+    return held(answering(memorisation(), membership()))
+
+
+def clean() -> Case:
+    """A model that remembers nothing, with questions enough to say so."""
+    return held(answering(memorisation(0, n=1500), membership(0.0)))
+
+
+def confounded() -> Case:
+    """Numbers that something else than memory can explain."""
+    reason = "the baseline answers complete pages 7.3 points worse than the model (ANLS), more than the 2 allowed"
+    blind = "documents trained on and never seen can be told apart without the model (blind AUC 0.81, p = 0.002)"
+    return held(answering(memorisation(confounded=reason), membership(confounded=blind)))
+
+
+CASES = {"leaky": leaky, "clean": clean, "confounded": confounded}
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A paired difference, as the command that measures countermeasures hands it over."""
+
+    metric: str
+    context: str
+    before: Estimate
+    after: Estimate
+    difference: Estimate
+    p: float
+
+
+def changes(before: int, after: int, anls: float, n: int = N) -> tuple[Change, ...]:
+    """Paired differences of a countermeasure that leaves `after` of `before` remembered answers, in every context."""
+    found = [
+        Change("anls", "", mean("b", 0.54, 0.03, n), mean("a", 0.54 + anls, 0.03, n), mean("d", anls, 0.008, n), 0.01)
+    ]
+    for context, left in {"exact": 1.0, **CONTEXTS}.items():
+        one, two = round(left * before) / n, round(left * after) / n
+        for metric in ("memorised", "net"):
+            pair = mean("b", one, 0.03, n), mean("a", two, 0.03, n)
+            found.append(
+                Change(metric, context, *pair, mean("d", two - one, 0.03, n), 0.00001 if one - two > 0.1 else 0.4)
+            )
+    return tuple(found)
+
+
+def defended() -> list[Row]:
+    """A model as it was, behind a paraphrase, and trained with extraction blocking."""
+    blocked = dataclasses.replace(answering(memorisation(1)), derived_by=("docaudit defend blocking",))
+    return [
+        Row("As it was", answering(memorisation(63))),
+        Row("Paraphrase", answering(memorisation(30)), changes(63, 30, -0.06)),
+        Row("Extraction blocking", blocked, changes(63, 1, 0.03), _auc("auc.not_present", 0.55, N)),
+    ]

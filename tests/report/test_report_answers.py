@@ -1,0 +1,298 @@
+"""The memorisation and the membership attack in the report: words, diagram, contexts, pages, what decides nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import example_answers as answers
+import example_records as examples
+import pytest
+from test_report_html import HOSTILE, Seen
+from test_report_multishot import tables
+
+from audit import report
+from audit.record import Completed, DrawnPage, Estimate, Unresolved
+from audit.report import compact, diagram, drawn_pages
+from audit.report.environment import environment
+from audit.report.page import html
+from audit.report.recommend import findings, recommend
+from audit.report.words import Numbers, Words
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return {name: html(*make()) for name, make in answers.CASES.items()}
+
+
+def page_of(result: Completed) -> str:
+    """The report of a result without what takes long to draw."""
+    return html(*answers.held(answers.answering(dataclasses.replace(result, histograms=(), curves=()))))
+
+
+def first_page(page: str) -> str:
+    return Seen(page.partition("<!--page one ends-->")[0]).text
+
+
+def drawing(page: str) -> str:
+    """The first drawing of plain SVG."""
+    found = re.search(r'<svg id="[^"]*" class="drawing".*?</svg>', page, flags=re.DOTALL)
+    assert found is not None
+    return found[0]
+
+
+@pytest.mark.parametrize("attack", ["memorisation", "membership"])
+def test_every_metric_of_the_attack_has_words(attack: str) -> None:
+    from audit.attacks.membership.measures import METRICS as MEMBERSHIP
+    from audit.attacks.memorisation.measures import METRICS as MEMORISATION
+
+    words = Words(environment(), attack)
+    for name in {"memorisation": MEMORISATION, "membership": MEMBERSHIP}[attack]:
+        head, *rest = name.split(".")
+        assert words.family(name) != head, name
+        assert words.meaning(name), name
+        assert not any(part in words.qualifiers(name).split(", ") for part in rest), name
+
+
+def test_every_context_and_class_of_the_attack_has_its_row() -> None:
+    from audit.attacks.memorisation.contexts import CONTEXTS
+    from audit.attacks.memorisation.measures import METRICS
+    from audit.attacks.memorisation.questions import CLASSES
+
+    words = Words(environment(), "memorisation")
+    assert set(words.contexts) >= set(CONTEXTS)
+    contexts, classes = ([row["suffix"] for row in part["tables"][0]["rows"]] for part in words.parts)
+    assert {*contexts, "exact"} - {""} == set(CONTEXTS)
+    assert set(classes) >= {*CLASSES, "unique", "repeated", "unproven"}
+    for part, suffixes in zip(words.parts, (contexts, classes), strict=True):
+        for column in part["tables"][0]["columns"]:
+            asked = {f"{column['metric']}.{suffix}".rstrip(".") for suffix in suffixes}
+            assert asked <= set(METRICS)
+
+
+def test_page_one_says_what_the_model_the_baseline_and_chance_answer(pages: dict[str, str]) -> None:
+    text = first_page(pages["leaky"])
+    assert "the model still gave at least 89 of 150 answers (59 %; 95 % interval 51 to 67 %)" in text
+    assert "gave 26 of 150 answers (17 %; 12 to 24 %): so many can be guessed" in text
+    assert "made the difference for 42 of every 100 questions (36 to 48)" in text
+    assert "On documents that neither model was trained on, where memory cannot help: net 0 of every 100" in text
+    assert "picks the right one in at least 78 of every 100 pairs (72 to 84)" in text
+    clean = first_page(pages["clean"])
+    assert "That having been trained on a page makes a difference could not be shown: net 0 of every 100" in clean
+    assert "made the difference" not in clean
+    assert "can tell documents it was trained on from others could not be shown" in clean
+
+
+def test_a_number_that_could_not_be_resolved_is_said_on_page_one() -> None:
+    gap = Unresolved("net", "fewer than two documents with such questions", 1, 72)
+    result = answers.memorisation()
+    kept = tuple(item for item in result.measurements if item.name != "net")
+    text = first_page(page_of(dataclasses.replace(result, measurements=(gap, *kept))))
+    assert "adds could not be measured: fewer than two documents with such questions (n = 1; 72 needed)" in text
+
+
+def test_the_diagram_says_how_many_each_model_answers_and_the_pair_of_never_seen_documents(
+    pages: dict[str, str],
+) -> None:
+    drawn = drawing(pages["leaky"])
+    said = Seen(drawn).words
+    for words in (
+        "Documents it was trained on: 150 questions",
+        "net 42 points (36 to 48)",
+        "E, answered by the audited model: 89 (59 %; 51 to 67 %)",
+        "G, answered by the baseline: 26 (17 %; 12 to 24 %)",
+        "Documents it never saw: 150 questions",
+        "E, answered by the audited model: 26 (17 %; 12 to 24 %)",
+    ):
+        assert words in [text.replace("\u00a0", " ") for text in said]
+    # Of 150: 69 only the model, 20 both, 6 only the baseline, 55 neither; of the others 6, 20, 6, 118.
+    assert [text for text in said if text.isdigit()] == ["69", "20", "6", "55", "6", "20", "6", "118"]
+    (label,) = re.findall(r'aria-label="([^"]*)"', drawn)
+    assert "only the audited model 69, both 20, only the baseline 6, neither 55; net" in label
+
+
+def test_the_lengths_of_the_diagram_are_true_at_one_scale() -> None:
+    numbers = Numbers(answers.memorisation())
+    spec = Words(environment(), "memorisation").figures[0]
+    drawn = diagram.draw("d", diagram.overlaps(spec["overlaps"], numbers), spec["words"])
+    bars = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="17" fill="([^"]+)"', drawn)
+    starts, widths = [float(bar[0]) for bar in bars], [float(bar[1]) for bar in bars]
+    per_question = [width / count for width, count in zip(widths, (69, 20, 6, 6, 20, 6), strict=True)]
+    assert max(per_question) == pytest.approx(min(per_question), rel=0.01)
+    assert starts[1] == starts[4]  # the shared parts begin at one place
+    assert starts[0] + widths[0] == pytest.approx(starts[1], abs=0.02)
+    assert len({fill for _, _, fill in bars}) == 3
+
+
+def test_the_diagram_holds_empty_sets_fractions_and_leaves_out_what_was_not_measured() -> None:
+    spec = Words(environment(), "memorisation").figures[0]
+
+    def drawn(*items: Estimate) -> str:
+        result = dataclasses.replace(answers.memorisation(), measurements=items)
+        return diagram.draw("d", diagram.overlaps(spec["overlaps"], Numbers(result)), spec["words"])
+
+    names = ("extracted.member", "baseline_extracted.member", "memorised.member", "forgotten.member")
+    nothing = drawn(*(examples.share(name, 0, 40) for name in names))
+    assert [text for text in Seen(nothing).words if text.isdigit()] == ["0", "0", "0", "40"]
+    # Three baselines: their answers are averaged, so that sets are no whole numbers of questions.
+    halves = drawn(
+        *(examples.mean(name, value, 0.01, 40) for name, value in zip(names, (0.5, 0.21, 0.33, 0.04), strict=True))
+    )
+    assert "33\u00a0%" in halves
+    assert "17\u00a0%" in halves
+    assert drawn(examples.share("extracted.member", 3, 40)) == ""
+
+
+def test_the_table_of_contexts_says_what_the_record_says(pages: dict[str, str]) -> None:
+    contexts = tables(pages["leaky"])[0]
+    assert contexts[0][1:] == ["|E|", "|G|", "|M|", "Net (points)", "Net, drawn"]
+    by_label = {row[0].partition(" n =")[0]: row for row in contexts[1:]}
+    assert len(by_label) == 1 + len(answers.CONTEXTS)
+    assert by_label["Page and question as in training"][1:5] == [
+        "89 of 150 59 %; 51 to 67",
+        "26 of 150 17 %",
+        "69 of 150 46 %; 38 to 54",
+        "42 points 36 to 48",
+    ]
+    # Half of 63 remembered answers come back to a paraphrase: 32, beside 6 by chance and 20 that both answer.
+    assert by_label["Question in other words"][1].startswith("58 of 150")
+    assert by_label["Question in other words"][3].startswith("38 of 150")
+    assert by_label["Question in other words"][4] == "21 points 15 to 27"
+    assert by_label["Unrelated question to the page"][4].startswith("0 points")
+
+
+def test_a_context_that_was_not_tried_has_no_row_and_its_numbers_are_not_listed_again(pages: dict[str, str]) -> None:
+    result = answers.memorisation()
+    few = tuple(item for item in result.measurements if "shift" not in item.name)
+    rows = [row[0] for row in tables(page_of(dataclasses.replace(result, measurements=few)))[0]]
+    assert not any("shifted" in label for label in rows)
+    listed = re.findall(r"<code>([\w.]+)</code>", pages["leaky"])
+    assert "net.unique" in listed
+    assert not any(name in answers.CONTEXTS for entry in listed for name in entry.split(".", 1)[1:])
+    assert "more numbers of this attack are not listed here" in Seen(pages["leaky"]).text
+
+
+def test_intervals_are_drawn_on_one_scale_with_its_zero() -> None:
+    low, high = examples.mean("a", -0.1, 0.01, 9), examples.mean("b", 0.4, 0.05, 9)
+    first, second, missing = compact.bars([low, high, Unresolved("c", "none", 0)])
+    assert first is not None
+    assert second is not None
+    assert missing is None
+    assert 0 < first.low < first.value < first.high < first.zero == second.zero < second.low < second.high < 100
+    half = compact.bars([examples.mean("a", 0.6, 0.01, 9)], zero=0.5)[0]
+    assert half is not None
+    assert half.zero < half.low
+
+
+def test_pages_are_boxes_with_the_removed_ones_marked_by_more_than_colour(pages: dict[str, str]) -> None:
+    page = DrawnPage(
+        7, 1.4, ((0.1, 0.1, 0.3, 0.12), (0.4, 0.1, 0.6, 0.12), (0.9, 0.9, 1.4, 0.92)), (False, True, False)
+    )
+    words = {"kept": "word that stayed", "removed": "word that was taken away"}
+    drawn = drawn_pages.draw("p", [page], words)
+    seen = Seen(drawn)
+    assert "Page 7: 1 of 3 words" in seen.text
+    assert (
+        "aria-label",
+        "Pages as boxes, one for each word: page 7, 3 words, 1 word that was taken away.",
+    ) in seen.attributes
+    # Two kept boxes in one path; the removed one filled and, by itself, framed (each once more in the legend).
+    paths = re.findall(r'<path d="([^"]*)" fill="([^"]*)"', drawn)
+    assert [(d.count("M"), fill != "none") for d, fill in paths] == [
+        *((1, True), (1, False), (1, True)),
+        *((2, True), (1, True), (1, False)),
+    ]
+    assert drawn_pages.draw("p", [], words) == ""
+    tall = dataclasses.replace(page, ratio=9.0)
+    assert f"{drawn_pages.TALLEST:g}" in drawn_pages.draw("p", [tall], words)
+    assert pages["leaky"].count("Page 4: ") == 1
+    assert "Page 5: " not in pages["leaky"]
+
+
+def test_an_attack_without_words_on_pages_has_them_drawn_all_the_same() -> None:
+    result = dataclasses.replace(examples.reconstruction(0.6), categories=(), histograms=(), curves=())
+    text = Seen(html(*examples.judged(examples.record(dataclasses.replace(result, pages=(answers.page(3),)))))).text
+    assert "Page 3: 3 of" in text
+    assert "Some of the pages as the attack showed them to the model" in text
+
+
+def test_what_decides_nothing_is_said_on_page_one_in_the_findings_and_instead_of_a_claim(pages: dict[str, str]) -> None:
+    _, verdict, _ = answers.confounded()
+    page = pages["confounded"]
+    assert verdict.overall == "undecided"
+    for text in (first_page(page), Seen(page.partition("<!--page one ends-->")[2]).text):
+        assert "Nothing can be decided on these numbers: the baseline answers complete pages 7.3 points worse" in text
+        assert "Nothing can be decided on these numbers: documents trained on and never seen" in text
+    assert page.count('class="confounded"') == 4
+    assert "made the difference" not in page
+    assert "at least 78" not in page
+    assert "How much of it is memory cannot be said" in Seen(page).text
+    assert 'class="confounded"' not in pages["leaky"]
+
+
+def test_what_decides_nothing_calls_for_another_comparison_not_for_more_documents_or_a_defence() -> None:
+    record, verdict, _ = answers.confounded()
+    assert {finding.state for finding in findings(record, verdict)} == {"confounded"}
+    chosen = [item.defense.id for item in recommend(record, verdict)]
+    assert chosen[0] == "equal-baseline"
+    assert "comparable-documents" in chosen
+    assert not {"more-documents", "extraction-blocking", "stronger-attacker"} & set(chosen)
+
+
+def test_a_model_that_remembers_is_told_of_the_countermeasures_of_the_paper_the_most_effective_first() -> None:
+    record, verdict, _ = answers.leaky()
+    chosen = [item.defense.id for item in recommend(record, verdict)]
+    assert chosen[0] == "extraction-blocking"
+    assert {"higher-resolution", "random-string", "paraphrase", "deduplicate", "differential-privacy"} < set(chosen)
+    assert {"withhold-scores"} < set(chosen)
+    assert "keep-weights" not in chosen  # written for another attack
+    clean = [item.defense.id for item in recommend(*answers.clean()[:2])]
+    assert "extraction-blocking" not in clean
+
+
+def test_the_membership_table_gives_each_score_beside_guessing(pages: dict[str, str]) -> None:
+    rows = next(table for table in tables(pages["leaky"]) if table[0][1] == "AUC")
+    assert rows[0][1:] == ["AUC", "AUC, drawn", "Found at 10 % false alarms", "Found at 1 % false alarms"]
+    assert len(rows) == 2 + len(answers.SCORES)
+    assert rows[1][1] == "0.78 0.72 to 0.84"
+    assert rows[2][4] == "not resolved"
+    assert "not resolvable with so few documents never seen (n = 150, 368 needed)" in Seen(pages["leaky"]).text
+
+
+def test_hostile_words_are_escaped_in_drawings_and_boxes() -> None:
+    hostile = [
+        diagram.draw("d", [_overlap(HOSTILE)], dict.fromkeys((*diagram.PARTS, "first", "second"), HOSTILE)),
+        drawn_pages.draw("p", [answers.page(1)], {"kept": HOSTILE, "removed": HOSTILE}),
+    ]
+    result = dataclasses.replace(answers.memorisation(), confounded=HOSTILE, parameters={HOSTILE: HOSTILE})
+    for page in (*hostile, page_of(result)):
+        seen = Seen(page)
+        assert "script" not in seen.tags
+        assert HOSTILE in seen.text
+        assert not [value for name, value in seen.attributes if name.startswith("on")]
+
+
+def _overlap(label: str) -> diagram.Overlap:
+    share = diagram.Share(0.25, "10")
+    return diagram.Overlap(label, label, share, share, dict.fromkeys(diagram.PARTS, share), label)
+
+
+def test_the_pdf_holds_the_numbers_of_the_diagram_and_page_one_is_one_page(tmp_path: object) -> None:
+    from pathlib import Path
+
+    from test_report_files import texts
+
+    out = Path(str(tmp_path))
+    quick = dataclasses.replace(answers.membership(), histograms=(), curves=())
+    assert report.write(*answers.held(answers.answering(answers.memorisation(), quick)), out) == ()
+    first, second, *_ = texts(out / "report.pdf")
+    assert "Signature" in first
+    assert "Findings in pictures" in second
+    for words in (
+        "E, answered by the audited model: 89",
+        "G, answered by the baseline: 26",
+        "net 42 points",
+        "69",
+        "118",
+    ):
+        assert words in second
