@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -37,6 +38,21 @@ class References:
     baselines: tuple[Target, ...] = ()
     pretrained: Target | None = None
     splits: tuple[SplitModel, ...] = ()
+
+    @classmethod
+    def of(cls, models: Mapping[str, Target], members: Mapping[str, frozenset[str]]) -> References:
+        """From models by role: "auxiliary", "pretrained", "baseline-0" ..., "split-0" ...
+
+        Args:
+            models: by role, in the order in which those of one kind are numbered.
+            members: for every split model, the ids of the documents it was trained on.
+        """
+        return cls(
+            auxiliary=cast("TokenTarget | None", models.get("auxiliary")),
+            baselines=tuple(model for role, model in models.items() if role.startswith("baseline-")),
+            pretrained=models.get("pretrained"),
+            splits=tuple(SplitModel(models[role], documents) for role, documents in members.items()),
+        )
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
@@ -15,8 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from audit import __version__, actions
-from audit.errors import DocauditError, UsageError
+from audit import __version__, actions, training_commands
+from audit.errors import UsageError
+from audit.options import (
+    DataDir,
+    Debug,
+    Destination,
+    Device,
+    PolicyName,
+    RecordPath,
+    Reveal,
+    Seed,
+    Share,
+    Source,
+    errors_shown,
+    named_paths,
+)
 from audit.training.defaults import EPOCHS, SHARE
 
 if TYPE_CHECKING:
@@ -60,24 +71,13 @@ class Format(StrEnum):
 
     SROIE = "sroie"
     FUNSD = "funsd"
+    DOCVQA = "docvqa"
+    PFL_DOCVQA = "pfl-docvqa"
 
 
 Task = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
 """What a model can have been trained to do."""
-DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with manifest.toml.", show_default=False)]
-RecordPath = Annotated[
-    Path, typer.Argument(metavar="RECORD", help="record.json, or the folder a scan wrote.", show_default=False)
-]
-PolicyName = Annotated[str, typer.Option("--policy", help="A shipped policy (default, strict) or a TOML file.")]
-Reveal = Annotated[
-    bool,
-    typer.Option("--reveal", help="Also write evidence/report-revealed.html with the values. Keep it to yourself."),
-]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Every random choice follows from it.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Source = Annotated[Path, typer.Argument(metavar="SRC", help="The folder you have.", show_default=False)]
-Destination = Annotated[Path, typer.Argument(metavar="DST", help="The new data set's folder.", show_default=False)]
-Share = Annotated[float, typer.Option(min=0, max=1, help="Share of the documents for this split.")]
+DEFAULT_TASK: Task = "token-classification"
 
 
 @app.command(epilog=f"{EXIT_HELP} {SWEEP_HELP}")
@@ -101,10 +101,12 @@ def scan(
     ] = Budget.STANDARD,
     only: Annotated[list[str] | None, typer.Option(help="Run this attack only; may be repeated.")] = None,
     seed: Seed = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device: Device = "auto",
     reference: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=PATH", help="A reference model: auxiliary or pretrained; may be repeated."),
+        typer.Option(
+            metavar="NAME=PATH", help="A reference model: auxiliary, pretrained, baselines or splits; may be repeated."
+        ),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an interrupted scan.")] = False,
     reveal: Reveal = False,
@@ -118,6 +120,22 @@ def scan(
     batch_tokens: Annotated[
         int | None,
         typer.Option(min=16, help="Tokens of one forward pass; lower it when memory is short.", show_default="auto"),
+    ] = None,
+    batch_rows: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Questions of one forward pass, of a model that answers them; lower it when memory is short.",
+            show_default="auto",
+        ),
+    ] = None,
+    defence: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Ask the model behind a countermeasure: paraphrase, random-before or random-after.",
+            show_default=False,
+        ),
     ] = None,
     engine: Annotated[
         Engine, typer.Option(help="local: in this process; ray: on Ray workers (install docaudit with its extra ray).")
@@ -162,7 +180,7 @@ def scan(
     debug: Debug = False,
 ) -> None:
     """Attack a model, hold the result against a policy, and write the report."""
-    with _errors_shown(debug):
+    with errors_shown(debug):
         from audit import console, runner
         from audit import policy as policies
 
@@ -178,8 +196,10 @@ def scan(
             seed=seed,
             device=device,
             fresh=fresh,
-            references=_named_paths(reference or []),
+            references=named_paths(reference or []),
             batch_tokens=batch_tokens,
+            batch_rows=batch_rows,
+            defence=defence,
             dtype=dtype,
             public_dir=public,
             image_noise=image_noise,
@@ -222,7 +242,7 @@ def tune_attack(
         float, typer.Option(min=0, max=1, help="Share of the public documents for the shadow target.")
     ] = SHARE,
     seed: Seed = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device: Device = "auto",
     cache: Annotated[
         Path | None,
         typer.Option(
@@ -232,14 +252,14 @@ def tune_attack(
     debug: Debug = False,
 ) -> None:
     """Fit the reconstruction attack's parameters on a shadow target inside the public split, not on audited fields."""
-    with _errors_shown(debug):
+    with errors_shown(debug):
         from audit import console, tuning
 
         options = tuning.Options(
             model_dir=model_dir,
             data_dir=data_dir,
             out=out,
-            references=_named_paths(reference or []),
+            references=named_paths(reference or []),
             epochs=epochs,
             share=share,
             seed=seed,
@@ -259,7 +279,7 @@ def tune_attack(
 @app.command(epilog=EXIT_HELP)
 def gate(record_path: RecordPath, policy: PolicyName = "default", debug: Debug = False) -> None:
     """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU."""
-    with _errors_shown(debug):
+    with errors_shown(debug):
         from audit import console
         from audit import policy as policies
         from audit import record as records
@@ -291,7 +311,7 @@ def report(
 
     Several records, of checkpoints of one training run, draw leak and usefulness against epoch: trend.html, trend.pdf.
     """
-    with _errors_shown(debug):
+    with errors_shown(debug):
         from audit import policy as policies
         from audit import record as records
 
@@ -324,7 +344,7 @@ def inspect(
     debug: Debug = False,
 ) -> None:
     """Check a data set and say what is in it and which attacks it can feed."""
-    with _errors_shown(debug):
+    with errors_shown(debug):
         from audit import console
         from audit.attacks import BATTERY
         from audit.corpus import manifest
@@ -348,7 +368,8 @@ def import_data(
         Format,
         typer.Argument(
             metavar="FORMAT",
-            help="sroie (img/, box/, key/) or funsd (annotations/, images/).",
+            help="sroie (img/, box/, key/), funsd (annotations/, images/), docvqa (train*.json, val*.json, images, "
+            "OCR) or pfl-docvqa (records as JSON, images/).",
             show_default=False,
         ),
     ],
@@ -358,17 +379,53 @@ def import_data(
     heldout: Share = 0.2,
     public: Share = 0.4,
     seed: Seed = 0,
-    task: Annotated[Task, typer.Option(help="What your model was trained to do.")] = "token-classification",
+    task: Annotated[
+        Task | None,
+        typer.Option(help="sroie, funsd: what your model was trained to do.", show_default="token-classification"),
+    ] = None,
+    questions: Annotated[
+        bool, typer.Option("--questions", help="sroie: ask for each field, for a model that answers questions.")
+    ] = False,
+    official: Annotated[
+        bool,
+        typer.Option(
+            "--official",
+            help="docvqa, pfl-docvqa: your model was trained on the training part. --member and --public are then "
+            "shares of its pages, --heldout of the others.",
+        ),
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Turn a data set you have into docaudit's format. Documents with the same image stay in one split."""
-    with _errors_shown(debug):
+    with errors_shown(debug):
         from audit import console
-        from audit.corpus.importers import funsd, sroie
+        from audit.corpus.importers import docvqa, funsd, pfl_docvqa, sroie
 
-        convert = {Format.SROIE: sroie.convert, Format.FUNSD: funsd.convert}[source_format]
+        asks = source_format in (Format.DOCVQA, Format.PFL_DOCVQA)
+        _check_import(source_format, task, questions=questions, official=official, asks=asks)
         shares: dict[Split, float] = {"member": member, "heldout": heldout, "public": public}
-        console.show_import(convert(src, dst, shares, seed, task), dst)
+        if asks:
+            read = docvqa.convert if source_format is Format.DOCVQA else pfl_docvqa.convert
+            found = read(src, dst, shares, seed, "official" if official else "drawn")
+        else:
+            convert = sroie.convert if source_format is Format.SROIE else funsd.convert
+            found = convert(src, dst, shares, seed, "question-answering" if questions else task or DEFAULT_TASK)
+        console.show_import(found, dst)
+
+
+def _check_import(source_format: Format, task: str | None, *, questions: bool, official: bool, asks: bool) -> None:
+    """Refuse options that the format knows nothing of: left unheeded, they would import something else than asked."""
+    if asks and (task or questions):
+        raise UsageError(f"{source_format} holds questions and answers only", "leave out --task and --questions")
+    if official and not asks:
+        raise UsageError(f"{source_format} has one part only: --official is for docvqa and pfl-docvqa")
+    if questions and (source_format is not Format.SROIE or task):
+        raise UsageError("--questions is for sroie, and in place of --task")
+
+
+app.command()(training_commands.train_baseline)
+app.command()(training_commands.train_splits)
+app.command()(training_commands.defend)
 
 
 def _print_version(value: bool) -> None:
@@ -401,33 +458,6 @@ def _scanned(folders: list[Path], checkpoints: str | None) -> tuple[Path | None,
             "leave MODEL_DIR out, and quote the pattern so that the shell leaves it alone",
         )
     return None, folders[0]
-
-
-def _named_paths(pairs: list[str]) -> dict[str, Path]:
-    named = {}
-    for pair in pairs:
-        name, separator, path = pair.partition("=")
-        if not separator or not name or not path:
-            raise UsageError(f"--reference {pair!r}: write NAME=PATH")
-        named[name] = Path(path)
-    return named
-
-
-@contextmanager
-def _errors_shown(debug: bool) -> Iterator[None]:
-    """Known errors become a line each and their exit code; anything else is a bug and keeps its traceback."""
-    try:
-        yield
-    except DocauditError as error:
-        from audit import console
-
-        if debug:
-            traceback.print_exc()
-        console.show_error(error)
-        raise typer.Exit(error.exit_code) from None
-    except KeyboardInterrupt:
-        sys.stderr.write("\ninterrupted; run the same command again to go on\n")
-        raise typer.Exit(130) from None
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:

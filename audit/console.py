@@ -232,6 +232,8 @@ def show_summary(summary: Summary) -> None:
             ("providers", *(count.providers for count in providers)),
             ("providers with two or more", *(count.with_two for count in providers)),
             ("questions", *(summary.questions[split] for split in SPLITS)),
+            ("answers among the page's words", *(summary.answers_standing[split] for split in SPLITS)),
+            ("questions with an image", *(summary.questions_with_image[split] for split in SPLITS)),
             ("links between fields", *(summary.links[split] for split in SPLITS)),
         ],
     )
@@ -265,6 +267,8 @@ def show_summary(summary: Summary) -> None:
     )
     if summary.words is not None:
         say(f"words a document: {_range(summary.words)} (least to greatest, median)")
+    if summary.questions_a_document is not None:
+        say(f"questions a document: {_range(summary.questions_a_document)} (least to greatest, median)")
     say(f"images found in several splits: {summary.duplicate_images.across}")
     say("")
     for warning in summary.warnings:

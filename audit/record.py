@@ -262,6 +262,7 @@ class CorpusCard:
 
     Attributes:
         fields: the fields marked for attack, by split and category.
+        questions: by split.
         checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
     """
 
@@ -274,15 +275,17 @@ class CorpusCard:
     providers: int
     images: int
     checkpoint_chosen_on: Literal["member", "heldout", "public"] | None = None
+    questions: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, config=STRICT)
 class Environment:
     """Where the audit ran, in general terms, and the versions that matter.
 
-    `batch_tokens` (padded tokens of a forward pass of the target, as a probe found them or the user asked) and
-    `batches_lowered` (how often they were halved since, because memory ran out in this process) are given on GPUs,
-    where results depend on them in the last bits.
+    `batch_tokens` (padded tokens of a forward pass of the target, as a probe found them or the user asked),
+    `batches_lowered` (how often they were halved since, because memory ran out in this process) and, for a model that
+    answers questions, `batch_rows` (samples of a forward pass) are given on GPUs, where results depend on them in the
+    last bits.
     """
 
     docaudit: str
@@ -293,6 +296,7 @@ class Environment:
     packages: dict[str, str]
     batch_tokens: int | None = None
     batches_lowered: int | None = None
+    batch_rows: int | None = None
 
 
 @dataclass(frozen=True, config=STRICT)

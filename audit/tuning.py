@@ -24,7 +24,7 @@ from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import FillMask
 from audit.targets.loading import load, sha256_of
-from audit.targets.opening import target_of
+from audit.targets.opening import encoder_of
 from audit.training.defaults import EPOCHS, SHARE
 from audit.training.fitting import Recipe
 from audit.training.masked_lm import fit_public_mlm
@@ -44,7 +44,7 @@ class Options:
     model_dir: Path
     data_dir: Path
     out: Path
-    references: Mapping[str, Path] = field(default_factory=dict)
+    references: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     epochs: int = EPOCHS
     share: float = SHARE
     seed: int = 0
@@ -83,7 +83,7 @@ def open_tuning(options: Options) -> Opened:
     device = device_named(options.device)
     corpus = load_corpus(options.data_dir)
     # The audited model only says what the shadow must be like: it is never run.
-    target = target_of(options.model_dir, corpus)
+    target = encoder_of(options.model_dir, corpus)
     if "mlm" not in target.family.heads:
         raise TargetError(
             f"{options.model_dir}: {target.family.name} has no masked-language-model head, and tune-attack trains the "
@@ -154,7 +154,7 @@ def _shadow_case(opened: Opened, attack: Reconstruction, cache: Path, progress: 
         device=opened.device,
         progress=progress,
     )
-    shadow = target_of(place, corpus, opened.device)
+    shadow = encoder_of(place, corpus, opened.device)
     if FillMask in shadow.answers:
         return Case(shadow, members)
     place = fit_public_mlm(

@@ -106,7 +106,7 @@ def open_case(options: argparse.Namespace) -> runner.Opened:
             data_dir=options.work / "data-sroie-token-classification",
             out=options.work / "speed",
             device=options.device,
-            references={"auxiliary": options.work / "sroie-public-mlm-loss"},
+            references={"auxiliary": [options.work / "sroie-public-mlm-loss"]},
         )
     )
 
@@ -176,7 +176,7 @@ class Loop:
     def _field(self, trial: Trial) -> dict[str, list[list[int]]]:
         field = field_of(self.case, trial, self.attack.min_tokens, self.attack.max_tokens)
         assert field.page is not None
-        page = field.page.scrubbed(field.positions)
+        page = field.scrubbed()
         attack_rng, baseline_rng = source_of(trial).spawn(2)
         count = self.attack.n_attempts
         return {

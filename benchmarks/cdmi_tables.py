@@ -239,7 +239,7 @@ def audit_model(
             out=out,
             device=device,
             dtype=dtype,
-            references={"auxiliary": work / f"{setting.corpus}-public-mlm-loss"},
+            references={"auxiliary": [work / f"{setting.corpus}-public-mlm-loss"]},
         )
         opened = runner.open_scan(options)
         attack = Reconstruction(n_candidates=setting.n_candidates, image_noise=noise)

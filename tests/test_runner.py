@@ -28,7 +28,7 @@ def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
             data,
             out,
             budget="quick",
-            references={"auxiliary": checkpoints("layoutlm", "mlm")},
+            references={"auxiliary": [checkpoints("layoutlm", "mlm")]},
             **changed,
         )
         with runner.claimed(out):

@@ -1,6 +1,6 @@
 """One scan: what is asked, the outcomes of all trials, the record."""
 
 from audit.runner.opening import Opened, Options, known_metrics, open_scan, trial_counts
-from audit.runner.scan import claimed, run
+from audit.runner.scan import attempted, claimed, run
 
-__all__ = ["Opened", "Options", "claimed", "known_metrics", "open_scan", "run", "trial_counts"]
+__all__ = ["Opened", "Options", "attempted", "claimed", "known_metrics", "open_scan", "run", "trial_counts"]

@@ -17,8 +17,11 @@ import numpy as np
 import audit
 from audit.attacks.interface import Attack
 from audit.case import Case, References
+from audit.corpus.documents import Corpus
 from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
+from audit.corpus.reading import READER
+from audit.defenses.interface import Defence
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Engine, Json, Progress, Source, Trial, Work
 from audit.engine.journal import Journal
@@ -28,8 +31,9 @@ from audit.record import Diagnostic, TargetCard
 from audit.runner.opening import Opened, parameters_of
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads
-from audit.targets.loading import files_of, load
-from audit.targets.opening import target_of
+from audit.targets.interface import Target
+from audit.targets.loading import files_of
+from audit.targets.opening import Checkpoint, target_of
 from audit.training.references import Filled
 
 PREFLIGHT_STEPS = 64
@@ -37,16 +41,25 @@ MIN_AGREEMENT = 0.99
 
 
 def outcomes_of(
-    opened: Opened, attack: Attack, case: Case, filled: Filled, trials: Sequence[Trial], progress: Progress
+    opened: Opened, attack: Attack, target: Checkpoint, filled: Filled, trials: Sequence[Trial], progress: Progress
 ) -> list[Json]:
-    """The outcome of every trial, in trial order, from the journal where it is known."""
+    """The outcome of every trial, in trial order, from the journal where it is known.
+
+    Args:
+        opened: the scan.
+        attack: whose trials they are.
+        target: the audited checkpoint, in the number format that was settled on.
+        filled: the references.
+        trials: what to try.
+        progress: told of every outcome.
+    """
     options = opened.options
-    key = _journal_key(opened, attack, case, filled)
+    key = _journal_key(opened, attack, target, filled)
     journal = Journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)
     todo = [trial for trial in trials if trial.id not in journal.outcomes]
     progress.stage(attack.name, len(todo))
     # Closed at once when the journal fails: an engine may hold processes and files.
-    with closing(_engine(opened).run(source_of(opened, attack, case, filled), todo)) as done:
+    with closing(_engine(opened).run(source_of(opened, attack, target, filled), todo)) as done:
         for trial_id, outcome in done:
             journal.append(trial_id, outcome)
             progress.advance()
@@ -74,8 +87,8 @@ def _randomness(seed: int, attack: Attack, trial: Trial) -> np.random.Generator:
 
 def in_number_format(
     opened: Opened, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress
-) -> tuple[Case, tuple[Diagnostic, ...]]:
-    """The case with the target's encoder in the number format that was asked for, if that makes no difference.
+) -> tuple[Checkpoint, tuple[Diagnostic, ...]]:
+    """The target with its encoder in the number format that was asked for, if that makes no difference.
 
     A preflight takes the first trials of each stratum both ways, until `PREFLIGHT_STEPS` decisions were taken: the
     losses of remembered pages are the smallest, so members must be among them. Under `MIN_AGREEMENT` the encoder stays
@@ -85,7 +98,7 @@ def in_number_format(
     if wanted == "auto":
         wanted = "bfloat16" if opened.target.card.device == "cuda" else "float32"
     if wanted == "float32":
-        return case, ()
+        return opened.target, ()
     rounded = opened.target.rounded(wanted)
     alike = steps = 0
     progress.stage(f"{attack.name}: preflight in {wanted}", PREFLIGHT_STEPS)
@@ -94,7 +107,7 @@ def in_number_format(
         strata[trial.stratum].append(trial)
     in_turn = [trial for row in zip_longest(*strata.values()) for trial in row if trial is not None]
     for trial in in_turn:
-        ((_, found),) = drive(_Preflight(attack, case, rounded, opened.options.seed), [trial], 1)
+        ((_, found),) = drive(_Preflight(attack, case, opened.guarded(rounded), opened.options.seed), [trial], 1)
         alike, steps = alike + found["alike"], steps + found["steps"]
         progress.advance(found["steps"])
         if steps >= PREFLIGHT_STEPS:
@@ -103,7 +116,7 @@ def in_number_format(
         f"{wanted} agreement", alike / steps, f"share of {steps} decisions that {wanted} and float32 took alike"
     )
     good = alike / steps >= MIN_AGREEMENT
-    return (dataclasses.replace(case, target=rounded) if good else case), (agreement,)
+    return rounded if good else opened.target, (agreement,)
 
 
 @dataclass(frozen=True)
@@ -112,7 +125,7 @@ class _Preflight(Work):
 
     attack: Attack
     case: Case
-    rounded: EncoderTarget
+    rounded: Target
     seed: int
 
     def attempt(self, trial: Trial) -> Attempt:
@@ -130,18 +143,20 @@ def _engine(opened: Opened) -> Engine:
     return RayEngine(options.address, options.workers, options.width, threads=threads(), gpu=gpu)
 
 
-def source_of(opened: Opened, attack: Attack, case: Case, filled: Filled) -> Source:
-    """An attack's trials as work for any engine."""
-    target, auxiliary = case.target, case.references.auxiliary
-    assert isinstance(target, EncoderTarget)  # no defence wraps it in a scan
+def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled) -> Source:
+    """An attack's trials as work for any engine; `target` is the audited checkpoint as it computes."""
+    case = Case(opened.guarded(target), opened.corpus, filled.references)
     elsewhere = _Elsewhere(
         attack=attack,
         seed=opened.options.seed,
         corpus=opened.corpus.sha256,
-        target=_Loaded(target.card, target.batch_tokens),
-        auxiliary=_Loaded(auxiliary.card, auxiliary.batch_tokens) if isinstance(auxiliary, EncoderTarget) else None,
+        target=_Loaded.of(target),
+        defence=opened.defence,
+        models={role: _Loaded.of(model) for role, model in filled.models.items()},
+        members=filled.members,
         threads=threads(),
         packages=packages(),
+        ocr=READER.installed(),
     )
     folders = {
         "target": files_of(opened.options.model_dir),
@@ -156,10 +171,19 @@ class _Loaded:
     """A checkpoint as this process loaded it."""
 
     card: TargetCard
-    batch_tokens: int
+    batch_tokens: int | None
+    batch_rows: int | None
 
-    def like_here(self, copy: EncoderTarget) -> EncoderTarget:
+    @classmethod
+    def of(cls, model: Checkpoint) -> _Loaded:
+        """How this model computes."""
+        if isinstance(model, EncoderTarget):
+            return cls(model.card, model.batch_tokens, None)
+        return cls(model.card, None, model.batch_rows)
+
+    def again(self, folder: Path, corpus: Corpus) -> Checkpoint:
         """A copy of it, computing as it does here."""
+        copy = target_of(folder, corpus, self.card.device, self.batch_tokens, self.batch_rows)
         if copy.card.sha256 != self.card.sha256:
             raise EngineError(f"{self.card.name} has changed since the scan began", "scan again, and leave it alone")
         return copy if copy.card.dtype == self.card.dtype else copy.rounded(self.card.dtype)
@@ -173,12 +197,15 @@ class _Elsewhere:
     seed: int
     corpus: str
     target: _Loaded
-    auxiliary: _Loaded | None
+    defence: Defence | None
+    models: Mapping[str, _Loaded]
+    members: Mapping[str, frozenset[str]]
     threads: int
     packages: Mapping[str, str]
+    ocr: bool
 
     def __call__(self, folders: Mapping[str, Path]) -> Work:
-        """The work, from the folders "target", "data" and "auxiliary".
+        """The work, from the folders "target", "data" and one for each reference, by role.
 
         Raises:
             EngineError: the other process would get other results.
@@ -188,31 +215,29 @@ class _Elsewhere:
                 raise EngineError(
                     f"a worker has {name} {version}, this machine {self.packages[name]}", "install one on all machines"
                 )
+        if READER.installed() != self.ocr:
+            raise EngineError(
+                "Tesseract is installed on this machine or on a worker, not on both", "install it on all machines"
+            )
         use_threads(self.threads)
         corpus = load_corpus(folders["data"])
         if corpus.sha256 != self.corpus:
             raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
-        device, batch_tokens = self.target.card.device, self.target.batch_tokens
-        target = self.target.like_here(target_of(folders["target"], corpus, device, batch_tokens))
-        references = References()
-        if self.auxiliary is not None:
-            auxiliary = load(
-                folders["auxiliary"],
-                device=device,
-                batch_tokens=self.auxiliary.batch_tokens,
-                images=target.encoder.images,
-            )
-            references = References(self.auxiliary.like_here(auxiliary))
-        return AttackWork(self.attack, Case(target, corpus, references), self.seed)
+        target = self.target.again(folders["target"], corpus)
+        models = {role: model.again(folders[role], corpus) for role, model in self.models.items()}
+        references = References.of(models, self.members)
+        guarded = target if self.defence is None else self.defence.wrap(target)
+        return AttackWork(self.attack, Case(guarded, corpus, references), self.seed)
 
 
-def _journal_key(opened: Opened, attack: Attack, case: Case, filled: Filled) -> str:
+def _journal_key(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled) -> str:
     """What an outcome depends on, apart from its trial; a change of any starts another journal."""
-    card = case.target.card
+    card = target.card
     depends_on = {
         "parameters": parameters_of(attack),
         "seed": opened.options.seed,
         "target": card.sha256,
+        "defence": opened.options.defence,
         "device": [card.device, device_words(card.device), instructions()],
         "dtype": card.dtype,
         "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
@@ -220,6 +245,7 @@ def _journal_key(opened: Opened, attack: Attack, case: Case, filled: Filled) -> 
         "version": audit.__version__,
         "packages": packages(),
         "threads": threads(),
-        "batch_tokens": None if card.device == "cpu" else opened.target.batch_tokens,
+        "ocr": READER.installed(),
+        "batch": None if card.device == "cpu" else dataclasses.astuple(_Loaded.of(opened.target))[1:],
     }
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]

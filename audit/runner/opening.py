@@ -18,13 +18,16 @@ from audit.attacks.parameters import read as read_parameters
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
+from audit.defenses.interface import Defence
+from audit.defenses.registry import defence
 from audit.engine.interface import Json
 from audit.engine.local import WIDTH
 from audit.errors import ManifestError, UsageError
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.forward import DTYPES
-from audit.targets.opening import target_of
+from audit.targets.interface import Target
+from audit.targets.opening import Checkpoint, check, target_of
 from audit.training.references import Prepared, prepare
 
 
@@ -32,12 +35,14 @@ from audit.training.references import Prepared, prepare
 class Options:
     """What the user asked for; see `docaudit scan --help`.
 
-    `width` (attempts in flight) and `batch_tokens` bound memory and never change a result on a CPU. `public_dir` is
+    `width` (attempts in flight), `batch_tokens` (of an encoder) and `batch_rows` (samples, of a model that answers
+    questions) bound memory and never change a result on a CPU. `references` are folders by name. `public_dir` is
     another data set whose public documents train the public model; `image_noise` puts noise in place of the images;
     `cache` keeps trained references, in `evidence` when None (a sweep shares one). `engine` is "local" or "ray"; for
     "ray", `address` and `workers` are those of `RayEngine`. `attack_parameters` is a file that `parameters.read` takes.
     `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
-    difference), or "auto": bfloat16 on CUDA.
+    difference), or "auto": bfloat16 on CUDA. `defence` names a countermeasure that the model is asked behind,
+    `derived_by` says what made the model out of another one.
     """
 
     model_dir: Path
@@ -48,8 +53,9 @@ class Options:
     seed: int = 0
     device: str = "auto"
     fresh: bool = False
-    references: Mapping[str, Path] = field(default_factory=dict)
+    references: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     batch_tokens: int | None = None
+    batch_rows: int | None = None
     width: int = WIDTH
     public_dir: Path | None = None
     image_noise: bool = False
@@ -59,6 +65,8 @@ class Options:
     workers: int | None = None
     attack_parameters: Path | None = None
     dtype: str = "auto"
+    defence: str | None = None
+    derived_by: tuple[str, ...] = ()
 
     @property
     def evidence(self) -> Path:
@@ -79,10 +87,15 @@ class Opened:
     share: float
     attacks: tuple[Attack, ...]
     corpus: Corpus
-    target: EncoderTarget
+    target: Checkpoint
     prepared: Prepared
     warnings: tuple[str, ...] = ()
     parameters_file: str | None = None
+    defence: Defence | None = None
+
+    def guarded(self, target: Checkpoint) -> Target:
+        """The target as the world would see it: behind the countermeasure, when there is one."""
+        return target if self.defence is None else self.defence.wrap(target)
 
 
 def known_metrics() -> dict[str, tuple[str, ...]]:
@@ -103,18 +116,20 @@ def open_scan(options: Options) -> Opened:
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
     device = device_named(options.device)
     corpus = load_corpus(options.data_dir)
-    target = target_of(options.model_dir, corpus, device, options.batch_tokens)
-    target.encoder.check_vocabulary(corpus.documents)
-    case = Case(target, corpus)
-    if not any(attack.trials(case) for attack in attacks):
-        problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in attacks]
-        raise ManifestError(problems, attacks[0].no_trials(case)[1])
-    if any(parameters_of(attack).get("image_noise") for attack in attacks) and target.encoder.pictures is None:
+    target = target_of(options.model_dir, corpus, device, options.batch_tokens, options.batch_rows)
+    check(target, corpus)
+    guard = defence(options.defence, options.seed) if options.defence is not None else None
+    case = Case(target if guard is None else guard.wrap(target), corpus)
+    applicable = [attack for attack in attacks if attack.inapplicable(case) is None]
+    if applicable and not any(attack.trials(case) for attack in applicable):
+        problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in applicable]
+        raise ManifestError(problems, applicable[0].no_trials(case)[1])
+    if options.image_noise and not (isinstance(target, EncoderTarget) and target.encoder.pictures is not None):
         raise UsageError(
-            f"--image-noise: {target.card.architecture} sees no image",
-            "scan without it; it is for models with an image branch",
+            f"--image-noise: {target.card.architecture} has no image branch",
+            "scan without it; it is for encoders with an image branch",
         )
-    if device == "cuda" and options.batch_tokens is None:
+    if device == "cuda" and isinstance(target, EncoderTarget) and options.batch_tokens is None:
         _probe(target, corpus)
     public = load_corpus(options.public_dir) if options.public_dir is not None else None
     prepared = prepare(
@@ -122,7 +137,8 @@ def open_scan(options: Options) -> Opened:
     )
     warnings = _warnings(options.attack_parameters, given, corpus)
     digest = given.sha256 if given is not None else None
-    return Opened(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings, digest)
+    share = SHARES[options.budget]
+    return Opened(options, options.budget, share, attacks, corpus, target, prepared, warnings, digest, guard)
 
 
 def _probe(target: EncoderTarget, corpus: Corpus) -> None:
@@ -155,8 +171,8 @@ def _check_engine(options: Options) -> None:
 
 
 def needs_of(attacks: Sequence[Attack]) -> set[str]:
-    """The references that these attacks cannot do without."""
-    return {need for attack in attacks for need in attack.needs}
+    """The references that these attacks cannot do without, or take when they are there."""
+    return {need for attack in attacks for need in (*attack.needs, *attack.uses)}
 
 
 def _chosen(options: Options, given: AttackParameters | None) -> tuple[Attack, ...]:
@@ -184,7 +200,10 @@ def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
     case = Case(target_of(model_dir, corpus), corpus)
     counts = []
     for kind in BATTERY:
-        found = Counter(trial.stratum for trial in kind.preset("standard").trials(case))
+        attack = kind.preset("standard")
+        if attack.inapplicable(case) is not None:
+            continue
+        found = Counter(trial.stratum for trial in attack.trials(case))
         counts += [(kind.name, stratum, count) for stratum, count in sorted(found.items())]
     return counts
 

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -21,14 +22,14 @@ from audit.attacks.budget import sample
 from audit.attacks.interface import Attack
 from audit.case import Case
 from audit.corpus.summary import card
-from audit.engine.interface import Json, Progress
+from audit.engine.interface import SILENT, Json, Progress, Trial
 from audit.engine.journal import exclusive
 from audit.errors import DocauditError, EngineError
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, Skipped
 from audit.runner.execution import in_number_format, outcomes_of
 from audit.runner.opening import Opened, needs_of, parameters_of
 from audit.targets.environment import environment
-from audit.targets.utility import utility
+from audit.targets.usefulness import usefulness
 from audit.training.references import Filled, complete
 
 
@@ -76,7 +77,7 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
     started, clock = _now(), time.monotonic()
     options, target, corpus = opened.options, opened.target, opened.corpus
     # Before the attacks: what can break down on its own does so before hours are spent.
-    useful = utility(target, corpus.of("heldout"), options.seed)
+    useful = usefulness(opened.guarded(target), corpus, options.seed)
     references = cache(lambda: _fill(opened, progress))
     with _evidence_file(options.evidence / "recovered.jsonl") as recovered:
         results = tuple(_examine(opened, attack, references, recovered, progress) for attack in opened.attacks)
@@ -93,6 +94,7 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
         utility=(useful,),
         environment=environment(target),
         timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
+        derived_by=options.derived_by if opened.defence is None else (*options.derived_by, opened.defence.name),
     )
 
 
@@ -117,7 +119,7 @@ def _examine(
     opened: Opened, attack: Attack, references: Callable[[], Filled], recovered: list[Json], progress: Progress
 ) -> AttackResult:
     """One attack's result, whatever happens."""
-    reason = attack.inapplicable(Case(opened.target, opened.corpus))
+    reason = attack.inapplicable(Case(opened.guarded(opened.target), opened.corpus))
     if reason is not None:
         return Inapplicable(attack.name, attack.metrics, reason)
     try:
@@ -138,13 +140,14 @@ def _complete(
     opened: Opened, attack: Attack, filled: Filled, recovered: list[Json], progress: Progress
 ) -> AttackResult:
     options = opened.options
-    case = Case(opened.target, opened.corpus, filled.references)
+    case = Case(opened.guarded(opened.target), opened.corpus, filled.references)
     everything = attack.trials(case)
     if not everything:
         return Skipped(attack.name, attack.metrics, *attack.no_trials(case))
     trials = sample(everything, opened.share, options.seed)
-    case, agreement = in_number_format(opened, attack, case, trials, progress)
-    outcomes = outcomes_of(opened, attack, case, filled, trials, progress)
+    checkpoint, agreement = in_number_format(opened, attack, case, trials, progress)
+    case = replace(case, target=opened.guarded(checkpoint))
+    outcomes = outcomes_of(opened, attack, checkpoint, filled, trials, progress)
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     findings = attack.measure(case, trials, outcomes, rng, progress)
     recovered.extend(attack.evidence(case, trials, outcomes))
@@ -165,6 +168,22 @@ def _complete(
         pages=findings.pages,
         confounded=findings.confounded,
     )
+
+
+def attempted(opened: Opened, name: str, progress: Progress = SILENT) -> tuple[Case, list[Trial], list[Json]]:
+    """What came of every trial of one attack of a scan that has run: from its journal, without asking the model again.
+
+    Args:
+        opened: the scan; `options.out` is the folder it wrote.
+        name: of the attack.
+        progress: told of trials that are not in the journal, and are tried again.
+    """
+    (attack,) = (attack for attack in opened.attacks if attack.name == name)
+    filled = _fill(opened, progress)
+    case = Case(opened.guarded(opened.target), opened.corpus, filled.references)
+    trials = sample(attack.trials(case), opened.share, opened.options.seed)
+    checkpoint, _ = in_number_format(opened, attack, case, trials, progress)
+    return case, trials, outcomes_of(opened, attack, checkpoint, filled, trials, progress)
 
 
 def _place(error: BaseException) -> str:

@@ -240,7 +240,7 @@ class Scans:
         """The record without its times, and what the journal holds."""
         (self.out / name / "evidence").mkdir(parents=True)
         options = runner.Options(
-            self.model, self.data, self.out / name, references={"auxiliary": self.auxiliary}, **engine
+            self.model, self.data, self.out / name, references={"auxiliary": [self.auxiliary]}, **engine
         )
         opened = runner.open_scan(options)
         attacks = tuple(replace(attack, n_candidates=5, n_attempts=2, max_tokens=8) for attack in opened.attacks)
@@ -271,7 +271,9 @@ def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, s
 
 def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
     opened = runner.open_scan(
-        runner.Options(scans.model, scans.data, scans.out, references={"auxiliary": scans.auxiliary}, batch_tokens=256)
+        runner.Options(
+            scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}, batch_tokens=256
+        )
     )
     filled = scan._fill(opened, SILENT)
     case = Case(opened.target.rounded("bfloat16"), opened.corpus, filled.references)

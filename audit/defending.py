@@ -1,0 +1,202 @@
+"""A countermeasure, measured: the same scan without it and with it, and what differs, question by question."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from audit import actions, console, runner
+from audit import policy as policies
+from audit import record as records
+from audit.attacks.memorisation import Memorisation
+from audit.attacks.memorisation.contexts import WHOLE
+from audit.attacks.memorisation.table import Results, Table, build_table
+from audit.corpus import manifest
+from audit.defenses.blocking import says_not_present, train_blocked
+from audit.defenses.comparison import Change, Extraction, anls_change, extraction_changes, side_channel
+from audit.defenses.registry import defence
+from audit.engine.interface import Json, Trial
+from audit.errors import EngineError, TargetError
+from audit.record import AuditRecord, Completed, Estimate
+from audit.report import defences
+from audit.targets.environment import device_named
+from audit.training.baseline import train_baseline
+from audit.training.retraining import start_of
+
+BLOCKING = "blocking"
+NAMES = {
+    BLOCKING: "Extraction blocking",
+    "paraphrase": "Question paraphrased",
+    "random-before": "Random string before the question",
+    "random-after": "Random string after the question",
+}
+"""What reports call the countermeasures."""
+_MIN_DOCUMENTS = 2
+"""Without so many no interval covers documents."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Scanned:
+    """A scan that has run: its record, its trials with what came of them, and the same as columns."""
+
+    record: AuditRecord
+    trials: Sequence[Trial]
+    outcomes: Sequence[Json]
+    table: Table
+
+
+def measure(name: str, options: runner.Options, policy: str) -> None:
+    """Scan the model as it is into `options.out`/before and with the countermeasure into /after, compare, and report.
+
+    Args:
+        name: "blocking", or one of `audit.defenses.registry.DEFENCES`.
+        options: of the scan of the model as it is; `out` is the folder for everything.
+        policy: a shipped policy or a file.
+
+    Raises:
+        DocauditError: a scan cannot start or go on, a model cannot be trained, or the attack did not run to its end.
+    """
+    chosen = policies.load(policy)
+    policies.check_names(chosen, runner.known_metrics())
+    before = _scanned(replace(options, out=options.out / "before"), chosen, "as it is")
+    after = _scanned(_with(name, options), chosen, NAMES[name].lower())
+    rng = np.random.default_rng([options.seed, *name.encode()])
+    changes = _changes(before.table, after.table, rng)
+    channel = _side_channel(after, rng) if name == BLOCKING else None
+    rows = [
+        defences.Row("As it was", before.record),
+        defences.Row(NAMES[name], after.record, changes, channel),
+    ]
+    _written(changes, channel, options.out)
+    for warning in defences.write(rows, options.out):
+        console.warn(warning)
+    _show(changes, channel, options.out)
+
+
+def _with(name: str, options: runner.Options) -> runner.Options:
+    """The scan with the countermeasure in place; blocking is trained first, and so are its baselines."""
+    after = replace(options, out=options.out / "after")
+    if name != BLOCKING:
+        defence(name, options.seed)
+        return replace(after, defence=name)
+    corpus = manifest.load(options.data_dir)
+    start = start_of(corpus, next(iter(options.references.get("pretrained", ())), None))
+    device, models = device_named(options.device), options.out / "models"
+    count = max(1, len(options.references.get("baselines", corpus.manifest.references.baselines)))
+    with console.Reporter() as progress:
+        model, blocked = train_blocked(start, corpus, models, device=device, progress=progress)
+        # A model trained otherwise is held against baselines trained in that way too.
+        baselines = train_baseline(
+            start, manifest.load(blocked), models / "baselines", count=count, device=device, progress=progress
+        )
+    references = {**options.references, "baselines": baselines}
+    return replace(after, model_dir=model, references=references, derived_by=("docaudit defend blocking",))
+
+
+def _scanned(options: runner.Options, chosen: policies.Policy, about: str) -> _Scanned:
+    opened = runner.open_scan(options)
+    record, _ = actions.audited(opened, chosen, False, about)
+    (result,) = record.attacks
+    if not isinstance(result, Completed):
+        raise TargetError(f"{options.model_dir}: the memorisation attack did not run to its end: {_why(result)}")
+    (attack,) = opened.attacks
+    assert isinstance(attack, Memorisation)
+    case, trials, outcomes = runner.attempted(opened, attack.name)
+    return _Scanned(record, trials, outcomes, build_table(case, trials, outcomes, attack.anls_threshold))
+
+
+def _why(result: records.AttackResult) -> str:
+    return str(getattr(result, "reason", None) or getattr(result, "type", "no reason"))
+
+
+def _changes(before: Table, after: Table, rng: np.random.Generator) -> tuple[Change, ...]:
+    """Paired differences: of members in every context, and of the usefulness on held-out pages."""
+    first, second = (_extractions(table.split("member").proven) for table in (before, after))
+    contexts = [name for name in first if name in second]
+    changes = extraction_changes(
+        {name: first[name] for name in contexts}, {name: second[name] for name in contexts}, rng
+    )
+    if not contexts:
+        console.warn("no answers of two member documents are proven to be off their pages: extraction is not compared")
+    heldout = before.split("heldout")
+    one, other = (table.split("heldout").results.get(WHOLE) for table in (before, after))
+    if one is None or other is None:
+        return changes
+    tried = one.tried & other.tried
+    documents = [asked.document.id for asked in heldout.asked[tried]]
+    if len(set(documents)) < _MIN_DOCUMENTS:
+        console.warn("fewer than two held-out documents were asked about: usefulness is not compared")
+        return changes
+    return (*changes, anls_change(one.target_anls[tried], other.target_anls[tried], documents, rng))
+
+
+def _extractions(table: Table) -> dict[str, Extraction]:
+    """By context, what the model and its baselines gave."""
+    return {
+        name: _extraction(table.where(found.tried), found.where(found.tried))
+        for name, found in table.results.items()
+        if name != WHOLE and table.where(found.tried).n_documents >= _MIN_DOCUMENTS
+    }
+
+
+def _extraction(table: Table, found: Results) -> Extraction:
+    return Extraction(
+        [f"{asked.document.id}/{asked.question.id}" for asked in table.asked],
+        [asked.document.id for asked in table.asked],
+        found.target,
+        found.baseline,
+    )
+
+
+def _side_channel(scanned: _Scanned, rng: np.random.Generator) -> Estimate | None:
+    """How well "the model says ANSWER NOT PRESENT" tells members from held-out pages, the answers removed."""
+    sides: dict[bool, tuple[list[float], list[str]]] = {True: ([], []), False: ([], [])}
+    for member, trial, outcome in zip(scanned.table.member, scanned.trials, scanned.outcomes, strict=True):
+        replies = outcome.get("replies", {}).get("exact")
+        if replies is not None:
+            sides[bool(member)][0].append(float(says_not_present(replies[0]["text"])))
+            sides[bool(member)][1].append(trial.unit)
+    if any(len(set(documents)) < _MIN_DOCUMENTS for _, documents in sides.values()):
+        console.warn("fewer than two member or held-out documents were asked about: the side channel is not measured")
+        return None
+    return side_channel(*sides[True], *sides[False], rng)
+
+
+def _written(changes: Sequence[Change], channel: Estimate | None, out: Path) -> None:
+    """The comparison as `comparison.json`: what the report shows, for machines."""
+    content = {
+        "changes": [dataclasses.asdict(change) for change in changes],
+        "side_channel": dataclasses.asdict(channel) if channel is not None else None,
+    }
+    try:
+        records.write_atomically(out / "comparison.json", (json.dumps(content, indent=1) + "\n").encode())
+    except OSError as error:
+        raise EngineError(f"{out}: {error.strerror}", "choose another --out") from None
+
+
+def _show(changes: Sequence[Change], channel: Estimate | None, out: Path) -> None:
+    rows = [
+        (
+            change.metric,
+            change.context or "complete pages",
+            _words(change.before),
+            _words(change.after),
+            _words(change.difference),
+            f"{change.p:.4f}",
+        )
+        for change in changes
+    ]
+    console.show_table("What the countermeasure changes", ("", "context", "before", "after", "difference", "p"), rows)
+    if channel is not None:
+        console.say(f"AUC of saying that the answer is not there, as a sign of membership: {_words(channel)}")
+    written = [out / name for name in (defences.PDF_NAME, defences.HTML_NAME, "comparison.json")]
+    console.say(f"Read {', '.join(str(path) for path in written if path.exists())}")
+
+
+def _words(found: Estimate) -> str:
+    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"

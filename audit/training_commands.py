@@ -1,0 +1,137 @@
+"""The commands that train: baselines, split models, and countermeasures with what they change."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from audit.options import DataDir, Debug, Device, ModelDir, PolicyName, Seed, errors_shown, named_paths
+
+Reference = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=PATH",
+        help="pretrained=PATH: what the model was fine-tuned from, unless the manifest says it; with defend also "
+        "baselines=PATH.",
+    ),
+]
+Out = Annotated[Path, typer.Option(help="Where the models go. Those that are there already are not trained again.")]
+
+
+class Countermeasure(StrEnum):
+    """What can be measured."""
+
+    PARAPHRASE = "paraphrase"
+    RANDOM_BEFORE = "random-before"
+    RANDOM_AFTER = "random-after"
+    BLOCKING = "blocking"
+
+
+def train_baseline(
+    data_dir: DataDir,
+    out: Out = Path("baselines"),
+    count: Annotated[int, typer.Option(min=1, help="How many, each with a seed of its own.")] = 1,
+    reference: Reference = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the first one.", show_default="the recipe's")] = None,
+    device: Device = "auto",
+    debug: Debug = False,
+) -> None:
+    """Train the generalisation baseline: as the model was trained, on public documents instead of the audited ones.
+
+    Epochs, learning rate, batch size and seed are those of [recipe] in manifest.toml; the number of samples is that of
+    the member documents.
+    """
+    with errors_shown(debug):
+        from audit import console
+        from audit.corpus import manifest
+        from audit.targets.environment import device_named
+        from audit.training import baseline
+
+        corpus = manifest.load(data_dir)
+        with console.Reporter() as progress:
+            places = baseline.train_baseline(
+                _start(reference), corpus, out, count=count, seed=seed, device=device_named(device), progress=progress
+            )
+        console.say(f"{len(places)} in {out}: docaudit scan MODEL_DIR {data_dir} --reference baselines={out}")
+
+
+def train_splits(
+    data_dir: DataDir,
+    out: Out = Path("splits"),
+    count: Annotated[int, typer.Option(min=2, help="K, an even number; the paper has 50.")] = 16,
+    reference: Reference = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Train on so many Ray workers of this machine.", show_default="one after the other"),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Train K models, each on half of the member documents: for memorisation scores, LiRA and RMIA."""
+    with errors_shown(debug):
+        from audit import console
+        from audit.corpus import manifest
+        from audit.engine.interface import Engine
+        from audit.targets.environment import device_named, threads
+        from audit.training import splits
+
+        chosen = device_named(device)
+        engine: Engine | None = None
+        if workers is not None:
+            from audit.engine.ray import RayEngine
+
+            engine = RayEngine(None, workers, 1, threads=threads(), gpu=chosen == "cuda")
+        corpus = manifest.load(data_dir)
+        with console.Reporter() as progress:
+            found = splits.train_splits(
+                _start(reference), corpus, out, count=count, seed=seed, device=chosen, engine=engine, progress=progress
+            )
+        console.say(f"{len(found)} models in {out}: docaudit scan MODEL_DIR {data_dir} --reference splits={out}")
+
+
+def defend(
+    countermeasure: Annotated[Countermeasure, typer.Argument(metavar="COUNTERMEASURE", show_default=False)],
+    model_dir: ModelDir,
+    data_dir: DataDir,
+    out: Annotated[Path, typer.Option(help="Where models, records and the comparison go.")] = Path("docaudit-defence"),
+    policy: PolicyName = "default",
+    reference: Reference = None,
+    budget: Annotated[str, typer.Option(help="quick, standard or full; see scan.")] = "standard",
+    seed: Seed = 0,
+    device: Device = "auto",
+    debug: Debug = False,
+) -> None:
+    """Measure a countermeasure: what the model gives away without it and with it, and what it costs.
+
+    paraphrase, random-before and random-after change the question while the model is used. blocking trains a model that
+    is taught to say when an answer is not on the page, and baselines trained the same way.
+    """
+    with errors_shown(debug):
+        from audit import defending, runner
+
+        options = runner.Options(
+            model_dir=model_dir,
+            data_dir=data_dir,
+            out=out,
+            only=("memorisation",),
+            budget=budget,
+            seed=seed,
+            device=device,
+            references=named_paths(reference or []),
+        )
+        defending.measure(countermeasure.value, options, policy)
+
+
+def _start(reference: list[str] | None) -> Path | None:
+    """What the model was fine-tuned from, when the command line says it."""
+    from audit.errors import UsageError
+
+    named = named_paths(reference or [])
+    superfluous = sorted(set(named) - {"pretrained"})
+    if superfluous or len(named.get("pretrained", [])) > 1:
+        raise UsageError(f"--reference {(superfluous or ['pretrained'])[0]}: give one, pretrained=PATH")
+    return next(iter(named.get("pretrained", [])), None)

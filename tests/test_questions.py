@@ -1,0 +1,164 @@
+"""Models that answer questions, from the command line to the record: scans, baselines, splits, countermeasures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from answering_checkpoints import make_donut
+from asked_pages import corpus
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit import runner
+from audit.cli import app
+from audit.corpus.documents import ReferencePaths, TrainingRecipe
+from audit.engine.interface import SILENT
+from audit.record import Completed, Inapplicable, Skipped
+from audit.runner import execution
+
+RECIPE = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
+
+
+def docaudit(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A data set with questions, a model, a baseline and what both were trained from: random weights."""
+    root = tmp_path_factory.mktemp("questions")
+    for seed, name in enumerate(("pretrained", "model", "baseline")):
+        make_donut(root / "data" / "references" / name, seed)
+    corpus(
+        root / "data",
+        members=10,
+        heldout=4,
+        public=4,
+        labels=("TOTAL",),
+        recipe=RECIPE,
+        references=ReferencePaths(pretrained="references/pretrained", baselines=("references/baseline",)),
+    )
+    (root / "data" / "references" / "model").rename(root / "model")
+    return root
+
+
+@pytest.fixture(scope="module")
+def scanned(place):
+    result = docaudit("scan", place / "model", place / "data", "--out", place / "scan", "--budget", "quick")
+    assert result.exit_code in (10, 11, 0), result.output
+    return records.read(place / "scan")
+
+
+class Perfect:
+    """Reads what the words say, as Tesseract does on pages larger than these."""
+
+    def ask(self, queries):
+        return [" ".join(word.text for word in query.sheet.words) for query in queries]
+
+
+def result_of(record, name):
+    return next(result for result in record.attacks if result.attack == name)
+
+
+def test_a_scan_of_a_donut_runs_the_attacks_on_answers_and_says_that_the_others_do_not_apply(scanned):
+    assert isinstance(result_of(scanned, "memorisation"), Completed)
+    assert isinstance(result_of(scanned, "membership"), Completed)
+    assert isinstance(result_of(scanned, "reconstruction"), Inapplicable)
+    assert [item.name for item in scanned.utility] == ["anls"]
+    assert {card.role for card in scanned.references} == {"baseline-0", "pretrained"}
+    assert scanned.corpus.questions == {"member": 10, "heldout": 4, "public": 4}
+
+
+def test_the_same_scan_gives_the_same_record_whatever_the_batch_size(place, scanned):
+    more = ("--out", place / "rows", "--budget", "quick", "--batch-rows", 16)
+    docaudit("scan", place / "model", place / "data", *more)
+    assert replace(records.read(place / "rows"), timing=scanned.timing) == scanned
+
+
+def test_without_a_baseline_the_attack_is_skipped_and_says_how_to_make_one(place, tmp_path):
+    corpus(tmp_path / "data", members=10, heldout=4, labels=("TOTAL",))
+    docaudit("scan", place / "model", tmp_path / "data", "--out", tmp_path / "out", "--budget", "quick")
+    result = result_of(records.read(tmp_path / "out"), "memorisation")
+    assert isinstance(result, Skipped)
+    assert "docaudit train-baseline" in result.provide
+
+
+def test_the_model_itself_is_no_baseline(place, tmp_path):
+    more = ("--reference", f"baselines={place / 'model'}", "--out", tmp_path / "out")
+    result = docaudit("scan", place / "model", place / "data", *more)
+    assert result.exit_code == 2
+    assert "holds the target's own weights" in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_baseline_that_sees_pages_of_another_size_is_refused(place, tmp_path):
+    other = make_donut(tmp_path / "other", 7, size=(32, 32))
+    more = ("--reference", f"baselines={other}", "--out", tmp_path / "out")
+    result = docaudit("scan", place / "model", place / "data", *more)
+    assert result.exit_code == 2
+    assert "another size" in result.output
+
+
+def test_baselines_and_split_models_are_trained_and_taken_by_a_scan(place, tmp_path):
+    trained = docaudit("train-baseline", place / "data", "--out", tmp_path / "baselines", "--count", 2)
+    assert trained.exit_code == 0, trained.output
+    split = docaudit("train-splits", place / "data", "--out", tmp_path / "splits", "--count", 2)
+    assert split.exit_code == 0, split.output
+    members = json.loads((tmp_path / "splits" / "splits.json").read_text())["members"]
+    assert len(members) == 2
+    more = ("--reference", f"baselines={tmp_path / 'baselines'}", "--reference", f"splits={tmp_path / 'splits'}")
+    scan = docaudit("scan", place / "model", place / "data", "--out", tmp_path / "out", "--budget", "quick", *more)
+    assert scan.exit_code in (0, 10, 11), scan.output
+    roles = {card.role for card in records.read(tmp_path / "out").references}
+    assert roles == {"baseline-0", "baseline-1", "pretrained", "split-0", "split-1"}
+    found = {item.name: item for item in result_of(records.read(tmp_path / "out"), "memorisation").measurements}
+    scores = found["extractable_memorisation"]
+    assert scores.kind == "estimate" or "proven removal" in scores.reason
+
+
+def test_workers_elsewhere_open_the_same_references(place):
+    out = place / "elsewhere"
+    opened = runner.open_scan(runner.Options(place / "model", place / "data", out, budget="quick"))
+    attack = next(attack for attack in opened.attacks if attack.name == "memorisation")
+    with runner.claimed(out):
+        case, trials, outcomes = runner.attempted(opened, "memorisation")
+        filled = runner.scan._fill(opened, SILENT)
+        source = execution.source_of(opened, attack, opened.target, filled)
+        folders = {"target": place / "model", "data": place / "data"} | dict(filled.folders)
+        work = source.elsewhere(folders)
+    from audit.engine.driver import drive
+
+    assert dict(drive(work, trials[:4], 2)) == dict(zip((trial.id for trial in trials[:4]), outcomes[:4], strict=True))
+    assert len(case.references.baselines) == 1
+
+
+@pytest.mark.parametrize("name", ["random-after", "blocking"])
+def test_a_countermeasure_is_measured_against_the_model_as_it_was(name, place, tmp_path, monkeypatch):
+    monkeypatch.setattr("audit.attacks.memorisation.clearing.READER", Perfect())
+    result = docaudit("defend", name, place / "model", place / "data", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    before, after = (records.read(tmp_path / "out" / which) for which in ("before", "after"))
+    assert before.derived_by == ()
+    assert len(after.derived_by) == 1
+    found = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert {(row["metric"], row["context"]) for row in found["changes"]} >= {
+        ("net", "exact"),
+        ("memorised", "exact"),
+        ("anls", ""),
+    }
+    assert (found["side_channel"] is None) == (name != "blocking")
+    assert (tmp_path / "out" / "defences.html").exists()
+
+
+def test_a_scan_behind_a_countermeasure_says_so_in_its_record(place, tmp_path):
+    more = ("--defence", "paraphrase", "--out", tmp_path / "out", "--budget", "quick", "--only", "memorisation")
+    docaudit("scan", place / "model", place / "data", *more)
+    assert records.read(tmp_path / "out").derived_by == ("paraphrase",)
+
+
+def test_an_unknown_countermeasure_is_a_usage_error(place, tmp_path):
+    result = docaudit("scan", place / "model", place / "data", "--defence", "prayer", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "no countermeasure is called" in result.output
