@@ -176,7 +176,8 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     results = {result.attack: result for result in record.attacks}
     # An attack that this scan left out gave no list of metrics: its limits are taken at their word.
     asked = {limit.metric for limit in policy.limits}
-    check_names(policy, {name: results[name].metrics if name in results else asked for name in record.battery})
+    metrics = {name: results[name].metrics if name in results else asked for name in record.battery}
+    check_names(policy, metrics, complete=False)
     confirmed = _holm({index: _p_value(limit, results) for index, limit in enumerate(policy.limits)})
     decisions = tuple(
         _waive(_decide(limit, results.get(limit.attack), confirmed.get(index)), policy, today)
@@ -187,21 +188,23 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     return Verdict(policy.name, overall, decisions, exit_code, reason)
 
 
-def check_names(policy: Policy, metrics: Mapping[str, Collection[str]]) -> None:
+def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete: bool = True) -> None:
     """Refuse a policy that misspells something; called before a scan too, which may take hours.
 
     Args:
         policy: what to check.
         metrics: the metrics a policy may ask for, by attack.
+        complete: whether these are all the attacks there are. An older record does not know those that came later: only
+            a name close to one that it knows is then taken for a mistake.
 
     Raises:
         PolicyError: the policy names an attack or a metric that does not exist.
     """
     problems = []
     for limit in policy.limits:
-        if limit.attack not in metrics:
+        if limit.attack not in metrics and (complete or get_close_matches(limit.attack, metrics, 1)):
             problems.append(f"policy {policy.name}: no attack is called {limit.attack!r}")
-        elif limit.metric not in metrics[limit.attack]:
+        elif limit.attack in metrics and limit.metric not in metrics[limit.attack]:
             close = get_close_matches(limit.metric, metrics[limit.attack], 1)
             meant = f"; did you mean {close[0]!r}?" if close else ""
             problems.append(f"policy {policy.name}: {limit.attack} has no metric {limit.metric!r}{meant}")

@@ -59,7 +59,7 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(mod
     assert {path.name for path in out.iterdir()} == {".lock", "record.json", "report.html", "report.pdf", "evidence"}
     assert (out / "evidence").stat().st_mode & 0o777 == 0o700
     record = records.read(out)
-    assert [attack.status for attack in record.attacks] == ["completed"]
+    assert [attack.status for attack in record.attacks] == ["completed", "inapplicable", "inapplicable"]
     assert record.references[0].source == "command line"
 
 
@@ -110,7 +110,7 @@ def test_an_auxiliary_is_trained_from_the_public_split_and_cached(models, data, 
 def test_without_any_reference_the_attack_is_skipped_and_says_what_to_provide(models, data, tmp_path):
     result = docaudit("scan", models["model"], data, "--out", tmp_path)
     assert result.exit_code == 11
-    (skipped,) = records.read(tmp_path).attacks
+    skipped, *_ = records.read(tmp_path).attacks
     assert skipped.status == "skipped"
     assert "--reference pretrained=PATH" in skipped.provide
 
@@ -121,7 +121,7 @@ def test_a_broken_attack_is_in_the_record_and_its_story_in_evidence(models, data
 
     monkeypatch.setattr("audit.attacks.reconstruction.algorithm.nucleus", broken)
     assert scan(models, data, tmp_path).exit_code == 11
-    (failed,) = records.read(tmp_path).attacks
+    failed, *_ = records.read(tmp_path).attacks
     assert (failed.status, failed.type) == ("failed", "ZeroDivisionError")
     assert failed.place.startswith("audit/attacks/reconstruction/algorithm.py:")
     assert "Gardenia" not in (tmp_path / "record.json").read_text()

@@ -470,6 +470,15 @@ def test_shipped_policies_name_only_what_exists(name: str) -> None:
     check_names(policy, known_metrics())
 
 
+def test_a_record_from_before_an_attack_existed_is_undecided_on_it_not_refused() -> None:
+    older = tiny.record(completed(SAFE), battery=("reconstruction",))
+    asked = (limit(attack="membership", metric="auc"),)
+    verdict = evaluate(older, replace(load("default"), limits=asked), TODAY)
+    assert [(decision.outcome, decision.reason) for decision in verdict.decisions] == [
+        ("undecided", "this attack was not run")
+    ]
+
+
 def test_the_strict_policy_asks_for_no_less_than_the_default_one() -> None:
     strict = {(asked.attack, asked.metric): asked for asked in load("strict").limits}
     for asked in load("default").limits:

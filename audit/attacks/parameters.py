@@ -36,6 +36,14 @@ _RANGES: Mapping[str, Mapping[str, Any]] = {
         "min_probability": Field(gt=0, lt=1),
         "anls_threshold": Field(ge=0, le=1),
     },
+    "membership": {
+        "n_public": Field(ge=0),
+        "n_adapted": Field(ge=0),
+        "n_questions": Field(ge=1),
+        "max_steps": Field(ge=1),
+        "threshold": Field(gt=0),
+        "learning_rate": Field(gt=0),
+    },
 }
 """What a parameter may be, beyond its type, by attack."""
 _ORDERED: Mapping[str, tuple[tuple[str, str], ...]] = {"reconstruction": (("min_tokens", "max_tokens"),)}
