@@ -15,42 +15,52 @@ from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.folding import fold
 
-SAMPLE = Path(__file__).parents[1] / "sample_models" / "receipts"
-MIN_DOCUMENTS = 150
-MAX_BYTES = 15_000_000
-pytestmark = pytest.mark.xdist_group("sample")  # two scans serve all of these tests: one worker runs them
+SAMPLES = Path(__file__).parents[1] / "sample_models"
+RECEIPTS, QUESTIONS = SAMPLES / "receipts", SAMPLES / "questions"
+SCANNED = ((RECEIPTS, "model"), (RECEIPTS, "clean"), (QUESTIONS, "model"))
+MIN_DOCUMENTS = {RECEIPTS: 150, QUESTIONS: 100}
+MAX_BYTES = {RECEIPTS: 15_000_000, QUESTIONS: 10_000_000}
+pytestmark = pytest.mark.xdist_group("sample")  # three scans serve all of these tests: one worker runs them
 
 
 @pytest.fixture(scope="module")
 def scans(tmp_path_factory):
-    """The leaky model on a quarter of the fields, the clean one on all: (output folder, exit code, what it printed)."""
+    """Both leaky models and a clean one, on a quarter of the units: (output folder, exit code, what it printed).
+
+    The gate scans all models on all units, and asks for the right exit codes.
+    """
     root = tmp_path_factory.mktemp("sample")
 
-    def scan(model, *more):
-        command = [sys.executable, "-m", "audit", "scan", SAMPLE / model, SAMPLE / "data", "--out", root / model, *more]
-        found = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-        return root / model, found.returncode, found.stdout + found.stderr
+    def scan(sample, model):
+        out = root / f"{sample.name}-{model}"
+        command = [sys.executable, "-m", "audit", "scan", sample / model, sample / "data", "--out", out]
+        more = ["--budget", "quick", *(["--reveal"] if model == "model" else [])]
+        found = subprocess.run([str(part) for part in (*command, *more)], capture_output=True, text=True, check=False)
+        return out, found.returncode, found.stdout + found.stderr
 
-    return {"model": scan("model", "--budget", "quick", "--reveal"), "clean": scan("clean")}
-
-
-def test_the_leaky_model_is_violated_and_the_clean_one_passes(scans):
-    assert scans["model"][1] == 10, scans["model"][2]
-    assert scans["clean"][1] == 0, scans["clean"][2]
+    return {(sample, model): scan(sample, model) for sample, model in SCANNED}
 
 
-def test_the_sample_is_small_and_large_enough():
-    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < MAX_BYTES
-    corpus = manifest.load(SAMPLE / "data")
-    assert len(corpus.of("member")) >= MIN_DOCUMENTS
-    assert len(corpus.of("heldout")) >= MIN_DOCUMENTS
+def test_the_leaky_models_are_violated_and_the_clean_one_is_not(scans):
+    for sample in (RECEIPTS, QUESTIONS):
+        assert scans[sample, "model"][1] == 10, scans[sample, "model"][2]
+    assert scans[RECEIPTS, "clean"][1] in (0, 11), scans[RECEIPTS, "clean"][2]
+
+
+@pytest.mark.parametrize("sample", [RECEIPTS, QUESTIONS], ids=["receipts", "questions"])
+def test_the_samples_are_small_and_large_enough(sample):
+    assert sum(path.stat().st_size for path in sample.rglob("*") if path.is_file()) < MAX_BYTES[sample]
+    corpus = manifest.load(sample / "data")
+    assert len(corpus.of("member")) >= MIN_DOCUMENTS[sample]
+    assert len(corpus.of("heldout")) >= MIN_DOCUMENTS[sample]
 
 
 def test_shareable_outputs_hold_no_value_id_or_provider(scans):
-    secrets = _secrets(manifest.load(SAMPLE / "data"))
-    for out, _, printed in scans.values():
+    for (sample, _), (out, _, printed) in scans.items():
+        secrets = _secrets(manifest.load(sample / "data"))
         recovered = [json.loads(line) for line in (out / "evidence" / "recovered.jsonl").read_text().splitlines()]
-        secrets |= {str(row[key]) for row in recovered for key in ("value", "recovered", "baseline")}
+        keys = ("value", "recovered", "baseline") if sample == RECEIPTS else ("question",)
+        secrets |= {str(row[key]) for row in recovered for key in keys if key in row}
         texts = {
             "record.json": (out / "record.json").read_text(),
             "report.html": (out / "report.html").read_text(),
@@ -71,10 +81,10 @@ def test_every_file_a_scan_writes_is_a_known_one(scans):
 
 
 def test_the_pdf_says_what_the_record_says(scans):
-    out, _, _ = scans["model"]
+    out, _, _ = scans[RECEIPTS, "model"]
     first = PdfReader(out / "report.pdf").pages[0].extract_text()
     assert "VIOLATED" in first.upper()
-    (attack,) = records.read(out).attacks
+    attack, *_ = records.read(out).attacks
     found = next(item for item in attack.measurements if item.name == "pr.member.attack.unique")
     assert f"{round(found.value * found.n)} of {found.n}" in " ".join(first.split())
 
