@@ -322,6 +322,8 @@ TEXT_FIELDS = {
     "CorpusCard.documents": "keys: splits",
     "CorpusCard.fields": "keys: splits and categories",
     "CorpusCard.checkpoint_chosen_on": "the name of a split",
+    "CorpusCard.questions": "keys: splits",
+    "Completed.confounded": "a sentence of the attack's own, with numbers",
     "Environment.docaudit": "a version",
     "Environment.python": "a version",
     "Environment.system": "general terms",

@@ -28,6 +28,7 @@ def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
             data,
             out,
             budget="quick",
+            only=("reconstruction",),
             references={"auxiliary": [checkpoints("layoutlm", "mlm")]},
             **changed,
         )

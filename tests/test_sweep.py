@@ -170,7 +170,7 @@ def without_times(record):
 
 
 def journal(out):
-    (path,) = (out / "evidence").glob("journal-*.jsonl")
+    (path,) = (out / "evidence").glob("journal-reconstruction-*.jsonl")
     return path
 
 

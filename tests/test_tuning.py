@@ -126,13 +126,13 @@ def test_a_scan_takes_the_parameters_into_its_record_and_warns_when_they_come_fr
 def test_parameters_from_the_same_data_give_no_warning_and_are_those_of_the_attack(tuned, models, data, tmp_path):
     out, _, _ = tuned
     expected = tomllib.loads(out.read_text())["reconstruction"]
-    references = {"auxiliary": models["pretrained"]}
+    references = {"auxiliary": [models["pretrained"]]}
     options = runner.Options(
         models["classifier"], data, tmp_path, device="cpu", attack_parameters=out, references=references
     )
     opened = runner.open_scan(options)
     assert opened.warnings == ()
-    assert opened.attacks == (replace(Reconstruction.preset("standard"), **expected),)
+    assert opened.attacks[0] == replace(Reconstruction.preset("standard"), **expected)
 
 
 def test_a_second_run_finds_its_models_and_writes_the_same_file(tuned, models, data, monkeypatch):
@@ -146,7 +146,7 @@ def test_a_second_run_finds_its_models_and_writes_the_same_file(tuned, models, d
     monkeypatch.setattr("audit.training.shadow.fit", trained_again)
     monkeypatch.setattr("audit.training.masked_lm.fit", trained_again)
     options = tuning.Options(
-        models["classifier"], data, out, {"pretrained": models["pretrained"]}, epochs=2, device="cpu"
+        models["classifier"], data, out, {"pretrained": [models["pretrained"]]}, epochs=2, device="cpu"
     )
     tuning.run(tuning.open_tuning(options), SILENT)
     assert out.read_text() == before
@@ -168,7 +168,7 @@ def test_a_spade_target_that_sees_images_is_tuned_from_a_text_and_layout_checkpo
     data = tiny.corpus(tmp_path / "data", members=1, heldout=1, public=20, kind="spade-extraction", images=True)
     _attack_only(data, "TOTAL")
     model_dir = checkpoints("docaudit-layoutlm-image", "spade-extraction", 1)
-    references = {"pretrained": models["pretrained"]}
+    references = {"pretrained": [models["pretrained"]]}
     options = tuning.Options(model_dir, data, tmp_path / "attack.toml", references, epochs=1, device="cpu")
     opened = tuning.open_tuning(options)
     found = tuning.run(opened, SILENT)

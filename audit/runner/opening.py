@@ -126,7 +126,7 @@ def open_scan(options: Options) -> Opened:
         raise ManifestError(problems, applicable[0].no_trials(case)[1])
     if options.image_noise and not (isinstance(target, EncoderTarget) and target.encoder.pictures is not None):
         raise UsageError(
-            f"--image-noise: {target.card.architecture} has no image branch",
+            f"--image-noise: {target.card.architecture} sees no image beside its words",
             "scan without it; it is for encoders with an image branch",
         )
     if device == "cuda" and isinstance(target, EncoderTarget) and options.batch_tokens is None:

@@ -28,7 +28,6 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit import runner
-from audit.case import Case
 from audit.cli import app
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Silent, Source, Trial
@@ -240,7 +239,12 @@ class Scans:
         """The record without its times, and what the journal holds."""
         (self.out / name / "evidence").mkdir(parents=True)
         options = runner.Options(
-            self.model, self.data, self.out / name, references={"auxiliary": [self.auxiliary]}, **engine
+            self.model,
+            self.data,
+            self.out / name,
+            only=("reconstruction",),
+            references={"auxiliary": [self.auxiliary]},
+            **engine,
         )
         opened = runner.open_scan(options)
         attacks = tuple(replace(attack, n_candidates=5, n_attempts=2, max_tokens=8) for attack in opened.attacks)
@@ -276,8 +280,7 @@ def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
         )
     )
     filled = scan._fill(opened, SILENT)
-    case = Case(opened.target.rounded("bfloat16"), opened.corpus, filled.references)
-    source = execution.source_of(opened, opened.attacks[0], case, filled)
+    source = execution.source_of(opened, opened.attacks[0], opened.target.rounded("bfloat16"), filled)
     for name, files in source.folders.items():
         for path, place in files.items():
             copy = scans.out / "copies" / name / path
