@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from audit import actions, console, runner
 from audit import policy as policies
 from audit import record as records
 from audit.attacks.memorisation import Memorisation
+from audit.attacks.memorisation.clearing import PROVEN
 from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.table import Results, Table, build_table
 from audit.corpus import manifest
@@ -21,11 +23,13 @@ from audit.defenses.blocking import says_not_present, train_blocked
 from audit.defenses.comparison import Change, Extraction, anls_change, extraction_changes, side_channel
 from audit.defenses.registry import defence
 from audit.engine.interface import Json, Trial
+from audit.engine.journal import exclusive
 from audit.errors import EngineError, TargetError
 from audit.record import AuditRecord, Completed, Estimate
 from audit.report import defences
 from audit.targets.environment import device_named
-from audit.training.baseline import train_baseline
+from audit.training.baseline import material, train_baseline
+from audit.training.peers import PROVIDE_BASELINES
 from audit.training.retraining import start_of
 
 BLOCKING = "blocking"
@@ -48,6 +52,7 @@ class _Scanned:
     trials: Sequence[Trial]
     outcomes: Sequence[Json]
     table: Table
+    n_baselines: int
 
 
 def measure(name: str, options: runner.Options, policy: str) -> None:
@@ -63,8 +68,38 @@ def measure(name: str, options: runner.Options, policy: str) -> None:
     """
     chosen = policies.load(policy)
     policies.check_names(chosen, runner.known_metrics())
-    before = _scanned(replace(options, out=options.out / "before"), chosen, "as it is")
-    after = _scanned(_with(name, options), chosen, NAMES[name].lower())
+    _check(name, options)
+    with _held(options):
+        before = _scanned(replace(options, out=options.out / "before"), chosen, "as it is")
+        after = _scanned(_with(name, options, before.n_baselines), chosen, NAMES[name].lower())
+        _compare(name, before, after, options)
+
+
+def _check(name: str, options: runner.Options) -> None:
+    """Find what would stop the countermeasure before hours are spent on the scan without it."""
+    corpus = manifest.load(options.data_dir)
+    if not options.references.get("baselines", corpus.manifest.references.baselines):
+        raise TargetError("a countermeasure is measured against baselines, and there are none", PROVIDE_BASELINES)
+    if name == BLOCKING:
+        start_of(corpus, next(iter(options.references.get("pretrained", ())), None))
+        material(corpus)
+
+
+@contextmanager
+def _held(options: runner.Options) -> Iterator[None]:
+    """Hold the folder for one comparison, and clear what an older one left."""
+    try:
+        options.evidence.mkdir(parents=True, exist_ok=True)
+        options.evidence.chmod(0o700)
+        with exclusive(options.out):
+            for name in ("comparison.json", defences.HTML_NAME, defences.PDF_NAME):
+                (options.out / name).unlink(missing_ok=True)
+            yield
+    except OSError as error:
+        raise EngineError(f"{options.out}: {error.strerror or error}", "choose another --out") from None
+
+
+def _compare(name: str, before: _Scanned, after: _Scanned, options: runner.Options) -> None:
     rng = np.random.default_rng([options.seed, *name.encode()])
     changes = _changes(before.table, after.table, rng)
     channel = _side_channel(after, rng) if name == BLOCKING else None
@@ -78,23 +113,24 @@ def measure(name: str, options: runner.Options, policy: str) -> None:
     _show(changes, channel, options.out)
 
 
-def _with(name: str, options: runner.Options) -> runner.Options:
-    """The scan with the countermeasure in place; blocking is trained first, and so are its baselines."""
+def _with(name: str, options: runner.Options, count: int) -> runner.Options:
+    """The scan with the countermeasure in place; blocking is trained first, and so are `count` baselines."""
     after = replace(options, out=options.out / "after")
     if name != BLOCKING:
         defence(name, options.seed)
         return replace(after, defence=name)
     corpus = manifest.load(options.data_dir)
     start = start_of(corpus, next(iter(options.references.get("pretrained", ())), None))
-    device, models = device_named(options.device), options.out / "models"
-    count = max(1, len(options.references.get("baselines", corpus.manifest.references.baselines)))
+    # They hold the data set's pages, so they lie where only the owner looks.
+    device, models = device_named(options.device), options.evidence / "models"
     with console.Reporter() as progress:
         model, blocked = train_blocked(start, corpus, models, device=device, progress=progress)
         # A model trained otherwise is held against baselines trained in that way too.
         baselines = train_baseline(
             start, manifest.load(blocked), models / "baselines", count=count, device=device, progress=progress
         )
-    references = {**options.references, "baselines": baselines}
+    # Split models of the plain recipe say nothing about this one.
+    references = {**options.references, "baselines": baselines, "splits": ()}
     return replace(after, model_dir=model, references=references, derived_by=("docaudit defend blocking",))
 
 
@@ -107,7 +143,8 @@ def _scanned(options: runner.Options, chosen: policies.Policy, about: str) -> _S
     (attack,) = opened.attacks
     assert isinstance(attack, Memorisation)
     case, trials, outcomes = runner.attempted(opened, attack.name)
-    return _Scanned(record, trials, outcomes, build_table(case, trials, outcomes, attack.anls_threshold))
+    table = build_table(case, trials, outcomes, attack.anls_threshold)
+    return _Scanned(record, trials, outcomes, table, len(case.references.baselines))
 
 
 def _why(result: records.AttackResult) -> str:
@@ -117,11 +154,12 @@ def _why(result: records.AttackResult) -> str:
 def _changes(before: Table, after: Table, rng: np.random.Generator) -> tuple[Change, ...]:
     """Paired differences: of members in every context, and of the usefulness on held-out pages."""
     first, second = (_extractions(table.split("member").proven) for table in (before, after))
-    contexts = [name for name in first if name in second]
+    pairs = {name: _shared(first[name], second[name]) for name in first if name in second}
+    pairs = {name: pair for name, pair in pairs.items() if len(set(pair[0].documents)) >= _MIN_DOCUMENTS}
     changes = extraction_changes(
-        {name: first[name] for name in contexts}, {name: second[name] for name in contexts}, rng
+        {name: pair[0] for name, pair in pairs.items()}, {name: pair[1] for name, pair in pairs.items()}, rng
     )
-    if not contexts:
+    if not changes:
         console.warn("no answers of two member documents are proven to be off their pages: extraction is not compared")
     heldout = before.split("heldout")
     one, other = (table.split("heldout").results.get(WHOLE) for table in (before, after))
@@ -133,6 +171,22 @@ def _changes(before: Table, after: Table, rng: np.random.Generator) -> tuple[Cha
         console.warn("fewer than two held-out documents were asked about: usefulness is not compared")
         return changes
     return (*changes, anls_change(one.target_anls[tried], other.target_anls[tried], documents, rng))
+
+
+def _shared(one: Extraction, other: Extraction) -> tuple[Extraction, Extraction]:
+    """Both on the questions that both have: a removal may be proven in one scan and not in the other."""
+    names = set(one.questions) & set(other.questions)
+    return _only(one, names), _only(other, names)
+
+
+def _only(extraction: Extraction, names: set[str]) -> Extraction:
+    kept = [place for place, name in enumerate(extraction.questions) if name in names]
+    return Extraction(
+        [extraction.questions[place] for place in kept],
+        [extraction.documents[place] for place in kept],
+        np.asarray(extraction.target)[kept],
+        np.asarray(extraction.baseline)[kept],
+    )
 
 
 def _extractions(table: Table) -> dict[str, Extraction]:
@@ -156,9 +210,10 @@ def _extraction(table: Table, found: Results) -> Extraction:
 def _side_channel(scanned: _Scanned, rng: np.random.Generator) -> Estimate | None:
     """How well "the model says ANSWER NOT PRESENT" tells members from held-out pages, the answers removed."""
     sides: dict[bool, tuple[list[float], list[str]]] = {True: ([], []), False: ([], [])}
-    for member, trial, outcome in zip(scanned.table.member, scanned.trials, scanned.outcomes, strict=True):
+    rows = zip(scanned.table.member, scanned.table.status, scanned.trials, scanned.outcomes, strict=True)
+    for member, status, trial, outcome in rows:
         replies = outcome.get("replies", {}).get("exact")
-        if replies is not None:
+        if replies is not None and status == PROVEN:
             sides[bool(member)][0].append(float(says_not_present(replies[0]["text"])))
             sides[bool(member)][1].append(trial.unit)
     if any(len(set(documents)) < _MIN_DOCUMENTS for _, documents in sides.values()):

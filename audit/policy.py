@@ -180,7 +180,13 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     check_names(policy, metrics, complete=False)
     confirmed = _holm({index: _p_value(limit, results) for index, limit in enumerate(policy.limits)})
     decisions = tuple(
-        _waive(_decide(limit, results.get(limit.attack), confirmed.get(index)), policy, today)
+        _waive(
+            _decide(limit, results.get(limit.attack), confirmed.get(index))
+            if limit.attack in record.battery
+            else _unknown(limit),
+            policy,
+            today,
+        )
         for index, limit in enumerate(policy.limits)
     )
     overall, reason = _overall(decisions)
@@ -262,8 +268,8 @@ def _decide(limit: Limit, result: AttackResult | None, p_value: float | None) ->
     if weak is not None:
         return Decision(limit, "undecided", weak, STRONGER, measured, power, p_value)
     if result.ablations:
-        reason = f"the attacker was weakened on purpose: {', '.join(result.ablations)}"
-        return Decision(limit, "undecided", reason, "scan without it", measured, power, p_value)
+        reason = f"the attacker was weakened: {', '.join(result.ablations)}"
+        return Decision(limit, "undecided", reason, "scan without that", measured, power, p_value)
     within = measured.high <= limit.max if limit.max is not None else measured.low >= (limit.min or 0.0)
     if within:
         return Decision(limit, "passed", "the whole interval is within the limit", "", measured, power, p_value)
@@ -291,6 +297,12 @@ def _without_result(limit: Limit, result: AttackResult | None) -> Decision | Non
     if not limit.required:
         outcome = "not run"
     return Decision(limit, outcome, reason, remedy)  # type: ignore[arg-type]
+
+
+def _unknown(limit: Limit) -> Decision:
+    """The decision for an attack that the record's version of docaudit did not know."""
+    reason = "the docaudit that wrote the record had no such attack"
+    return Decision(limit, "undecided" if limit.required else "not run", reason, "scan again with this version")
 
 
 def _power(result: Completed) -> Estimate | None:

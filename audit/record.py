@@ -152,7 +152,7 @@ class Completed:
         parameters: the attack's parameters, by name.
         categories: the field categories that were attacked.
         dtype: what the target's encoder computed in; heads and losses are float32 always.
-        ablations: how the attacker was weakened on purpose, in words; with any, no limit is passed.
+        ablations: how the attacker was weakened, on purpose or for want of a reference; with any, no limit is passed.
         parameters_file: sha256 of the file that set parameters, when one did.
         pages: a few of the attacked pages.
         confounded: why nothing can be decided on these numbers, whatever they are; None when it can.
@@ -283,9 +283,9 @@ class Environment:
     """Where the audit ran, in general terms, and the versions that matter.
 
     `batch_tokens` (padded tokens of a forward pass of the target, as a probe found them or the user asked),
-    `batches_lowered` (how often they were halved since, because memory ran out in this process) and, for a model that
-    answers questions, `batch_rows` (samples of a forward pass) are given on GPUs, where results depend on them in the
-    last bits.
+    `batches_lowered` (how often they were halved since, because memory ran out in this process) are given on GPUs,
+    where results depend on them in the last bits; `batch_rows` (samples of a forward pass) of every model that answers
+    questions. `ocr` is the program that proves that an answer is off a page, when it is there.
     """
 
     docaudit: str
@@ -297,6 +297,7 @@ class Environment:
     batch_tokens: int | None = None
     batches_lowered: int | None = None
     batch_rows: int | None = None
+    ocr: str | None = None
 
 
 @dataclass(frozen=True, config=STRICT)

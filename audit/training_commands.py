@@ -73,7 +73,7 @@ def train_splits(
 ) -> None:
     """Train K models, each on half of the member documents: for memorisation scores, LiRA and RMIA."""
     with errors_shown(debug):
-        from audit import console
+        from audit import console, runner
         from audit.corpus import manifest
         from audit.engine.interface import Engine
         from audit.targets.environment import device_named, threads
@@ -82,6 +82,7 @@ def train_splits(
         chosen = device_named(device)
         engine: Engine | None = None
         if workers is not None:
+            runner.check_ray()
             from audit.engine.ray import RayEngine
 
             engine = RayEngine(None, workers, 1, threads=threads(), gpu=chosen == "cuda")

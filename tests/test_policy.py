@@ -101,7 +101,7 @@ ENDINGS: dict[str, tuple[list[AttackResult], Limit, str, str, str]] = {
         [completed(SAFE, strength=None)], ASKS_POWER, "undecided", "undecided", "not be measured",
     ),
     "within, weakened on purpose": (
-        [replace(completed(SAFE), ablations=("no image",))], limit(), "undecided", "undecided", "weakened on purpose",
+        [replace(completed(SAFE), ablations=("no image",))], limit(), "undecided", "undecided", "weakened: no image",
     ),
     "over, weakened on purpose": (
         [replace(completed(LEAKY), ablations=("no image",))], limit(), "violated", "violated", "confirmed",
@@ -475,7 +475,7 @@ def test_a_record_from_before_an_attack_existed_is_undecided_on_it_not_refused()
     asked = (limit(attack="membership", metric="auc"),)
     verdict = evaluate(older, replace(load("default"), limits=asked), TODAY)
     assert [(decision.outcome, decision.reason) for decision in verdict.decisions] == [
-        ("undecided", "this attack was not run")
+        ("undecided", "the docaudit that wrote the record had no such attack")
     ]
 
 

@@ -19,7 +19,10 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class Findings:
-    """What an attack measured; the fields are those of `audit.record.Completed`."""
+    """What an attack measured; the fields are those of `audit.record.Completed`.
+
+    `weaknesses` say what the attacker lacked, in words: they join the attack's `ablations`.
+    """
 
     measurements: tuple[Measurement, ...]
     counts: tuple[Count, ...] = ()
@@ -29,6 +32,7 @@ class Findings:
     categories: tuple[str, ...] = ()
     pages: tuple[DrawnPage, ...] = ()
     confounded: str | None = None
+    weaknesses: tuple[str, ...] = ()
 
 
 class Attack(Protocol):

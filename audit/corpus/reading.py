@@ -74,6 +74,11 @@ class Tesseract:
         """Whether the program is there."""
         return _path_of(self.command) is not None
 
+    def version(self) -> str | None:
+        """The program's name and version, as it says them itself; None when it is not there."""
+        program = _path_of(self.command)
+        return None if program is None else _version_of(program)
+
     def ask(self, queries: Sequence[ReadCrop]) -> list[str | None]:
         """The texts, in order; None where nothing came back: no program, no image, no language data, out of time."""
         program = _path_of(self.command)
@@ -90,6 +95,15 @@ READER = Tesseract()
 @cache
 def _path_of(command: str) -> str | None:
     return shutil.which(command)
+
+
+@cache
+def _version_of(program: str) -> str | None:
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return next(iter((done.stdout or done.stderr).splitlines()), None)
 
 
 def _picture(query: ReadCrop) -> bytes | None:

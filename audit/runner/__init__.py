@@ -1,6 +1,16 @@
 """One scan: what is asked, the outcomes of all trials, the record."""
 
-from audit.runner.opening import Opened, Options, known_metrics, open_scan, trial_counts
+from audit.runner.opening import Opened, Options, check_ray, known_metrics, open_scan, trial_counts
 from audit.runner.scan import attempted, claimed, run
 
-__all__ = ["Opened", "Options", "attempted", "claimed", "known_metrics", "open_scan", "run", "trial_counts"]
+__all__ = [
+    "Opened",
+    "Options",
+    "attempted",
+    "check_ray",
+    "claimed",
+    "known_metrics",
+    "open_scan",
+    "run",
+    "trial_counts",
+]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections import defaultdict
@@ -16,7 +15,7 @@ import numpy as np
 
 import audit
 from audit.attacks.interface import Attack
-from audit.case import Case, References
+from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
@@ -28,7 +27,7 @@ from audit.engine.journal import Journal
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError
 from audit.record import Diagnostic, TargetCard
-from audit.runner.opening import Opened, parameters_of
+from audit.runner.opening import Opened, parameters_of, references_behind
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads
 from audit.targets.interface import Target
@@ -145,7 +144,7 @@ def _engine(opened: Opened) -> Engine:
 
 def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled) -> Source:
     """An attack's trials as work for any engine; `target` is the audited checkpoint as it computes."""
-    case = Case(opened.guarded(target), opened.corpus, filled.references)
+    case = Case(opened.guarded(target), opened.corpus, opened.beside(filled))
     elsewhere = _Elsewhere(
         attack=attack,
         seed=opened.options.seed,
@@ -156,7 +155,7 @@ def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled
         members=filled.members,
         threads=threads(),
         packages=packages(),
-        ocr=READER.installed(),
+        ocr=READER.version(),
     )
     folders = {
         "target": files_of(opened.options.model_dir),
@@ -202,7 +201,7 @@ class _Elsewhere:
     members: Mapping[str, frozenset[str]]
     threads: int
     packages: Mapping[str, str]
-    ocr: bool
+    ocr: str | None
 
     def __call__(self, folders: Mapping[str, Path]) -> Work:
         """The work, from the folders "target", "data" and one for each reference, by role.
@@ -215,9 +214,10 @@ class _Elsewhere:
                 raise EngineError(
                     f"a worker has {name} {version}, this machine {self.packages[name]}", "install one on all machines"
                 )
-        if READER.installed() != self.ocr:
+        if READER.version() != self.ocr:
             raise EngineError(
-                "Tesseract is installed on this machine or on a worker, not on both", "install it on all machines"
+                f"a worker has {READER.version() or 'no Tesseract'}, this machine {self.ocr or 'none'}",
+                "install one on all machines",
             )
         use_threads(self.threads)
         corpus = load_corpus(folders["data"])
@@ -225,9 +225,14 @@ class _Elsewhere:
             raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
         target = self.target.again(folders["target"], corpus)
         models = {role: model.again(folders[role], corpus) for role, model in self.models.items()}
-        references = References.of(models, self.members)
+        references = references_behind(self.defence, models, self.members)
         guarded = target if self.defence is None else self.defence.wrap(target)
         return AttackWork(self.attack, Case(guarded, corpus, references), self.seed)
+
+
+def _rows(target: Checkpoint) -> int | None:
+    """Samples of a forward pass of a model that answers questions."""
+    return None if isinstance(target, EncoderTarget) else target.batch_rows
 
 
 def _journal_key(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled) -> str:
@@ -241,11 +246,15 @@ def _journal_key(opened: Opened, attack: Attack, target: Checkpoint, filled: Fil
         "device": [card.device, device_words(card.device), instructions()],
         "dtype": card.dtype,
         "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
+        "members": {role: sorted(documents) for role, documents in filled.members.items()},
         "corpus": opened.corpus.sha256,
         "version": audit.__version__,
         "packages": packages(),
         "threads": threads(),
-        "ocr": READER.installed(),
-        "batch": None if card.device == "cpu" else dataclasses.astuple(_Loaded.of(opened.target))[1:],
+        "ocr": READER.version(),
+        # On a CPU an encoder's answers do not depend on it; those of a model that answers questions do in their bits.
+        "batch": [target.batch_tokens if isinstance(target, EncoderTarget) else None, _rows(target)]
+        if card.device != "cpu"
+        else _rows(target),
     }
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]

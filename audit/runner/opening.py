@@ -15,7 +15,7 @@ from audit.attacks.budget import SHARES
 from audit.attacks.interface import Attack
 from audit.attacks.parameters import AttackParameters
 from audit.attacks.parameters import read as read_parameters
-from audit.case import Case
+from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.defenses.interface import Defence
@@ -23,12 +23,13 @@ from audit.defenses.registry import defence
 from audit.engine.interface import Json
 from audit.engine.local import WIDTH
 from audit.errors import ManifestError, UsageError
+from audit.targets.batching import STEP
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.forward import DTYPES
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, check, target_of
-from audit.training.references import Prepared, prepare
+from audit.training.references import Filled, Prepared, prepare
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,19 @@ class Opened:
         """The target as the world would see it: behind the countermeasure, when there is one."""
         return target if self.defence is None else self.defence.wrap(target)
 
+    def beside(self, filled: Filled) -> References:
+        """The references, asked as the target is: behind the same countermeasure."""
+        return references_behind(self.defence, filled.models, filled.members)
+
+
+def references_behind(
+    defence: Defence | None, models: Mapping[str, Checkpoint], members: Mapping[str, frozenset[str]]
+) -> References:
+    """The references behind the target's countermeasure, so that both are asked the same; see `References.of`."""
+    if defence is None:
+        return References.of(models, members)
+    return References.of({role: defence.wrap(model) for role, model in models.items()}, members)
+
 
 def known_metrics() -> dict[str, tuple[str, ...]]:
     """The metrics that a policy may ask for, by attack."""
@@ -115,6 +129,11 @@ def open_scan(options: Options) -> Opened:
     if options.dtype not in ("auto", *DTYPES):
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
     device = device_named(options.device)
+    if device == "cpu" and options.batch_rows is not None and options.batch_rows > 1 and options.batch_rows % STEP:
+        raise UsageError(
+            f"--batch-rows {options.batch_rows}: on a CPU 1 or a multiple of {STEP}",
+            "with other numbers an answer would depend on the questions beside it, in its last bits",
+        )
     corpus = load_corpus(options.data_dir)
     target = target_of(options.model_dir, corpus, device, options.batch_tokens, options.batch_rows)
     check(target, corpus)
@@ -153,6 +172,16 @@ def _warnings(path: Path | None, given: AttackParameters | None, corpus: Corpus)
     return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
 
 
+def check_ray() -> None:
+    """See that Ray can be used.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("ray", "tblib")):
+        raise UsageError("Ray is not installed", "pip install 'docaudit[ray]'")
+
+
 def _check_engine(options: Options) -> None:
     if options.engine not in ("local", "ray"):
         raise UsageError(f"no engine is called {options.engine!r}", "local or ray")
@@ -160,8 +189,7 @@ def _check_engine(options: Options) -> None:
         if options.address is not None or options.workers is not None:
             raise UsageError("--address and --workers are for Ray", "add --engine ray")
         return
-    if any(importlib.util.find_spec(name) is None for name in ("ray", "tblib")):
-        raise UsageError("--engine ray: Ray is not installed", "pip install 'docaudit[ray]'")
+    check_ray()
     if options.address is not None and not re.fullmatch(r"auto|[^/]+:\d+", options.address):
         # Ray Client (ray://) cannot stream outcomes.
         raise UsageError(

@@ -140,7 +140,7 @@ def _complete(
     opened: Opened, attack: Attack, filled: Filled, recovered: list[Json], progress: Progress
 ) -> AttackResult:
     options = opened.options
-    case = Case(opened.guarded(opened.target), opened.corpus, filled.references)
+    case = Case(opened.guarded(opened.target), opened.corpus, opened.beside(filled))
     everything = attack.trials(case)
     if not everything:
         return Skipped(attack.name, attack.metrics, *attack.no_trials(case))
@@ -163,7 +163,7 @@ def _complete(
         categories=findings.categories,
         power=attack.power,
         dtype=case.target.card.dtype,
-        ablations=attack.ablations,
+        ablations=(*attack.ablations, *findings.weaknesses),
         parameters_file=opened.parameters_file,
         pages=findings.pages,
         confounded=findings.confounded,
@@ -180,7 +180,7 @@ def attempted(opened: Opened, name: str, progress: Progress = SILENT) -> tuple[C
     """
     (attack,) = (attack for attack in opened.attacks if attack.name == name)
     filled = _fill(opened, progress)
-    case = Case(opened.guarded(opened.target), opened.corpus, filled.references)
+    case = Case(opened.guarded(opened.target), opened.corpus, opened.beside(filled))
     trials = sample(attack.trials(case), opened.share, opened.options.seed)
     checkpoint, _ = in_number_format(opened, attack, case, trials, progress)
     return case, trials, outcomes_of(opened, attack, checkpoint, filled, trials, progress)

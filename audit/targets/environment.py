@@ -8,6 +8,7 @@ import platform
 import torch
 
 import audit
+from audit.corpus.reading import READER
 from audit.errors import UsageError
 from audit.record import Environment
 from audit.targets.encoder_target import EncoderTarget
@@ -66,14 +67,15 @@ def environment(target: Checkpoint) -> Environment:
         device=device_words(target.card.device),
         threads=threads(),
         packages=packages(),
+        ocr=READER.version(),
         **_batches(target),
     )
 
 
 def _batches(target: Checkpoint) -> dict[str, int]:
-    """On a CPU no result depends on them; on a GPU they do, in the last bits."""
-    if target.card.device == "cpu":
-        return {}
+    """What results depend on in their last bits: nothing for an encoder on a CPU."""
     if isinstance(target, EncoderTarget):
+        if target.card.device == "cpu":
+            return {}
         return {"batch_tokens": target.batch_tokens, "batches_lowered": target.forward.lowered}
     return {"batch_rows": target.batch_rows, "batches_lowered": target.lowered}

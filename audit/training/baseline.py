@@ -18,6 +18,7 @@ from audit.errors import ManifestError
 from audit.targets.loading import sha256_of
 from audit.training.cached import made_once
 from audit.training.copies import content_of
+from audit.training.origin import Origin, write_origin
 from audit.training.retraining import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
 
 
@@ -116,5 +117,6 @@ def _train(how: Retraining, start: Path, corpus: Corpus, given: Material, out: P
     def make(folder: Path) -> None:
         progress.stage(f"training a baseline (seed {how.recipe.seed}), epochs", how.recipe.epochs)
         retrain(how, start, corpus, given.documents, folder, n=given.n_samples, progress=progress)
+        write_origin(folder, Origin.of(corpus, given.documents, start))
 
     return made_once(out / f"baseline-{key}", make)

@@ -12,6 +12,9 @@ from safetensors import SafetensorError
 
 from audit.errors import EngineError
 
+UNFINISHED = "unfinished-"
+"""What the names of folders begin with that are being filled, or were when the process was killed."""
+
 
 def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
     """`folder`, filled by `make` unless it is there already.
@@ -28,7 +31,7 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
     cache = folder.parent
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=cache))
+        unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=cache))
         try:
             make(unfinished)
             os.replace(unfinished, folder)

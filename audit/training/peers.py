@@ -12,6 +12,8 @@ from audit.errors import TargetError
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.loading import weights_of
 from audit.targets.opening import Checkpoint, target_of
+from audit.training.cached import UNFINISHED
+from audit.training.origin import refuse_unfit
 from audit.training.splits import read_splits
 
 Source = Literal["manifest", "command line"]
@@ -73,7 +75,7 @@ def load_peers(
     if "pretrained" in wanted and isinstance(target, AnsweringTarget):
         found += [("pretrained", path, source, None) for path, source in places.get("pretrained", ())]
     if "splits" in wanted:
-        trained = [(*split, source) for path, source in places.get("splits", ()) for split in read_splits(path)]
+        trained = [(*split, source) for path, source in places.get("splits", ()) for split in read_splits(path, corpus)]
         found += [(f"split-{number}", path, source, members) for number, (path, members, source) in enumerate(trained)]
     return tuple(_loaded(*one, target, target_dir, corpus) for one in found)
 
@@ -82,7 +84,8 @@ def _checkpoints(path: Path) -> list[Path]:
     """The folder itself when it is a checkpoint, else the checkpoints in it, by name."""
     if (path / "config.json").is_file():
         return [path]
-    inside = sorted(folder for folder in path.iterdir() if (folder / "config.json").is_file())
+    finished = (folder for folder in path.iterdir() if not folder.name.startswith(UNFINISHED))
+    inside = sorted(folder for folder in finished if (folder / "config.json").is_file())
     if not inside:
         raise TargetError(f"reference baselines: {path} is no checkpoint and holds none")
     return inside
@@ -102,6 +105,8 @@ def _loaded(
             f"reference {role}: {folder} holds the target's own weights",
             "a reference is a model that never saw the audited documents",
         )
+    if members is None and role != "pretrained":
+        refuse_unfit(role, folder, corpus, target_dir)
     if isinstance(target, AnsweringTarget):
         peer = target_of(folder, corpus, target.card.device, batch_rows=target.batch_rows)
     else:

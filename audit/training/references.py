@@ -136,6 +136,8 @@ def prepare(
         places = _without_auxiliary(places)
         _refuse_audited(public, corpus)
     peers = load_peers([name for name in PEERS if name in needs], target, target_dir, corpus, places)
+    if public is not None and not isinstance(target, EncoderTarget):
+        raise UsageError("--public: a model that answers questions is attacked without a public language model")
     if "auxiliary" not in needs or not isinstance(target, EncoderTarget):
         return Prepared(peers=peers)
     prepared = _auxiliary(target, target_dir, corpus, places, batch_tokens, public)

@@ -176,14 +176,23 @@ def train_splits(
     return read_splits(out)
 
 
-def read_splits(folder: Path) -> list[tuple[Path, frozenset[str]]]:
+def read_splits(folder: Path, corpus: Corpus | None = None) -> list[tuple[Path, frozenset[str]]]:
     """The models that `train_splits` left in a folder, each with the ids of the documents it was trained on.
 
+    Args:
+        folder: that of `train_splits`.
+        corpus: the data set that they are to have been trained on; None: any.
+
     Raises:
-        ManifestError: there is no `splits.json`, or it cannot be used.
+        ManifestError: there is no `splits.json`, it cannot be used, or it is of another data set.
         TargetError: a model is missing.
     """
     splits = _read(folder)
+    if corpus is not None and splits.corpus != corpus.sha256:
+        raise ManifestError(
+            f"{folder}: these models were trained on another data set, or on this one before it was changed",
+            "train them anew: docaudit train-splits",
+        )
     models = [(folder / folder_of(number), frozenset(members)) for number, members in enumerate(splits.members)]
     missing = [path.name for path, _ in models if not path.is_dir()]
     if missing:

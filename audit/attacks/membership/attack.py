@@ -34,9 +34,15 @@ N_ADAPTED = {"quick": 0, "standard": 50, "full": 200}
 ALIKE = 0.01
 """A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
 scores compare documents whose losses differ by far more."""
-BY_DATE = (
-    "members and held-out documents come from different times (assigned by date): what tells them apart may be what"
-    " changed between, not the training"
+_NO_BLIND_CHECK = ": what tells them apart may be that, not the training, and a blind check is not made by this version"
+CONFOUNDED = {
+    "by-date": f"members and held-out documents come from different times{_NO_BLIND_CHECK}",
+    "by-provider": f"members and held-out documents come from different providers{_NO_BLIND_CHECK}",
+    "official": f"members and held-out documents were not assigned at random{_NO_BLIND_CHECK}",
+}
+"""Why nothing can be decided, by how the data set says that documents were assigned; at random: nothing."""
+NO_REFERENCE = (
+    "no model that never saw the documents to compare the loss with (baselines, or what it was fine-tuned from)"
 )
 
 
@@ -171,7 +177,7 @@ class Membership:
             Count("left out: no finite loss", scored.unusable, "documents whose loss is no finite number"),
             Count("split models", len(case.references.splits), "models trained on half of the documents"),
         ]
-        confounded = BY_DATE if case.corpus.manifest.membership.assigned == "by-date" else None
+        confounded = CONFOUNDED.get(case.corpus.manifest.membership.assigned)
         return Findings(
             measured.measurements,
             tuple(counts),
@@ -179,6 +185,7 @@ class Membership:
             measured.histograms,
             measured.curves,
             confounded=confounded,
+            weaknesses=() if scored.primary == "calibrated" else (NO_REFERENCE,),
         )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:

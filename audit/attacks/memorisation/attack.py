@@ -19,6 +19,7 @@ from audit.attacks.memorisation.summary import (
     confounded,
     counts,
     diagnostics,
+    differs_without_memory,
     drawn_pages,
     histograms,
     page_number,
@@ -51,6 +52,7 @@ class Memorisation:
             et al. 2025).
         anls_threshold: similarity from which an answer counts as nearly right.
         fuzzy: whether near matches of the answer (errors of an OCR) are removed from the page too.
+        n_baselines: with fewer, nothing is passed: one does not show what training makes of chance (METHODS.md).
     """
 
     contexts: tuple[Context, ...] = CONTEXTS
@@ -58,6 +60,7 @@ class Memorisation:
     min_probability: float = 0.5
     anls_threshold: float = 0.5
     fuzzy: bool = True
+    n_baselines: int = 1
 
     name: ClassVar[str] = "memorisation"
     needs: ClassVar[tuple[str, ...]] = ("baselines",)
@@ -84,7 +87,7 @@ class Memorisation:
     @classmethod
     def preset(cls, budget: str) -> Self:
         """See `Attack.preset`."""
-        return cls(contexts=QUICK if budget == "quick" else CONTEXTS)
+        return cls(contexts=QUICK if budget == "quick" else CONTEXTS, n_baselines=3 if budget == "full" else 1)
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
@@ -160,14 +163,17 @@ class Memorisation:
         """See `Attack.measure`; the metrics are described in `measures`."""
         table = build_table(case, trials, outcomes, self.anls_threshold)
         commonest = commonest_anls(table, case.corpus)
+        measured = measure_questions(table, self.n_samples, self.min_probability, commonest, rng, progress)
+        given = len(case.references.baselines)
         return Findings(
-            measure_questions(table, self.n_samples, self.min_probability, commonest, rng, progress),
+            measured,
             counts(table),
             diagnostics(table, len(case.references.baselines)),
             histograms(table),
             categories=tuple(sorted({asked.category for asked in table.asked if asked.category is not None})),
             pages=drawn_pages(case.corpus, table, fuzzy=self.fuzzy),
-            confounded=confounded(table),
+            confounded=confounded(table) or differs_without_memory(measured),
+            weaknesses=(f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else (),
         )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:

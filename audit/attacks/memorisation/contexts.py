@@ -90,10 +90,12 @@ class Scene:
         return Probe(sheet, self.asked.question.question)
 
 
-def asks(document: Document, question: str) -> bool:
-    """Whether the data set asks this question about this document, in these words or as a paraphrase."""
+def asks(document: Document, question: str, *, paraphrased: bool = True) -> bool:
+    """Whether the data set asks this question about this document, in these words or (`paraphrased`) in others."""
     own = fold(question)
-    return any(own in map(fold, (known.question, *known.paraphrases)) for known in document.questions)
+    return any(
+        own in map(fold, (known.question, *(known.paraphrases if paraphrased else ()))) for known in document.questions
+    )
 
 
 def _exact(scene: Scene, rng: Rng) -> Probe:
@@ -112,7 +114,7 @@ def _shuffled(scene: Scene, rng: Rng) -> Probe | None:
     """The question on another page, on which it is never asked and the answer does not stand (D.4, questions only)."""
     for document in scene.others(rng):
         questions = [question for question in document.questions if said(question.answers)]
-        if not questions or asks(document, scene.asked.question.question):
+        if not questions or asks(document, scene.asked.question.question, paraphrased=False):
             continue
         page = sheet_of(scene.corpus, document)
         if stands_on(page, scene.asked.answers):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from audit.corpus.folding import fold
 from audit.corpus.proof import Reading
 from audit.corpus.removal import remove
 from audit.corpus.sheets import sheet_of
-from audit.record import Count, Diagnostic, DrawnPage, Histogram
+from audit.record import Count, Diagnostic, DrawnPage, Estimate, Histogram, Measurement
 from audit.stats.distances import anls
 
 MAX_ANLS_GAP = 0.02
@@ -129,6 +129,17 @@ def _histogram(name: str, quantity: str, values: Floats, start: float, series: d
         for label, mask in series.items()
     }
     return Histogram(name, quantity, edges, heights)
+
+
+def differs_without_memory(measured: Sequence[Measurement]) -> str | None:
+    """Why net says nothing of memory: it is not 0 on documents that neither model saw; None when it may be."""
+    found = next((item for item in measured if item.name == "net.heldout"), None)
+    if not isinstance(found, Estimate) or found.low <= 0 <= found.high:
+        return None
+    return (
+        "on documents that neither saw, the model answers more or fewer questions than its baseline, net"
+        f" {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]: what is more than chance is not all memory"
+    )
 
 
 def confounded(table: Table) -> str | None:
