@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -116,6 +117,50 @@ def test_baselines_and_split_models_are_trained_and_taken_by_a_scan(place, tmp_p
     found = {item.name: item for item in result_of(records.read(tmp_path / "out"), "memorisation").measurements}
     scores = found["extractable_memorisation"]
     assert scores.kind == "estimate" or "proven removal" in scores.reason
+
+
+def test_a_baseline_that_learned_what_is_audited_now_is_refused(place, tmp_path):
+    data = tmp_path / "data"
+    shutil.copytree(place / "data", data)
+    assert docaudit("train-baseline", data, "--out", tmp_path / "baselines").exit_code == 0
+    documents = (data / "documents.jsonl").read_text()
+    (data / "documents.jsonl").write_text(documents.replace('"split": "public"', '"split": "heldout"'))
+    more = ("--reference", f"baselines={tmp_path / 'baselines'}", "--out", tmp_path / "out")
+    result = docaudit("scan", place / "model", data, *more)
+    assert result.exit_code == 2
+    assert "was trained on 4 documents that are members or held-out now" in result.output
+
+
+def test_a_baseline_trained_from_the_target_is_refused(place, tmp_path):
+    start = ("--reference", f"pretrained={place / 'model'}")
+    assert docaudit("train-baseline", place / "data", "--out", tmp_path / "baselines", *start).exit_code == 0
+    more = ("--reference", f"baselines={tmp_path / 'baselines'}", "--out", tmp_path / "out")
+    result = docaudit("scan", place / "model", place / "data", *more)
+    assert result.exit_code == 2
+    assert "was trained from the target itself" in result.output
+
+
+def test_split_models_of_another_data_set_are_refused(place, tmp_path):
+    assert docaudit("train-splits", place / "data", "--out", tmp_path / "splits", "--count", 2).exit_code == 0
+    found = json.loads((tmp_path / "splits" / "splits.json").read_text())
+    (tmp_path / "splits" / "splits.json").write_text(json.dumps(found | {"corpus": "0" * 64}))
+    more = ("--reference", f"splits={tmp_path / 'splits'}", "--out", tmp_path / "out")
+    result = docaudit("scan", place / "model", place / "data", *more)
+    assert result.exit_code == 2
+    assert "trained on another data set" in result.output
+
+
+def test_a_countermeasure_stands_before_the_references_too(place, tmp_path):
+    options = runner.Options(place / "model", place / "data", tmp_path, defence="random-after", only=("memorisation",))
+    opened = runner.open_scan(options)
+    references = opened.beside(runner.scan._fill(opened, SILENT))
+    assert [type(model).__name__ for model in references.baselines] == ["Reworded"]
+
+
+def test_on_a_cpu_only_some_numbers_of_rows_keep_answers_apart(place, tmp_path):
+    result = docaudit("scan", place / "model", place / "data", "--batch-rows", 5, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "multiple of 16" in result.output
 
 
 def test_workers_elsewhere_open_the_same_references(place):

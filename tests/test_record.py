@@ -329,6 +329,7 @@ TEXT_FIELDS = {
     "Environment.system": "general terms",
     "Environment.device": "general terms",
     "Environment.packages": "packages and versions",
+    "Environment.ocr": "a program and its version",
     "Timing.started": "a time",
     "Timing.finished": "a time",
     "Completed.attack": "names of attacks",

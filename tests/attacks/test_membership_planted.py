@@ -359,9 +359,17 @@ def test_what_a_corpus_lacks_is_said():
     assert "4 with no question" in attack.no_trials(case)[0]
 
 
-def test_documents_of_different_times_decide_nothing():
-    case = Case(Knowing(), corpus(5, 5, assigned="by-date"))
-    assert "by date" in run(Membership(n_adapted=0), case)[-1].confounded
+@pytest.mark.parametrize(
+    ("assigned", "told"),
+    [("by-date", "different times"), ("by-provider", "different providers"), ("official", "not assigned at random")],
+)
+def test_documents_that_were_not_assigned_at_random_decide_nothing(assigned, told):
+    case = Case(Knowing(), corpus(5, 5, assigned=assigned))
+    assert told in run(Membership(n_adapted=0), case)[-1].confounded
+
+
+def test_without_a_reference_the_loss_alone_passes_nothing():
+    assert run(Membership(n_adapted=0), Case(Knowing(), corpus(5, 5)))[-1].weaknesses
 
 
 def test_one_document_a_side_resolves_nothing():
