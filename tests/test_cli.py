@@ -41,8 +41,9 @@ def data(tiny_corpus, tmp_path):
     return shutil.copytree(tiny_corpus, tmp_path / "data")
 
 
-def scan(models, data, out, *more, model="model"):
-    return docaudit("scan", models[model], data, "--reference", f"auxiliary={models['auxiliary']}", "--out", out, *more)
+def scan(models, data, out, *more, model="model", only=("--only", "reconstruction")):
+    reference = f"auxiliary={models['auxiliary']}"
+    return docaudit("scan", models[model], data, "--reference", reference, "--out", out, *only, *more)
 
 
 def without_times(path):
@@ -53,7 +54,7 @@ def without_times(path):
 
 def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(models, data, tmp_path):
     out = tmp_path / "out"
-    result = scan(models, data, out)
+    result = scan(models, data, out, only=())
     assert result.exit_code == 11, result.output
     assert "UNDECIDED" in result.output
     assert {path.name for path in out.iterdir()} == {".lock", "record.json", "report.html", "report.pdf", "evidence"}
@@ -331,7 +332,7 @@ def test_options_that_name_nothing_exit_2(models, data, tmp_path):
 
 def start(models, data, out, **more):
     arguments = ["scan", models["classifier"], data, "--reference", f"auxiliary={models['auxiliary']}", "--out", out]
-    arguments += ["--budget", "quick"]
+    arguments += ["--budget", "quick", "--only", "reconstruction"]
     command = [*DOCAUDIT, *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)

@@ -17,15 +17,15 @@ from audit.corpus.folding import fold
 
 SAMPLES = Path(__file__).parents[1] / "sample_models"
 RECEIPTS, QUESTIONS = SAMPLES / "receipts", SAMPLES / "questions"
-SCANNED = ((RECEIPTS, "model"), (RECEIPTS, "clean"), (QUESTIONS, "model"))
+SCANNED = ((RECEIPTS, "model"), (QUESTIONS, "model"))
 MIN_DOCUMENTS = {RECEIPTS: 150, QUESTIONS: 100}
 MAX_BYTES = {RECEIPTS: 15_000_000, QUESTIONS: 10_000_000}
-pytestmark = pytest.mark.xdist_group("sample")  # three scans serve all of these tests: one worker runs them
+pytestmark = pytest.mark.xdist_group("sample")  # two scans serve all of these tests: one worker runs them
 
 
 @pytest.fixture(scope="module")
 def scans(tmp_path_factory):
-    """Both leaky models and a clean one, on a quarter of the units: (output folder, exit code, what it printed).
+    """Both leaky models, on a quarter of the units: (output folder, exit code, what it printed).
 
     The gate scans all models on all units, and asks for the right exit codes.
     """
@@ -41,10 +41,9 @@ def scans(tmp_path_factory):
     return {(sample, model): scan(sample, model) for sample, model in SCANNED}
 
 
-def test_the_leaky_models_are_violated_and_the_clean_one_is_not(scans):
-    for sample in (RECEIPTS, QUESTIONS):
-        assert scans[sample, "model"][1] == 10, scans[sample, "model"][2]
-    assert scans[RECEIPTS, "clean"][1] in (0, 11), scans[RECEIPTS, "clean"][2]
+def test_the_leaky_models_are_violated(scans):
+    for _, code, printed in scans.values():
+        assert code == 10, printed
 
 
 @pytest.mark.parametrize("sample", [RECEIPTS, QUESTIONS], ids=["receipts", "questions"])

@@ -147,7 +147,8 @@ def seen_target(checkpoints, tiny_corpus):
 
 def prepared(seen_target, folder, **given):
     target, own, corpus = seen_target
-    return prepare({"auxiliary"}, target, own, corpus, given or {"auxiliary": folder})
+    named = given or {"auxiliary": folder}
+    return prepare({"auxiliary"}, target, own, corpus, {name: [place] for name, place in named.items()})
 
 
 def test_the_public_model_sees_no_images_or_the_targets_own(seen_target, checkpoints, tmp_path):
@@ -167,7 +168,7 @@ def test_the_public_model_sees_no_images_or_the_targets_own(seen_target, checkpo
             blind,
             seen_target[1],
             seen_target[2],
-            {"auxiliary": checkpoints("docaudit-bros-image", "mlm")},
+            {"auxiliary": [checkpoints("docaudit-bros-image", "mlm")]},
         )
 
 
@@ -188,7 +189,7 @@ def test_a_public_model_takes_pixels_as_what_it_was_trained_from(tiny_corpus, tm
         for head in ("token-classification", "mlm")
     )
     target = load(target_dir, images=partial(open_image, corpus))
-    ready = prepare({"auxiliary"}, target, target_dir, corpus, {"pretrained": pretrained})
+    ready = prepare({"auxiliary"}, target, target_dir, corpus, {"pretrained": [pretrained]})
     filled = complete(ready, {"auxiliary"}, target, tmp_path / "cache", 0, SILENT)
     scale = filled.references.auxiliary.encoder.pictures.scale
     assert scale == target.encoder.pictures.scale == PixelScale(mean=(0.4, 0.4, 0.4))
@@ -201,13 +202,13 @@ def test_what_would_become_a_public_model_with_another_sight_is_refused_before_t
     with_own_scale(tiny.checkpoint(pretrained, own, "mlm", 7), "processor_config.json")
     tagger, masked = checkpoints(own, "token-classification"), checkpoints(own, "mlm")
     with pytest.raises(TargetError, match=r"reference pretrained: .* sees page images"):
-        pretrained_of(load(tagger), tagger, corpus, {"pretrained": pretrained})
+        pretrained_of(load(tagger), tagger, corpus, {"pretrained": [pretrained]})
     # One that proposes its own candidates needs no public model, and one that sees as the target does can serve.
-    assert pretrained_of(load(masked), masked, corpus, {"pretrained": pretrained}) == pretrained
+    assert pretrained_of(load(masked), masked, corpus, {"pretrained": [pretrained]}) == pretrained
     with_own_scale(tiny.checkpoint(tmp_path / "tagger", own, "token-classification"), "preprocessor_config.json")
     for folder in (tmp_path / "tagger", tagger):
         served = pretrained if folder != tagger else masked
-        assert pretrained_of(load(folder), folder, corpus, {"pretrained": served}) == served
+        assert pretrained_of(load(folder), folder, corpus, {"pretrained": [served]}) == served
 
 
 def test_a_public_model_is_trained_on_the_images_of_the_corpus(seen_target, checkpoints, tmp_path, monkeypatch):

@@ -73,11 +73,8 @@ def trial_sample() -> Sample:
 def rows_for(reader: Reader, device: str) -> int:
     """The number of samples of a forward pass that suits the size of the reader's images.
 
-    On a CPU 1 or `STEP`; 1 where the reader lets no two samples share a batch. It follows from the checkpoint and the
-    kind of device alone.
+    On a CPU 1 or `STEP`; it follows from the checkpoint and the kind of device alone.
     """
-    if reader.alike(trial_sample()) != reader.alike(trial_sample()):
-        return 1
     inputs = reader.prompts([trial_sample()])
     values = sum(value.numel() for value in inputs.values() if value.is_floating_point())
     fitting = min(MOST_ROWS[device], VALUES[device] // max(1, values))
