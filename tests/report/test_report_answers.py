@@ -76,7 +76,7 @@ def test_page_one_says_what_the_model_the_baseline_and_chance_answer(pages: dict
     assert "gave 26 of 150 answers (17 %; 12 to 24 %): so many can be guessed" in text
     assert "made the difference for 42 of every 100 questions (36 to 48)" in text
     assert "On documents that neither model was trained on, where memory cannot help: net 0 of every 100" in text
-    assert "picks the right one in at least 78 of every 100 pairs (72 to 84)" in text
+    assert "picks the right one in 78 of every 100 pairs (72 to 84)" in text
     clean = first_page(pages["clean"])
     assert "That having been trained on a page makes a difference could not be shown: net 0 of every 100" in clean
     assert "made the difference" not in clean
