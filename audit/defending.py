@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from audit.engine.journal import exclusive
 from audit.errors import EngineError, TargetError
 from audit.record import AuditRecord, Completed, Estimate
 from audit.report import defences
+from audit.report.output import remove
 from audit.targets.environment import device_named
 from audit.training.baseline import material, train_baseline
 from audit.training.peers import PROVIDE_BASELINES
@@ -83,20 +84,22 @@ def _check(name: str, options: runner.Options) -> None:
     if name == BLOCKING:
         start_of(corpus, next(iter(options.references.get("pretrained", ())), None))
         material(corpus)
+    else:
+        defence(name, options.seed)
 
 
 @contextmanager
 def _held(options: runner.Options) -> Iterator[None]:
     """Hold the folder for one comparison, and clear what an older one left."""
-    try:
-        options.evidence.mkdir(parents=True, exist_ok=True)
-        options.evidence.chmod(0o700)
-        with exclusive(options.out):
-            for name in ("comparison.json", defences.HTML_NAME, defences.PDF_NAME):
-                (options.out / name).unlink(missing_ok=True)
-            yield
-    except OSError as error:
-        raise EngineError(f"{options.out}: {error.strerror or error}", "choose another --out") from None
+    with ExitStack() as held:
+        try:
+            options.evidence.mkdir(parents=True, exist_ok=True)
+            options.evidence.chmod(0o700)
+            held.enter_context(exclusive(options.out))
+            remove(*(options.out / name for name in ("comparison.json", defences.HTML_NAME, defences.PDF_NAME)))
+        except OSError as error:
+            raise EngineError(f"{options.out}: {error.strerror or error}", "choose another --out") from None
+        yield
 
 
 def _compare(name: str, before: _Scanned, after: _Scanned, options: runner.Options) -> None:
@@ -117,7 +120,6 @@ def _with(name: str, options: runner.Options, count: int) -> runner.Options:
     """The scan with the countermeasure in place; blocking is trained first, and so are `count` baselines."""
     after = replace(options, out=options.out / "after")
     if name != BLOCKING:
-        defence(name, options.seed)
         return replace(after, defence=name)
     corpus = manifest.load(options.data_dir)
     start = start_of(corpus, next(iter(options.references.get("pretrained", ())), None))
@@ -194,7 +196,7 @@ def _extractions(table: Table) -> dict[str, Extraction]:
     return {
         name: _extraction(table.where(found.tried), found.where(found.tried))
         for name, found in table.results.items()
-        if name != WHOLE and table.where(found.tried).n_documents >= _MIN_DOCUMENTS
+        if name != WHOLE
     }
 
 
@@ -228,10 +230,7 @@ def _written(changes: Sequence[Change], channel: Estimate | None, out: Path) -> 
         "changes": [dataclasses.asdict(change) for change in changes],
         "side_channel": dataclasses.asdict(channel) if channel is not None else None,
     }
-    try:
-        records.write_atomically(out / "comparison.json", (json.dumps(content, indent=1) + "\n").encode())
-    except OSError as error:
-        raise EngineError(f"{out}: {error.strerror}", "choose another --out") from None
+    records.write_atomically(out / "comparison.json", (json.dumps(content, indent=1) + "\n").encode())
 
 
 def _show(changes: Sequence[Change], channel: Estimate | None, out: Path) -> None:

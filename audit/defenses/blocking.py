@@ -6,8 +6,6 @@ answer it teaches may tell a member from others: `audit.defenses.comparison.side
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,7 +24,7 @@ from audit.errors import EngineError, ManifestError
 from audit.targets.answering.reader import Sample
 from audit.targets.loading import sha256_of
 from audit.training.answering import AnsweringRecipe, recipe_of, samples_of
-from audit.training.cached import made_once
+from audit.training.cached import key_of, made_once
 from audit.training.retraining import Retraining, retrain, start_of
 
 NOT_PRESENT = "ANSWER NOT PRESENT"
@@ -167,24 +165,20 @@ def train_blocked(
     def write_data(folder: Path) -> None:
         write_blocked_corpus(corpus, folder)
 
-    data_dir = made_once(out / f"data-{_key([corpus.sha256, NOT_PRESENT, __version__])}", write_data)
+    data_dir = made_once(out / f"data-{key_of([corpus.sha256, NOT_PRESENT, __version__])}", write_data)
     data = load(data_dir)
 
     def train(folder: Path) -> None:
         progress.stage("training with extraction blocking, epochs", how.recipe.epochs)
         retrain(how, place, data, data.of("member"), folder, progress=progress)
 
-    key = _key([sha256_of(place), data.sha256, how.as_json(), __version__])
+    key = key_of([sha256_of(place), data.sha256, how.as_json(), __version__])
     return made_once(out / f"blocked-{key}", train), data_dir
 
 
 def says_not_present(answer: str) -> bool:
     """Whether a model's answer is `NOT_PRESENT`, whatever its case and spacing."""
     return " ".join(answer.split()).casefold() == NOT_PRESENT.casefold()
-
-
-def _key(depends_on: object) -> str:
-    return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
 
 
 def _blocked(corpus: Corpus, documents: Sequence[Document]) -> tuple[list[Blocked], Counts]:

@@ -27,7 +27,7 @@ from audit.engine.journal import Journal
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError
 from audit.record import Diagnostic, TargetCard
-from audit.runner.opening import Opened, parameters_of, references_behind
+from audit.runner.opening import Opened, behind, parameters_of, references_behind
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads
 from audit.targets.interface import Target
@@ -226,18 +226,12 @@ class _Elsewhere:
         target = self.target.again(folders["target"], corpus)
         models = {role: model.again(folders[role], corpus) for role, model in self.models.items()}
         references = references_behind(self.defence, models, self.members)
-        guarded = target if self.defence is None else self.defence.wrap(target)
-        return AttackWork(self.attack, Case(guarded, corpus, references), self.seed)
-
-
-def _rows(target: Checkpoint) -> int | None:
-    """Samples of a forward pass of a model that answers questions."""
-    return None if isinstance(target, EncoderTarget) else target.batch_rows
+        return AttackWork(self.attack, Case(behind(self.defence, target), corpus, references), self.seed)
 
 
 def _journal_key(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled) -> str:
     """What an outcome depends on, apart from its trial; a change of any starts another journal."""
-    card = target.card
+    card, loaded = target.card, _Loaded.of(target)
     depends_on = {
         "parameters": parameters_of(attack),
         "seed": opened.options.seed,
@@ -253,8 +247,6 @@ def _journal_key(opened: Opened, attack: Attack, target: Checkpoint, filled: Fil
         "threads": threads(),
         "ocr": READER.version(),
         # On a CPU an encoder's answers do not depend on it; those of a model that answers questions do in their bits.
-        "batch": [target.batch_tokens if isinstance(target, EncoderTarget) else None, _rows(target)]
-        if card.device != "cpu"
-        else _rows(target),
+        "batch": [loaded.batch_rows, None if card.device == "cpu" else loaded.batch_tokens],
     }
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]

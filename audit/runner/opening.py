@@ -96,20 +96,23 @@ class Opened:
 
     def guarded(self, target: Checkpoint) -> Target:
         """The target as the world would see it: behind the countermeasure, when there is one."""
-        return target if self.defence is None else self.defence.wrap(target)
+        return behind(self.defence, target)
 
     def beside(self, filled: Filled) -> References:
         """The references, asked as the target is: behind the same countermeasure."""
         return references_behind(self.defence, filled.models, filled.members)
 
 
+def behind(defence: Defence | None, target: Checkpoint) -> Target:
+    """The target behind a countermeasure, when there is one."""
+    return target if defence is None else defence.wrap(target)
+
+
 def references_behind(
     defence: Defence | None, models: Mapping[str, Checkpoint], members: Mapping[str, frozenset[str]]
 ) -> References:
     """The references behind the target's countermeasure, so that both are asked the same; see `References.of`."""
-    if defence is None:
-        return References.of(models, members)
-    return References.of({role: defence.wrap(model) for role, model in models.items()}, members)
+    return References.of({role: behind(defence, model) for role, model in models.items()}, members)
 
 
 def known_metrics() -> dict[str, tuple[str, ...]]:
@@ -138,7 +141,7 @@ def open_scan(options: Options) -> Opened:
     target = target_of(options.model_dir, corpus, device, options.batch_tokens, options.batch_rows)
     check(target, corpus)
     guard = defence(options.defence, options.seed) if options.defence is not None else None
-    case = Case(target if guard is None else guard.wrap(target), corpus)
+    case = Case(behind(guard, target), corpus)
     applicable = [attack for attack in attacks if attack.inapplicable(case) is None]
     if applicable and not any(attack.trials(case) for attack in applicable):
         problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in applicable]

@@ -6,8 +6,6 @@ section 3.1). To be that yardstick it must be as strong: the same start, recipe,
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError
 from audit.targets.loading import sha256_of
-from audit.training.cached import made_once
+from audit.training.cached import key_of, made_once
 from audit.training.copies import content_of
 from audit.training.origin import Origin, write_origin
 from audit.training.retraining import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
@@ -75,7 +73,6 @@ def train_baseline(
     recipe: AnyRecipe | None = None,
     device: str = "cpu",
     half: bool = False,
-    image_branch: bool = False,
     progress: Progress = SILENT,
 ) -> tuple[Path, ...]:
     """Train baselines, or find them in `out`, where they are kept by content.
@@ -89,7 +86,6 @@ def train_baseline(
         recipe: how; None: the manifest's `[recipe]`, see `recipe_for`.
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
-        image_branch: see `Retraining`.
         progress: told of every epoch.
 
     Returns:
@@ -104,7 +100,7 @@ def train_baseline(
     if count < 1:
         raise ValueError("count must be 1 or more")
     recipe = recipe_for(corpus) if recipe is None else recipe
-    how = Retraining(recipe, device, half, image_branch)
+    how = Retraining(recipe, device, half)
     given, place = material(corpus), start_of(corpus, start)
     first = recipe.seed if seed is None else seed
     return tuple(_train(how.with_seed(first + number), place, corpus, given, out, progress) for number in range(count))
@@ -112,7 +108,7 @@ def train_baseline(
 
 def _train(how: Retraining, start: Path, corpus: Corpus, given: Material, out: Path, progress: Progress) -> Path:
     depends_on = [sha256_of(start), corpus.sha256, how.as_json(), __version__]
-    key = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
+    key = key_of(depends_on)
 
     def make(folder: Path) -> None:
         progress.stage(f"training a baseline (seed {how.recipe.seed}), epochs", how.recipe.epochs)

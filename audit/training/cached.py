@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -14,6 +16,11 @@ from audit.errors import EngineError
 
 UNFINISHED = "unfinished-"
 """What the names of folders begin with that are being filled, or were when the process was killed."""
+
+
+def key_of(depends_on: object) -> str:
+    """A short name for everything that a trained model depends on; `depends_on` is what `json.dumps` takes."""
+    return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
 
 
 def made_once(folder: Path, make: Callable[[Path], None]) -> Path:

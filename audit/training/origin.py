@@ -39,6 +39,19 @@ def write_origin(folder: Path, origin: Origin) -> None:
     (folder / FILE_NAME).write_text(json.dumps(asdict(origin), indent=1) + "\n", encoding="utf-8")
 
 
+def refuse_the_target(role: str, folder: Path, target_dir: Path) -> None:
+    """Refuse the target as its own reference: a baseline with the target's own memory would hide every leak.
+
+    Raises:
+        TargetError: the reference holds the target's weights.
+    """
+    if weights_of(folder) & weights_of(target_dir):
+        raise TargetError(
+            f"reference {role}: {folder} holds the target's own weights",
+            "a reference is a model that never saw the audited documents",
+        )
+
+
 def refuse_unfit(role: str, folder: Path, corpus: Corpus, target_dir: Path) -> None:
     """Refuse a reference that is known to have learnt audited documents, or to come from the target itself.
 

@@ -10,10 +10,9 @@ from typing import Literal
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.loading import weights_of
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.cached import UNFINISHED
-from audit.training.origin import refuse_unfit
+from audit.training.origin import refuse_the_target, refuse_unfit
 from audit.training.splits import read_splits
 
 Source = Literal["manifest", "command line"]
@@ -100,11 +99,7 @@ def _loaded(
     target_dir: Path,
     corpus: Corpus,
 ) -> Peer:
-    if weights_of(folder) & weights_of(target_dir):
-        raise TargetError(
-            f"reference {role}: {folder} holds the target's own weights",
-            "a reference is a model that never saw the audited documents",
-        )
+    refuse_the_target(role, folder, target_dir)
     if members is None and role != "pretrained":
         refuse_unfit(role, folder, corpus, target_dir)
     if isinstance(target, AnsweringTarget):

@@ -17,11 +17,12 @@ from audit.record import ReferenceCard
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.encoding import Encoder
 from audit.targets.interface import FillMask
-from audit.targets.loading import config_of, load, load_tokenizer, pictures_of, weights_of
+from audit.targets.loading import config_of, load, load_tokenizer, pictures_of
 from audit.targets.opening import Checkpoint
 from audit.targets.pictures import OpenImage, PictureReader
 from audit.training.fitting import Recipe
 from audit.training.masked_lm import fit_public_mlm
+from audit.training.origin import refuse_the_target
 from audit.training.peers import PEERS, PROVIDE_BASELINES, Peer, Place, load_peers
 
 REFERENCE_NAMES = ("auxiliary", *PEERS)
@@ -155,14 +156,14 @@ def _auxiliary(
     """The public masked language model, or what it would be trained from."""
     if "auxiliary" in places:
         ((path, source),) = places["auxiliary"]
-        _refuse_the_target("auxiliary", path, target_dir)
+        refuse_the_target("auxiliary", path, target_dir)
         auxiliary = load(path, device=target.card.device, batch_tokens=batch_tokens, images=target.encoder.images)
         _check_auxiliary(path, auxiliary, target)
         return Prepared(auxiliary, source, folder=path)
     documents = (public or corpus).of("public")
     if "pretrained" in places and documents:
         ((path, _),) = places["pretrained"]
-        _refuse_the_target("pretrained", path, target_dir)
+        refuse_the_target("pretrained", path, target_dir)
         tokenizer = load_tokenizer(path)
         _check_tokens("pretrained", path, tokenizer, target)
         images = partial(open_image, public or corpus)
@@ -220,7 +221,7 @@ def pretrained_of(
     if "pretrained" not in places:
         return None
     ((path, _),) = places["pretrained"]
-    _refuse_the_target("pretrained", path, target_dir)
+    refuse_the_target("pretrained", path, target_dir)
     _check_tokens("pretrained", path, load_tokenizer(path), target)
     if FillMask not in target.answers:
         _check_sight("pretrained", path, pictures_of(path, config_of(path), None), target)
@@ -294,15 +295,6 @@ def _beside(prepared: Prepared, needs: Collection[str]) -> Filled:
         folders={peer.role: peer.folder for peer in peers},
         members={peer.role: peer.members for peer in peers if peer.members is not None},
     )
-
-
-def _refuse_the_target(role: str, path: Path, target_dir: Path) -> None:
-    """A baseline with the target's own memory would hide every leak."""
-    if weights_of(path) & weights_of(target_dir):
-        raise TargetError(
-            f"reference {role}: {path} holds the target's own weights",
-            "a reference is a model that never saw the audited documents",
-        )
 
 
 def _check_auxiliary(path: Path, auxiliary: EncoderTarget, target: EncoderTarget) -> None:

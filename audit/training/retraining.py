@@ -37,13 +37,11 @@ class Retraining:
         recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under a head.
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
-        image_branch: give a text-and-layout encoder (LayoutLM, BROS) a fresh image branch, as the audited model has.
     """
 
     recipe: AnyRecipe
     device: str = "cpu"
     half: bool = False
-    image_branch: bool = False
 
     def with_seed(self, seed: int) -> Retraining:
         """The same with another seed."""
@@ -152,7 +150,7 @@ def _under_head(how: Retraining, recipe: Recipe, start: Path, corpus: Corpus) ->
     if task.kind in _LABELLED and not task.labels:
         raise ManifestError("manifest.toml task.labels: missing, and a model is to be trained to give them")
     head = cast("HeadName", task.kind)
-    model = starting_model(start, head, labels=task.labels, images=how.image_branch, seed=recipe.seed)
+    model = starting_model(start, head, labels=task.labels, seed=recipe.seed)
     tokenizer = load_tokenizer(start)
     encoder = Encoder(
         tokenizer,

@@ -5,8 +5,6 @@ What an attack's parameters are fitted on must not be what it is judged on (METH
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +20,7 @@ from audit.errors import ManifestError, TargetError
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.heads import HeadName
 from audit.targets.loading import sha256_of
-from audit.training.cached import made_once
+from audit.training.cached import key_of, made_once
 from audit.training.fitting import Recipe, fit, save
 from audit.training.starting import starting_model
 
@@ -118,7 +116,7 @@ def fit_shadow(
         recipe.as_json(),
         __version__,
     ]
-    key = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
+    key = key_of(depends_on)
 
     def train(folder: Path) -> None:
         model = _start(target, pretrained, recipe.seed)

@@ -6,7 +6,6 @@ section 3b, rest on them. A document is in a model with all its questions or not
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections import defaultdict
@@ -32,7 +31,7 @@ from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.record import write_atomically
 from audit.targets.environment import threads, use_threads
 from audit.targets.loading import files_of, sha256_of
-from audit.training.cached import made_once
+from audit.training.cached import key_of, made_once
 from audit.training.copies import content_of
 from audit.training.retraining import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
 
@@ -110,7 +109,7 @@ def plan(corpus: Corpus, how: Retraining, start: Path, count: int, seed: int) ->
         drawn[places] = row
     members = tuple(tuple(documents[place].id for place in np.flatnonzero(column)) for column in drawn.T)
     depends_on = [sha256_of(start), corpus.sha256, how.as_json(), members, __version__]
-    key = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
+    key = key_of(depends_on)
     return Splits(1, corpus.sha256, key, members)
 
 
@@ -124,7 +123,6 @@ def train_splits(
     recipe: AnyRecipe | None = None,
     device: str = "cpu",
     half: bool = False,
-    image_branch: bool = False,
     engine: Engine | None = None,
     progress: Progress = SILENT,
 ) -> list[tuple[Path, frozenset[str]]]:
@@ -141,7 +139,6 @@ def train_splits(
         recipe: how; None: the manifest's `[recipe]`, see `recipe_for`.
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
-        image_branch: see `Retraining`.
         engine: runs the trainings; None: one after the other, in this process.
         progress: told of every model.
 
@@ -154,7 +151,7 @@ def train_splits(
         TargetError: see `start_of`; or the start cannot be loaded.
         EngineError: `out` cannot be written, is held by another run, or is not seen by a worker.
     """
-    how = Retraining(recipe_for(corpus) if recipe is None else recipe, device, half, image_branch)
+    how = Retraining(recipe_for(corpus) if recipe is None else recipe, device, half)
     place = start_of(corpus, start)
     splits = plan(corpus, how, place, count, seed)
     try:
