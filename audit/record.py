@@ -143,6 +143,22 @@ class DrawnPage:
 
 
 @dataclass(frozen=True, config=STRICT)
+class Exposed:
+    """A provider that the attack names as trained on, rightly, among the surest ones; never its name.
+
+    Attributes:
+        provider: a number; the key to it is in `evidence/`.
+        score: how sure the attack is; larger = surer.
+        documents, questions: of the provider, that the score rests on.
+    """
+
+    provider: int
+    score: float
+    documents: int
+    questions: int
+
+
+@dataclass(frozen=True, config=STRICT)
 class Completed:
     """An attack that ran to its end.
 
@@ -156,6 +172,7 @@ class Completed:
         parameters_file: sha256 of the file that set parameters, when one did.
         pages: a few of the attacked pages.
         confounded: why nothing can be decided on these numbers, whatever they are; None when it can.
+        exposed: the providers that stand out most, surest first.
     """
 
     attack: str
@@ -173,6 +190,7 @@ class Completed:
     parameters_file: str | None = None
     pages: tuple[DrawnPage, ...] = ()
     confounded: str | None = None
+    exposed: tuple[Exposed, ...] = ()
     status: Literal["completed"] = "completed"
 
 

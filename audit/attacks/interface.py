@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
 
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.record import Count, Curve, Diagnostic, DrawnPage, Histogram, Measurement
+from audit.record import Count, Curve, Diagnostic, DrawnPage, Exposed, Histogram, Measurement
 from audit.targets.interface import Query, Target
 
 A = TypeVar("A")
@@ -33,6 +33,30 @@ class Findings:
     pages: tuple[DrawnPage, ...] = ()
     confounded: str | None = None
     weaknesses: tuple[str, ...] = ()
+    exposed: tuple[Exposed, ...] = ()
+
+
+Kind = Literal["difference", "auc", "balanced accuracy"]
+"""What a metric is: a difference between two shares, a chance to tell two units apart, or a mean of two shares."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """What a corpus holds for one metric: what `docaudit plan` computes its resolution from.
+
+    Attributes:
+        metric: the metric's name.
+        kind: what it is.
+        unit: what is independent of each other, plural ("documents", "providers").
+        members: units that training saw.
+        others: units that it never saw, which the members are compared with.
+    """
+
+    metric: str
+    kind: Kind
+    unit: str
+    members: int
+    others: int
 
 
 class Attack(Protocol):
@@ -64,6 +88,10 @@ class Attack(Protocol):
 
     def lacks(self, corpus: Corpus) -> str | None:
         """What this data set lacks to feed the attack, whatever the model; None when nothing."""
+        ...
+
+    def units(self, corpus: Corpus) -> tuple[Units, ...]:
+        """What this data set holds for the metrics that policies ask for, before any model runs: at most so much."""
         ...
 
     def inapplicable(self, case: Case) -> str | None:

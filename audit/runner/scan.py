@@ -167,6 +167,7 @@ def _complete(
         parameters_file=opened.parameters_file,
         pages=findings.pages,
         confounded=findings.confounded,
+        exposed=findings.exposed,
     )
 
 
