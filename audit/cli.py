@@ -362,6 +362,33 @@ def inspect(
             )
 
 
+@app.command()
+def plan(
+    data_dir: DataDir,
+    policy: PolicyName = "default",
+    budget: Annotated[Budget, typer.Option(help="See scan.")] = Budget.STANDARD,
+    model: Annotated[
+        Path | None, typer.Option(help="A checkpoint, to count what its tokens leave and to time a few trials.")
+    ] = None,
+    reference: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=PATH", help="With --model: a reference model; see scan.")
+    ] = None,
+    device: Device = "auto",
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the plan there, as JSON.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Say before any model runs which limits a data set can decide, what it is too small for, and what a scan costs.
+
+    Exits 0 whatever the data set can decide. Times are those of the trials, without training reference models.
+    """
+    with errors_shown(debug):
+        from audit.planning import show
+
+        show.planned(
+            data_dir, policy, budget.value, model=model, references=named_paths(reference or []), device=device, out=out
+        )
+
+
 @app.command("import")
 def import_data(
     source_format: Annotated[
@@ -376,8 +403,24 @@ def import_data(
     src: Source,
     dst: Destination,
     member: Share = 0.4,
-    heldout: Share = 0.2,
-    public: Share = 0.4,
+    heldout: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of the documents for this split.",
+            show_default="0.2; 0.4 with --by-provider",
+        ),
+    ] = None,
+    public: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of the documents for this split.",
+            show_default="0.4; 0.2 with --by-provider",
+        ),
+    ] = None,
     seed: Seed = 0,
     task: Annotated[
         Task | None,
@@ -394,33 +437,76 @@ def import_data(
             "shares of its pages, --heldout of the others.",
         ),
     ] = False,
+    by_provider: Annotated[
+        bool,
+        typer.Option(
+            "--by-provider",
+            help="sroie, pfl-docvqa: draw providers, to audit whether one was trained on. Of one that is in, half of "
+            "the documents are member and half are kept aside as heldout; of one that is out, half are heldout and the "
+            "others in no split. --member, --heldout and --public are then shares of the providers: in, out, public. "
+            "Providers with a single document are public; where they alone are more than --public, the others are "
+            "divided as --member to --heldout.",
+        ),
+    ] = False,
+    kept_aside: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="With --by-provider: keep at most so many documents of a provider aside.",
+            show_default="half of them",
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Turn a data set you have into docaudit's format. Documents with the same image stay in one split."""
     with errors_shown(debug):
         from audit import console
         from audit.corpus.importers import docvqa, funsd, pfl_docvqa, sroie
+        from audit.corpus.importers.providers import ByProvider
 
-        asks = source_format in (Format.DOCVQA, Format.PFL_DOCVQA)
-        _check_import(source_format, task, questions=questions, official=official, asks=asks)
-        shares: dict[Split, float] = {"member": member, "heldout": heldout, "public": public}
-        if asks:
-            read = docvqa.convert if source_format is Format.DOCVQA else pfl_docvqa.convert
-            found = read(src, dst, shares, seed, "official" if official else "drawn")
-        else:
-            convert = sroie.convert if source_format is Format.SROIE else funsd.convert
-            found = convert(src, dst, shares, seed, "question-answering" if questions else task or DEFAULT_TASK)
+        _check_import(source_format, task, questions, official, by_provider, kept_aside)
+        usual = (0.4, 0.2) if by_provider else (0.2, 0.4)
+        shares: dict[Split, float] = {
+            "member": member,
+            "heldout": usual[0] if heldout is None else heldout,
+            "public": usual[1] if public is None else public,
+        }
+        rule = ByProvider(kept_aside) if by_provider else None
+        learns = "question-answering" if questions else task or DEFAULT_TASK
+        match source_format:
+            case Format.SROIE:
+                found = sroie.convert(src, dst, shares, seed, learns, rule)
+            case Format.FUNSD:
+                found = funsd.convert(src, dst, shares, seed, learns)
+            case Format.DOCVQA:
+                found = docvqa.convert(src, dst, shares, seed, "official" if official else "drawn")
+            case Format.PFL_DOCVQA:
+                found = pfl_docvqa.convert(src, dst, shares, seed, rule or ("official" if official else "drawn"))
         console.show_import(found, dst)
 
 
-def _check_import(source_format: Format, task: str | None, *, questions: bool, official: bool, asks: bool) -> None:
+def _check_import(
+    source_format: Format, task: str | None, questions: bool, official: bool, by_provider: bool, kept_aside: int | None
+) -> None:
     """Refuse options that the format knows nothing of: left unheeded, they would import something else than asked."""
+    asks = source_format in (Format.DOCVQA, Format.PFL_DOCVQA)
     if asks and (task or questions):
         raise UsageError(f"{source_format} holds questions and answers only", "leave out --task and --questions")
     if official and not asks:
         raise UsageError(f"{source_format} has one part only: --official is for docvqa and pfl-docvqa")
     if questions and (source_format is not Format.SROIE or task):
         raise UsageError("--questions is for sroie, and in place of --task")
+    if by_provider and source_format in (Format.FUNSD, Format.DOCVQA):
+        raise UsageError(
+            f"{source_format} names no providers: --by-provider is for sroie and pfl-docvqa", "leave out --by-provider"
+        )
+    if by_provider and official:
+        raise UsageError(
+            "--official keeps the source's own division, --by-provider draws one",
+            "--official where your model was trained on the training part, else --by-provider",
+        )
+    if kept_aside is not None and not by_provider:
+        raise UsageError("--kept-aside says how --by-provider divides", "add --by-provider, or leave it out")
 
 
 app.command()(training_commands.train_baseline)

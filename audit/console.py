@@ -105,10 +105,11 @@ class Reporter:
             return ", done"
         if self._done < _TELLING_SHARE * self._total:
             return ""
-        return f", about {_duration((now - self._began) / self._done * (self._total - self._done))} left"
+        return f", about {duration((now - self._began) / self._done * (self._total - self._done))} left"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, in words."""
     minutes = round(seconds / 60)
     if minutes < 2:
         return f"{seconds:.0f} s"
@@ -201,11 +202,11 @@ def _measured(measured: Estimate | None) -> tuple[str, str]:
     return f"{measured.value:.3f} [{measured.low:.3f}, {measured.high:.3f}]".replace("[", r"\["), str(measured.n)
 
 
-def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table; columns of whole numbers are aligned to the right."""
+def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int = 2) -> None:
+    """A table; columns of whole numbers are aligned to the right, `gap` blanks stand on both sides of a column."""
     console = Console(highlight=False)
     table = Table(
-        box=None, pad_edge=False, title=escape(title), title_justify="left", title_style="bold", padding=(0, 2)
+        box=None, pad_edge=False, title=escape(title), title_justify="left", title_style="bold", padding=(0, gap)
     )
     for place, column in enumerate(columns):
         counts = all(isinstance(row[place], int) for row in rows)
@@ -270,6 +271,11 @@ def show_summary(summary: Summary) -> None:
     if summary.questions_a_document is not None:
         say(f"questions a document: {_range(summary.questions_a_document)} (least to greatest, median)")
     say(f"images found in several splits: {summary.duplicate_images.across}")
+    asked = summary.asked_providers
+    say(
+        f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}; "
+        f"spellings merged: {asked.merged}"
+    )
     say("")
     for warning in summary.warnings:
         warn(warning)
@@ -289,5 +295,5 @@ def show_import(found: ImportReport, destination: Path) -> None:
     show_table("Documents", ("split", "documents"), list(found.documents.items()))
     for name, count in found.notes.items():
         say(f"{name}: {count}")
-    say(f"{len(found.duplicates)} groups of documents with the same image, each kept in one split")
+    say(f"{len(found.duplicates)} groups of documents with the same image, never in two splits")
     say(f"Written to {destination}; fields without words are listed in {destination / 'import-report.json'}")

@@ -31,6 +31,8 @@ Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "
 Overall = Literal["passed", "violated", "undecided"]
 EXIT_CODES: dict[Overall, int] = {"passed": 0, "violated": 10, "undecided": 11}
 STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
+MISSPELT = 0.8
+"""Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""
 SIGNIFICANCE = 0.05
 """Family-wise level at which a violation is confirmed (Holm over the gated checks)."""
 
@@ -208,7 +210,7 @@ def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete
     """
     problems = []
     for limit in policy.limits:
-        if limit.attack not in metrics and (complete or get_close_matches(limit.attack, metrics, 1)):
+        if limit.attack not in metrics and (complete or get_close_matches(limit.attack, metrics, 1, MISSPELT)):
             problems.append(f"policy {policy.name}: no attack is called {limit.attack!r}")
         elif limit.attack in metrics and limit.metric not in metrics[limit.attack]:
             close = get_close_matches(limit.metric, metrics[limit.attack], 1)

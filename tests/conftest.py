@@ -11,7 +11,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,3 +36,11 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
 def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a tiny data set with images; read only."""
     return tiny.corpus(tmp_path_factory.mktemp("corpus") / "data", images=True)
+
+
+@pytest.fixture(scope="module")
+def undrawn() -> Iterator[None]:
+    """Reports without the drawing of their PDF, most of a small scan's time, where a test is about something else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("audit.report.output.pdf", lambda html: b"%PDF-1.7\n")
+        yield

@@ -470,9 +470,18 @@ def test_shipped_policies_name_only_what_exists(name: str) -> None:
     check_names(policy, known_metrics())
 
 
-def test_a_record_from_before_an_attack_existed_is_undecided_on_it_not_refused() -> None:
-    older = tiny.record(completed(SAFE), battery=("reconstruction",))
-    asked = (limit(attack="membership", metric="auc"),)
+@pytest.mark.parametrize(
+    ("battery", "later"),
+    [
+        (("reconstruction",), "membership"),
+        (("reconstruction", "memorisation", "membership"), "provider_membership"),
+    ],
+)
+def test_a_record_from_before_an_attack_existed_is_undecided_on_it_not_refused(
+    battery: tuple[str, ...], later: str
+) -> None:
+    older = tiny.record(completed(SAFE), battery=battery)
+    asked = (limit(attack=later, metric="auc"),)
     verdict = evaluate(older, replace(load("default"), limits=asked), TODAY)
     assert [(decision.outcome, decision.reason) for decision in verdict.decisions] == [
         ("undecided", "the docaudit that wrote the record had no such attack")

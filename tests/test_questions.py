@@ -19,6 +19,7 @@ from audit.engine.interface import SILENT
 from audit.record import Completed, Inapplicable, Skipped
 from audit.runner import execution
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 RECIPE = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
 
 
@@ -70,6 +71,12 @@ def test_a_scan_of_a_donut_runs_the_attacks_on_answers_and_says_that_the_others_
     assert [item.name for item in scanned.utility] == ["anls"]
     assert {card.role for card in scanned.references} == {"baseline-0", "pretrained"}
     assert scanned.corpus.questions == {"member": 10, "heldout": 4, "public": 4}
+
+
+def test_a_reference_that_no_attack_takes_is_named(place):
+    given = {name: [place / "data" / "references" / "pretrained"] for name in ("auxiliary", "pretrained")}
+    opened = runner.open_scan(runner.Options(place / "model", place / "data", place / "unused", references=given))
+    assert opened.warnings == ("--reference auxiliary: no attack on this model takes it",)
 
 
 def test_the_same_scan_gives_the_same_record_whatever_the_batch_size(place, scanned):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,21 +19,25 @@ from audit.corpus.folding import fold
 SAMPLES = Path(__file__).parents[1] / "sample_models"
 RECEIPTS, QUESTIONS = SAMPLES / "receipts", SAMPLES / "questions"
 SCANNED = ((RECEIPTS, "model"), (QUESTIONS, "model"))
-MIN_DOCUMENTS = {RECEIPTS: 150, QUESTIONS: 100}
+MIN_DOCUMENTS = {RECEIPTS: 150, QUESTIONS: 80}
 MAX_BYTES = {RECEIPTS: 15_000_000, QUESTIONS: 10_000_000}
 pytestmark = pytest.mark.xdist_group("sample")  # two scans serve all of these tests: one worker runs them
 
 
 @pytest.fixture(scope="module")
 def scans(tmp_path_factory):
-    """Both leaky models, on a quarter of the units: (output folder, exit code, what it printed).
+    """Both leaky models: (output folder, exit code, what it printed).
 
-    The gate scans all models on all units, and asks for the right exit codes.
+    On a quarter of the units, unless the gate, which scans all of them, says where its scans lie.
     """
-    root = tmp_path_factory.mktemp("sample")
+    given = os.environ.get("DOCAUDIT_SAMPLE_SCANS")
+    root = tmp_path_factory.mktemp("sample") if given is None else Path(given)
 
     def scan(sample, model):
         out = root / f"{sample.name}-{model}"
+        if given is not None:
+            code, printed = (out.with_name(f"{out.name}.{kind}").read_text() for kind in ("code", "log"))
+            return out, int(code), printed
         command = [sys.executable, "-m", "audit", "scan", sample / model, sample / "data", "--out", out]
         more = ["--budget", "quick", *(["--reveal"] if model == "model" else [])]
         found = subprocess.run([str(part) for part in (*command, *more)], capture_output=True, text=True, check=False)

@@ -23,6 +23,8 @@ from audit.targets import trainer_state
 from audit.targets.loading import load, sha256_of
 from audit.targets.trainer_state import Trained, trained
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def docaudit(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
@@ -157,12 +159,6 @@ def training_run(tmp_path_factory):
         (folder / "trainer_state.json").write_text(json.dumps({"epoch": epoch, "global_step": number}))
         (folder / "optimizer.pt").write_bytes(b"the Trainer's own pickle, never read")
     return place
-
-
-@pytest.fixture(autouse=True)
-def quick_reports(monkeypatch):
-    """Drawing the PDF takes ten times as long as a tiny scan; other tests look at it."""
-    monkeypatch.setattr("audit.report.output.pdf", lambda _: b"%PDF")
 
 
 def without_times(record):

@@ -36,8 +36,9 @@ class Findings:
     exposed: tuple[Exposed, ...] = ()
 
 
-Kind = Literal["difference", "auc", "balanced accuracy"]
-"""What a metric is: a difference between two shares, a chance to tell two units apart, or a mean of two shares."""
+Kind = Literal["difference", "paired difference", "auc", "balanced accuracy"]
+"""What a metric is: a difference between two shares, one between what two models do on the same members (`others` is
+0), a chance to tell two units apart, or a mean of two shares."""
 
 
 @dataclass(frozen=True)

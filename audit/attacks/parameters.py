@@ -44,6 +44,13 @@ _RANGES: Mapping[str, Mapping[str, Any]] = {
         "threshold": Field(gt=0),
         "learning_rate": Field(gt=0),
     },
+    "provider_membership": {
+        "n_seeds": Field(ge=1),
+        "n_permutations": Field(ge=1),
+        "share": Field(gt=0, lt=1),
+        "n_absent": Field(ge=0),
+        "n_absent_keys": Field(ge=1),
+    },
 }
 """What a parameter may be, beyond its type, by attack."""
 _ORDERED: Mapping[str, tuple[tuple[str, str], ...]] = {"reconstruction": (("min_tokens", "max_tokens"),)}

@@ -13,6 +13,7 @@ from statistics import median
 
 from PIL import ImageDraw
 from PIL.Image import Image
+from PIL.ImageFilter import GaussianBlur
 
 from audit.corpus.deriving import derivable
 from audit.corpus.documents import Box, Word
@@ -35,10 +36,10 @@ class Removal:
     """A page without some of its words.
 
     Attributes:
-        sheet: the page without them; its image is painted when it is first asked for.
+        sheet: the page without them; its image is painted or blurred when it is first asked for.
         words: indices of the removed words in the page as it was, ascending.
-        boxes: what is painted, one box for each removed word that has one, in whole pixels of the page; empty where the
-            page has no layout.
+        boxes: what is painted or blurred, one box for each removed word that has one, in whole pixels of the page;
+            empty where the page has no layout.
     """
 
     sheet: Sheet
@@ -46,14 +47,25 @@ class Removal:
     boxes: tuple[Box, ...]
 
 
-def remove(sheet: Sheet, answers: Sequence[str], *, fuzzy: bool = True, colour: Colour = WHITE) -> Removal:
-    """The page without the words that hold an answer, their boxes painted in one colour.
+def remove(
+    sheet: Sheet,
+    answers: Sequence[str],
+    *,
+    fuzzy: bool = True,
+    colour: Colour = WHITE,
+    blur: float | None = None,
+) -> Removal:
+    """The page without the words that hold an answer, their boxes painted in one colour, or blurred.
+
+    What is blurred is not proven gone: `audit.corpus.proof` wants one colour.
 
     Args:
         sheet: the page.
         answers: the accepted answers; all are taken away.
         fuzzy: as in `found`.
         colour: RGB, of the patches.
+        blur: standard deviation in pixels of the page of a Gaussian blur, which then takes the place of the colour
+            (Tito et al. 2024, appendix D.1.1: 20); None: the boxes are painted.
 
     Returns:
         The removal; of no words when no answer stands on the page.
@@ -64,7 +76,7 @@ def remove(sheet: Sheet, answers: Sequence[str], *, fuzzy: bool = True, colour: 
     boxes = tuple(_grown(sheet, box) for index in words if (box := sheet.words[index].box) is not None)
     opener = sheet.open_page
     if opener is not None and boxes:
-        opener = partial(_painted, opener, boxes, colour)
+        opener = partial(_painted, opener, boxes, colour) if blur is None else partial(_blurred, opener, boxes, blur)
     return Removal(Sheet(left, sheet.size, opener), words, boxes)
 
 
@@ -99,4 +111,14 @@ def _painted(opener: Callable[[], Image], boxes: Sequence[Box], colour: Colour) 
     for x0, y0, x1, y1 in boxes:
         if x0 < x1 and y0 < y1:  # a rectangle's last row and column are painted too
             drawing.rectangle((x0, y0, x1 - 1, y1 - 1), fill=colour)
+    return page
+
+
+def _blurred(opener: Callable[[], Image], boxes: Sequence[Box], radius: float) -> Image:
+    """Each box blurred on its own: nothing of it spreads over its edges, and nothing from outside helps to read it."""
+    page = opener().copy()
+    for x0, y0, x1, y1 in boxes:
+        if x0 < x1 and y0 < y1:
+            box = (int(x0), int(y0), int(x1), int(y1))
+            page.paste(page.crop(box).filter(GaussianBlur(radius)), box[:2])
     return page

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from audit.corpus.answers import stands
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.corpus.images import image_path, read_header
+from audit.corpus.providers import AskedProviders, ProviderCounts, asked_providers, provider_counts, provider_warnings
 from audit.record import CorpusCard
 
 MIN_DOCUMENTS = 150  # members and held-out each: METHODS section 6, "Power first"
@@ -59,15 +59,6 @@ class FieldCounts:
 
 
 @dataclass(frozen=True)
-class ProviderCounts:
-    """Providers of one split, those with two documents or more in it, and documents that name none."""
-
-    providers: int
-    with_two: int
-    documents_without: int
-
-
-@dataclass(frozen=True)
 class DuplicateImages:
     """Image files with equal bytes: documents beyond the first of each, by split; images found in several splits."""
 
@@ -89,6 +80,7 @@ class Summary:
         words: words a document, None without documents.
         categories: by field category, those that occur, in the manifest's order.
         providers: by split.
+        asked_providers: those that can be asked after.
         duplicate_images: exact ones.
         questions: by split.
         questions_a_document: None without documents.
@@ -107,6 +99,7 @@ class Summary:
     words: Quartiles | None
     categories: Mapping[Category, FieldCounts]
     providers: Mapping[Split, ProviderCounts]
+    asked_providers: AskedProviders
     duplicate_images: DuplicateImages
     questions: Mapping[Split, int]
     questions_a_document: Quartiles | None
@@ -125,7 +118,6 @@ def summarise(corpus: Corpus) -> Summary:
     documents = corpus.documents
     duplicates = _duplicate_images(corpus)
     categories = _categories(corpus)
-    providers = {split: _providers(corpus.of(split)) for split in SPLITS}
     lengths = [len(document.words) for document in documents]
     numbers = [len(document.questions) for document in documents]
     standing = _by_split(d.split for d in documents for question in d.questions if stands(question, d.words))
@@ -138,7 +130,8 @@ def summarise(corpus: Corpus) -> Summary:
         images=_by_split(document.split for document in documents if document.image is not None),
         words=_quartiles(lengths) if lengths else None,
         categories=categories,
-        providers=providers,
+        providers={split: provider_counts(corpus.of(split)) for split in SPLITS},
+        asked_providers=asked_providers(corpus),
         duplicate_images=duplicates,
         questions=_by_split(document.split for document in documents for _ in document.questions),
         questions_a_document=_quartiles(numbers) if numbers else None,
@@ -162,7 +155,7 @@ def card(corpus: Corpus) -> CorpusCard:
         assigned=corpus.manifest.membership.assigned,
         documents=dict(Counter(document.split for document in corpus.documents)),
         fields={split: dict(sorted(counts.items())) for split, counts in fields.items()},
-        providers=len({document.provider for document in corpus.documents} - {None}),
+        providers=len({fold(document.provider) for document in corpus.documents if document.provider is not None}),
         images=sum(document.image is not None for document in corpus.documents),
         checkpoint_chosen_on=corpus.manifest.recipe.checkpoint_chosen_on,
         questions=dict(Counter(document.split for document in corpus.documents for _ in document.questions)),
@@ -204,12 +197,6 @@ def _field_counts(fields: list[tuple[Split, bool, int, str]], found: Mapping[str
     )
 
 
-def _providers(documents: tuple[Document, ...]) -> ProviderCounts:
-    counts = Counter(document.provider for document in documents)
-    without = counts.pop(None, 0)
-    return ProviderCounts(len(counts), sum(count > 1 for count in counts.values()), without)
-
-
 def _duplicate_images(corpus: Corpus) -> DuplicateImages:
     splits_of: dict[str, Counter[Split]] = defaultdict(Counter)
     for document in corpus.documents:
@@ -235,12 +222,7 @@ def _warnings(
         )
     if sum(duplicates.within.values()):
         yield f"{sum(duplicates.within.values())} documents repeat the image of another document of their split."
-    spellings = _provider_spellings(corpus)
-    if spellings:
-        yield (
-            f"{spellings} provider names differ from another only in case, spacing or punctuation: "
-            "the same provider would count twice."
-        )
+    yield from provider_warnings(corpus)
     if corpus.manifest.task.kind == "question-answering":
         yield from _question_warnings(corpus, standing)
     else:
@@ -294,15 +276,3 @@ def _several_parents(document: Document) -> int:
     """Entities that distinct links give more than one parent."""
     parents = Counter(child for _, child in set(document.links))
     return sum(count > 1 for count in parents.values())
-
-
-def _provider_spellings(corpus: Corpus) -> int:
-    """Names beyond the first of each group that is equal once case, spacing and punctuation are folded."""
-    names = {document.provider for document in corpus.documents if document.provider is not None}
-    folded = Counter(_letters(name) for name in names)
-    return sum(count - 1 for count in folded.values())
-
-
-def _letters(name: str) -> str:
-    bare = "".join(c for c in fold(name) if unicodedata.category(c)[0] not in "PZC")
-    return bare or fold(name)

@@ -1,4 +1,17 @@
-"""Compact tables: a few numbers of a kind side by side, each with its interval, instead of a row each."""
+"""Compact tables: a few numbers of a kind side by side, each with its interval, instead of a row each.
+
+What an attack's template asks for:
+
+    caption     text
+    columns     [{"label", "metric", "after" (last part of the name, behind the row's suffix), and what to show:
+                  "counted" (true, or "first": the count leads), "null" (true: what it is compared with), "drawn" (true:
+                  a drawing instead), "zero" (in the drawing: no difference, else 0), "n" (true: how many units, here
+                  instead of beside the row's label)}
+                 or {"label", "diagnostic", "form" (audit.report.numbers.Form)}; either with
+                  "p" (name of the diagnostic that is printed as p under the number)]
+    rows        [{"label", "suffix" (empty: the metric itself)}], the suffix of diagnostics as well, or {"label",
+                 "instead" (for some metrics, the name of another measurement)}; without any measurement it is left out
+"""
 
 from __future__ import annotations
 
@@ -29,14 +42,20 @@ class Cell:
 
     Where `missing` is set, `value` says why there is none.
     Where `drawn` is set, a drawing stands in place of the number: `bar`, or nothing where there is no number.
+    `beside` is what else stands under the number.
     """
 
     value: str = ""
     between: str = ""
     counted: str = ""
+    beside: str = ""
     missing: bool = False
     drawn: bool = False
     bar: Bar | None = None
+
+
+NOTHING = Cell("–")
+"""Where there is nothing to measure."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +69,13 @@ class CompactRow:
 
 @dataclass(frozen=True)
 class CompactTable:
-    """A table whose columns are metrics; `gaps` are the reasons for numbers that could not be resolved."""
+    """A table whose columns are metrics; `gaps` are the reasons for numbers that could not be resolved.
+
+    `units` is how many units there are when that is the same in all rows, whose own `units` are empty then.
+    """
 
     caption: str
+    units: str
     columns: tuple[str, ...]
     rows: tuple[CompactRow, ...]
     gaps: tuple[str, ...]
@@ -85,17 +108,23 @@ def _table(spec: dict[str, Any], measured: Numbers, words: Words) -> CompactTabl
     rows: list[CompactRow] = []
     seen: list[Estimate | Unresolved] = []
     estimates: list[list[Estimate | Unresolved | None]] = []
+    apart = any(column.get("n", False) for column in spec["columns"])
     for row in spec["rows"]:
-        items = [measured.find(_name(str(column["metric"]), str(row["suffix"]))) for column in spec["columns"]]
+        items = [_measured(column, row, measured) for column in spec["columns"]]
         present = [item for item in items if item is not None]
         if present:
             pairs = zip(items, spec["columns"], strict=True)
-            cells = tuple(_cell(item, words, column) for item, column in pairs)
-            rows.append(CompactRow(str(row["label"]), _units(present), cells))
+            cells = tuple(_cell(item, words, column, row, measured) for item, column in pairs)
+            rows.append(CompactRow(str(row["label"]), "" if apart else _units(present), cells))
             seen += present
             estimates.append(items)
+    units = {row.units for row in rows if row.units}
+    common = units.pop() if len(units) == 1 and len(rows) > 1 else ""
+    if common:
+        rows = [dataclasses.replace(row, units="") for row in rows]
     return CompactTable(
         caption=str(spec["caption"]),
+        units=common,
         columns=tuple(str(column["label"]) for column in spec["columns"]),
         rows=_with_bars(rows, estimates, spec["columns"]),
         gaps=tuple(dict.fromkeys(gap(item) for item in seen if isinstance(item, Unresolved))),
@@ -103,11 +132,37 @@ def _table(spec: dict[str, Any], measured: Numbers, words: Words) -> CompactTabl
     )
 
 
-def _cell(item: Estimate | Unresolved | None, words: Words, column: dict[str, Any]) -> Cell:
-    """The number that a column asks for, or what it is compared with."""
-    if column.get("null", False):
-        return _null(item, words)
-    return cell(item, words, column.get("counted", False))
+def _measured(column: dict[str, Any], row: dict[str, Any], measured: Numbers) -> Estimate | Unresolved | None:
+    """The measurement that a column asks for in one row; none in a column of diagnostics."""
+    name = _name(column, "metric", row)
+    return None if name is None else measured.find(name)
+
+
+def _diagnostic(column: dict[str, Any], what: str, row: dict[str, Any], measured: Numbers) -> float | None:
+    name = _name(column, what, row)
+    return None if name is None else measured.diagnostic(name)
+
+
+def _cell(
+    item: Estimate | Unresolved | None, words: Words, column: dict[str, Any], row: dict[str, Any], measured: Numbers
+) -> Cell:
+    """The number that a column asks for, or what it is compared with, and what stands under it."""
+    if "diagnostic" in column:
+        value = _diagnostic(column, "diagnostic", row, measured)
+        found = NOTHING if value is None else Cell(numbers.show(value, column.get("form", "number")))
+    elif item is None and "instead" in row:
+        found = NOTHING
+    elif column.get("null", False):
+        found = _null(item, words)
+    else:
+        found = cell(item, words, column.get("counted", False))
+    beside = []
+    if column.get("n", False) and isinstance(item, Estimate):
+        beside.append(f"n = {item.n:,}")
+    p_value = _diagnostic(column, "p", row, measured)
+    if p_value is not None:
+        beside.append(f"p = {numbers.plain(p_value)}")
+    return dataclasses.replace(found, beside="; ".join(beside).replace(" = ", f"{numbers.NBSP}={numbers.NBSP}"))
 
 
 def _null(item: Estimate | Unresolved | None, words: Words) -> Cell:
@@ -119,9 +174,14 @@ def _null(item: Estimate | Unresolved | None, words: Words) -> Cell:
     return Cell(share) if counted is None else Cell(f"{counted:,} of {item.n:,}", share)
 
 
-def _name(metric: str, suffix: str) -> str:
-    """A metric's name; an empty suffix asks for the metric itself."""
-    return f"{metric}.{suffix}" if suffix else metric
+def _name(column: dict[str, Any], what: str, row: dict[str, Any]) -> str | None:
+    """The whole name of what a column asks for in a row; an empty suffix asks for the metric itself. None: nothing."""
+    if what not in column:
+        return None
+    asked = str(column[what])
+    if "instead" in row:
+        return str(row["instead"][asked]) if asked in row["instead"] else None
+    return ".".join(part for part in (asked, str(row["suffix"]), str(column.get("after", ""))) if part)
 
 
 def _with_bars(
@@ -168,4 +228,5 @@ def _units(items: Sequence[Estimate | Unresolved]) -> str:
     if not estimates:
         return ""
     largest = max(estimates, key=lambda item: item.n)
-    return f"n = {largest.n:,} {largest.unit}, {largest.clusters:,} independent"
+    independent = f", {largest.clusters:,} independent" if largest.clusters != largest.n else ""
+    return f"n = {largest.n:,} {largest.unit}{independent}"

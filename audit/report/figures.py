@@ -35,6 +35,8 @@ STYLES: tuple[dict[str, Any], ...] = (
 """One for each series: hue, marker, filled or open, and the line's dashes."""
 BARS = (("#0072B2", "#0072B2"), ("#e3e7eb", "#6b7785"), ("#f0c9a8", "#D55E00"), ("#b7e0d2", "#009E73"))
 """Fill and edge of each kind of bar: the first is dark, the others are light (hatching is slow to draw in a PDF)."""
+BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.3
+"""Inches: a figure of bars, and a row of panels with lines, where nothing else is asked for (chosen here)."""
 LEGEND = 110
 """Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
 RC: dict[str, Any] = {
@@ -153,13 +155,14 @@ def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
     axis.tick_params(length=0)
 
 
-def distribution(name: str, histogram: Histogram, words: dict[str, str]) -> str:
+def distribution(name: str, histogram: Histogram, words: dict[str, str], height: float = BARS_HEIGHT) -> str:
     """How a quantity is distributed: a panel for the part of a series' name before ", ", a kind of bar for the rest.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
         histogram: counts of units; each series is drawn as shares of its own total, which the title states.
         words: what the parts of the series' names are called.
+        height: of the figure, in inches.
     """
     import matplotlib as mpl
 
@@ -167,7 +170,7 @@ def distribution(name: str, histogram: Histogram, words: dict[str, str]) -> str:
     titles = list(dict.fromkeys(panel for panel, _ in split.values()))
     kinds = list(dict.fromkeys(kind for _, kind in split.values()))
     with mpl.rc_context(RC):
-        figure = _figure(2.2)
+        figure = _figure(height)
         axes = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
         for axis, title in zip(axes, titles, strict=True):
             drawn = {split[key][1]: counts for key, counts in histogram.counts.items() if split[key][0] == title}
@@ -210,7 +213,7 @@ def _draw_bars(
     axis.tick_params(length=0)
 
 
-def lines(name: str, panels: Sequence[LinePanel], height: float = 2.3) -> str:
+def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT) -> str:
     """Lines with a light band for their pointwise intervals, two panels in a row.
 
     Args:

@@ -14,7 +14,7 @@ from audit.report import compact, tables
 from audit.report.environment import environment, template_errors
 from audit.report.pictures import DrawnFigure, draw, forgotten
 from audit.report.recommend import Recommendation, recommend
-from audit.report.words import Numbers, Words
+from audit.report.words import Numbers, Words, in_one_line
 
 FIRST_PAGE_LIMITS = 5
 """Limits shown on page one, the worst first; all of them follow in their own chapter (chosen here: what fits on A4)."""
@@ -123,7 +123,7 @@ def _view(result: Completed, words: Words, drawn: int) -> CompletedView:
     parts: list[PartView] = []
     for spec in words.parts:
         part = _part(spec, result, measured, words, drawn)
-        if part.figures or part.tables:
+        if part.figures or part.tables or (part.text and not spec["figures"] and not spec["tables"]):
             parts.append(part)
             drawn += len(part.figures)
     listed = [item for item in result.measurements if words.listed(item.name)]
@@ -144,7 +144,7 @@ def _part(spec: dict[str, Any], result: Completed, measured: Numbers, words: Wor
     marked = any(item.name == mark.get("diagnostic") and item.value < mark["under"] for item in result.diagnostics)
     return PartView(
         title=str(spec["title"]),
-        text=Markup(spec["text"](measured)),
+        text=in_one_line(spec["text"](measured)),
         mark=str(mark["word"]) if marked else "",
         reason=str(mark["reason"]) if marked else "",
         figures=draw(spec["figures"], result, drawn),
@@ -158,6 +158,7 @@ def _reason_words(words: dict[str, Words]) -> Any:
         "violated": "over its limit",
         "confounded": "undecided, something else than memory can explain the numbers",
         "weak": "undecided, the attacker was too weak",
+        "weakened": "undecided, the attacker was not at its full strength",
         "wide": "undecided, the interval reaches over the limit",
         "unresolved": "undecided, too few units",
         "unmeasured": "not measured",
@@ -179,6 +180,9 @@ def _reason_words(words: dict[str, Words]) -> Any:
 
 
 def _glossary(words: dict[str, Words], views: Sequence[CompletedView]) -> list[tuple[str, str]]:
-    """The terms of the attacks that ran, sorted with the general ones by the template."""
+    """The terms of the attacks that ran, each once, sorted with the general ones by the template."""
     shown = [view.words for view in views] or list(words.values())
-    return [entry for item in shown for entry in item.glossary]
+    meanings: dict[str, str] = {}
+    for term, meaning in (entry for item in shown for entry in item.glossary):
+        meanings.setdefault(term, meaning)
+    return list(meanings.items())

@@ -78,7 +78,7 @@ def _distribution(spec: dict[str, Any], result: Completed, name: str) -> str:
     found = next((item for item in result.histograms if item.name == spec["histogram"]), None)
     if found is None or not any(sum(counts) for counts in found.counts.values()):
         return ""
-    return figures.distribution(name, found, spec.get("words", {}))
+    return figures.distribution(name, found, spec.get("words", {}), spec.get("height", figures.BARS_HEIGHT))
 
 
 def _curves(spec: dict[str, Any], result: Completed, name: str) -> str:
@@ -88,7 +88,7 @@ def _curves(spec: dict[str, Any], result: Completed, name: str) -> str:
     panels = [
         _curve_panel(by_name[panel["curve"]], panel, words) for panel in spec["curves"] if panel["curve"] in by_name
     ]
-    return figures.lines(name, panels) if panels else ""
+    return figures.lines(name, panels, spec.get("height", figures.LINES_HEIGHT)) if panels else ""
 
 
 def _curve_panel(curve: Curve, spec: dict[str, Any], words: dict[str, str]) -> figures.LinePanel:

@@ -17,13 +17,24 @@ from audit.record import STRICT, AuditRecord, Completed, Estimate
 from audit.resources import folder
 
 State = Literal[
-    "violated", "confounded", "weak", "wide", "unresolved", "unmeasured", "clean", "unchecked", "waived", "above"
+    "violated",
+    "confounded",
+    "weak",
+    "weakened",
+    "wide",
+    "unresolved",
+    "unmeasured",
+    "clean",
+    "unchecked",
+    "waived",
+    "above",
 ]
 """What became of a limit, more finely than its outcome.
 
     violated    the leak is confirmed over the limit
     confounded  no decision: something else than memory can explain the attack's numbers, whatever they are
     weak        no decision: the attacker had too little power
+    weakened    no decision: the attacker was weakened on purpose, or lacked something
     wide        no decision: the interval reaches over the limit
     unresolved  no decision: too few units for this number
     unmeasured  no decision: the attack was skipped, broke down or was not run
@@ -37,6 +48,7 @@ ORDER: tuple[State, ...] = (
     "unmeasured",
     "confounded",
     "weak",
+    "weakened",
     "unresolved",
     "wide",
     "clean",
@@ -154,7 +166,7 @@ def _why_undecided(decision: Decision, completed: Mapping[str, Completed]) -> St
     wanted = decision.limit.min_power
     if wanted is not None and (decision.power is None or decision.power.value < wanted):
         return "weak"
-    return "wide"
+    return "weakened" if result is not None and result.ablations else "wide"
 
 
 def recommend(record: AuditRecord, verdict: Verdict) -> tuple[Recommendation, ...]:

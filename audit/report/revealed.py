@@ -77,11 +77,62 @@ class Asked:
 
 
 @strict_dataclass(frozen=True, config=_STRICT)
+class Absent:
+    """A value of training that the model answered with, about a document that has no such key."""
+
+    document: str
+    key: str
+    answer: str
+
+
+@strict_dataclass(frozen=True, config=_STRICT)
+class Provider:
+    """One provider of the provider membership attack: the key from its number to its name, and what was made of it.
+
+    `training` is "in" or "out"; `scores` are in the attack's order, the one that ranks providers first; `ranks` are of
+    scores and features (1 = most like a provider used for training).
+    """
+
+    attack: str
+    provider: int
+    name: str
+    spellings: tuple[str, ...]
+    training: str
+    documents: int
+    questions: int
+    features: dict[str, float]
+    scores: dict[str, float]
+    ranks: dict[str, int]
+    absent_key: tuple[Absent, ...]
+
+    @property
+    def place(self) -> float:
+        """Its rank by the first score; behind all others without one."""
+        return next((self.ranks[name] for name in self.scores if name in self.ranks), float("inf"))
+
+    @property
+    def judged(self) -> list[str]:
+        """Each score with its rank."""
+        return [
+            f"{name.removeprefix('score.')} {value:.4g} (rank {self.ranks.get(name, '-')})"
+            for name, value in self.scores.items()
+        ]
+
+    @property
+    def signals(self) -> list[str]:
+        """Each feature."""
+        return [f"{name.replace('_', ' ')} {value:.4g}" for name, value in self.features.items()]
+
+
+@strict_dataclass(frozen=True, config=_STRICT)
 class Scored:
     """One line of evidence of any other attack: plain values by name; those that were nested carry both names."""
 
     attack: str
     values: dict[str, Any]
+
+
+Row = Recovered | Asked | Provider | Scored
 
 
 @dataclass(frozen=True)
@@ -98,6 +149,7 @@ class Revealed:
 
     fields: tuple[Recovered, ...] = ()
     questions: tuple[Asked, ...] = ()
+    providers: tuple[Provider, ...] = ()
     others: Mapping[str, ScoredTable] = field(default_factory=dict)
 
     @property
@@ -108,6 +160,7 @@ class Revealed:
 
 _FIELD: TypeAdapter[Recovered] = TypeAdapter(Recovered)
 _QUESTION: TypeAdapter[Asked] = TypeAdapter(Asked)
+_PROVIDER: TypeAdapter[Provider] = TypeAdapter(Provider)
 _OTHER: TypeAdapter[Scored] = TypeAdapter(Scored)
 
 
@@ -143,7 +196,7 @@ def read_recovered(path: Path) -> Revealed:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise RenderError(f"{path}: {error.strerror or 'cannot be read'}: nothing to reveal", hint) from None
-    rows: list[Recovered | Asked | Scored] = []
+    rows: list[Row] = []
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
         try:
@@ -159,13 +212,15 @@ def read_recovered(path: Path) -> Revealed:
     return _sorted(rows)
 
 
-def _read(line: bytes) -> Recovered | Asked | Scored:
+def _read(line: bytes) -> Row:
     """A line in the shape of its attack; one that names none is held against that of a field."""
     row = json.loads(line)
     attack = row.get("attack") if isinstance(row, dict) else None
     match attack:
         case "memorisation":
             return _asked(row)
+        case "provider_membership":
+            return _PROVIDER.validate_python(row)
         case "reconstruction" | None:
             return _FIELD.validate_python(row)
         case _:
@@ -187,16 +242,18 @@ def _scored(row: dict[str, Any]) -> Scored:
     return _OTHER.validate_python({"attack": row["attack"], "values": values})
 
 
-def _sorted(rows: list[Recovered | Asked | Scored]) -> Revealed:
+def _sorted(rows: list[Row]) -> Revealed:
     fields = [row for row in rows if isinstance(row, Recovered)]
     questions = [row for row in rows if isinstance(row, Asked)]
+    providers = sorted((row for row in rows if isinstance(row, Provider)), key=lambda row: (row.place, row.provider))
     others: dict[str, list[Scored]] = {}
     for row in rows:
         if isinstance(row, Scored):
             others.setdefault(row.attack, []).append(row)
     fields.sort(key=lambda row: (not row.exact, not row.exact_in_any_attempt, row.split != "member"))
     questions.sort(key=lambda row: (not any(reply.extracted for reply in row.replies.values()), row.split != "member"))
-    return Revealed(tuple(fields), tuple(questions), {attack: _table(own) for attack, own in others.items()})
+    tables = {attack: _table(own) for attack, own in others.items()}
+    return Revealed(tuple(fields), tuple(questions), tuple(providers), tables)
 
 
 def _table(rows: list[Scored]) -> ScoredTable:

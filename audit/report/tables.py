@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from audit.policy import Decision
 from audit.record import Completed, Estimate, Measurement, Unresolved
 from audit.report import numbers
+from audit.report.compact import gap
 from audit.report.recommend import state_of
 from audit.report.words import CATEGORY_WORDS, Words
 
@@ -63,18 +64,17 @@ class DecisionRow:
 
 @dataclass(frozen=True)
 class MeasurementRow:
-    """One measurement; `problem` is set instead of numbers when it could not be resolved."""
+    """One measurement that could be resolved."""
 
     name: str
     section: str
     label: str
-    value: str = ""
-    between: str = ""
-    n: str = ""
-    clusters: str = ""
-    null: str = ""
-    method: str = ""
-    problem: str = ""
+    value: str
+    between: str
+    n: str
+    clusters: str
+    null: str
+    method: str
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,19 @@ class MeasurementGroup:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """Why measurements are missing, and which: what they are called, and what each of them is, with its name."""
+
+    reason: str
+    missing: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
+@dataclass(frozen=True)
 class MeasurementTable:
-    """Groups of measurements, and a letter for each way in which their intervals were made."""
+    """Groups of measurements, the missing ones by reason, and a letter for each way in which intervals were made."""
 
     groups: tuple[MeasurementGroup, ...]
+    gaps: tuple[Gap, ...]
     letters: dict[str, str]
 
 
@@ -158,19 +167,34 @@ def _units(estimate: Estimate) -> str:
 
 def measurement_table(measurements: Sequence[Measurement], words: Words) -> MeasurementTable:
     """Every measurement, grouped by the first part of its name, otherwise in the record's order."""
-    methods = dict.fromkeys(item.method for item in measurements if isinstance(item, Estimate))
-    letters = {method: _letter(index) for index, method in enumerate(methods)}
+    found = [item for item in measurements if isinstance(item, Estimate)]
+    letters = {method: _letter(index) for index, method in enumerate(dict.fromkeys(item.method for item in found))}
     names = {item.name for item in measurements}
-    groups: dict[str, list[Measurement]] = {}
-    for item in measurements:
+    groups: dict[str, list[Estimate]] = {}
+    for item in found:
         groups.setdefault(words.family(item.name), []).append(item)
-    return MeasurementTable(tuple(_group(items, words, letters, names) for items in groups.values()), letters)
+    return MeasurementTable(
+        tuple(_group(items, words, letters, names) for items in groups.values()), _gaps(measurements, words), letters
+    )
+
+
+def _gaps(measurements: Sequence[Measurement], words: Words) -> tuple[Gap, ...]:
+    """What could not be resolved: a sentence for each measurement would fill pages with a few reasons."""
+    found: dict[str, dict[str, list[tuple[str, str]]]] = {}
+    for item in measurements:
+        if isinstance(item, Unresolved):
+            missing = found.setdefault(gap(item), {}).setdefault(words.family(item.name), [])
+            missing.append((words.qualifiers(item.name), item.name))
+    return tuple(
+        Gap(reason, tuple((family, tuple(items)) for family, items in missing.items()))
+        for reason, missing in found.items()
+    )
 
 
 def _group(
-    items: Sequence[Measurement], words: Words, letters: dict[str, str], names: AbstractSet[str]
+    items: Sequence[Estimate], words: Words, letters: dict[str, str], names: AbstractSet[str]
 ) -> MeasurementGroup:
-    units = {item.unit for item in items if isinstance(item, Estimate)}
+    units = {item.unit for item in items}
     unit = units.pop() if len(units) == 1 else ""
     rows = [measurement_row(item, words, letters, names) for item in items]
     if unit:
@@ -190,15 +214,9 @@ def _letter(index: int) -> str:
     return (chr(ord("a") + first - 1) if first else "") + chr(ord("a") + last)
 
 
-def measurement_row(
-    item: Measurement, words: Words, letters: dict[str, str], names: AbstractSet[str]
-) -> MeasurementRow:
-    """One measurement with everything needed to trust it, or the reason why there is none."""
+def measurement_row(item: Estimate, words: Words, letters: dict[str, str], names: AbstractSet[str]) -> MeasurementRow:
+    """One measurement with everything needed to trust it."""
     section, label = _place(item.name, words, names)
-    if isinstance(item, Unresolved):
-        needed = f", {item.needed:,} needed" if item.needed is not None else ""
-        problem = f"not resolved: {item.reason} (n = {item.n:,}{needed})"
-        return MeasurementRow(item.name, section, label, problem=problem)
     form = words.form(item.name)
     hits = numbers.exact_count(item) if words.counted(item.name) else None
     value = numbers.show(item.value, form, 3)

@@ -9,18 +9,15 @@ Such a template is never rendered itself: it is a list of names, all of them opt
     qualifiers         any later part of a name -> words
     contexts           later parts of names that say in which context something was measured -> words
     unlisted           later parts of names that the table of every measurement leaves out, a part shows them
-    figures            [{"histogram": name, "words": {...}, "caption"}
+    figures            [{"histogram": name, "words": {...}, "caption", "height": of the figure in inches, or none}
                         or {"panels": [{"title", "complement", "series": [{"label", "metric"}]}], "caption"}
                         or {"curves": [{"curve": name, "title", "axis", "quantity", "form", "x_scale", "diagonal"}],
-                            "series": {name: words}, "caption"}
+                            "series": {name: words}, "caption", "height": of a row of panels in inches, or none}
                         or {"overlaps": [{"label", "first", "second", "only_first", "only_second", "net"}],
                             "words": {...}, "caption"}, names of metrics, see audit.report.diagram
                         or {"pages": {"kept", "removed"}, "caption"}, see audit.report.drawn_pages]
     parts              [{"title", "text": macro of `Numbers`, "figures": as above,
-                        "tables": [{"caption", "columns": [{"label", "metric", and what to show: "counted" (true, or
-                                    "first": the count leads), "null" (true: what it is compared with), "drawn" (true: a
-                                    drawing instead), "zero" (in the drawing: no difference, else 0)}],
-                                    "rows": [{"label", "suffix" (empty: the metric itself)}]}],
+                        "tables": [{"caption", "columns", "rows"}], see audit.report.compact,
                         "mark": {"diagnostic", "under", "word", "reason"}}], the mark for a lower diagnostic
     trend              {"panels": [{"title", "series": [{"label", "metric"}]}], "columns": [{"label", "metric"}]}, for
                        several checkpoints
@@ -59,10 +56,12 @@ CATEGORY_WORDS = {
 
 
 class Numbers:
-    """The measurements of one attack by name, for the macros of its template."""
+    """The measurements, diagnostics and counts of one attack by name, for the macros of its template."""
 
     def __init__(self, result: Completed) -> None:
         self._by_name = {item.name: item for item in result.measurements}
+        self._diagnostics = {item.name: item.value for item in result.diagnostics}
+        self.counts = result.counts
         self.parameters = result.parameters
         self.confounded = result.confounded is not None
 
@@ -79,6 +78,14 @@ class Numbers:
         """The first of these that could not be resolved."""
         found = (self._by_name.get(name) for name in names)
         return next((item for item in found if isinstance(item, Unresolved)), None)
+
+    def diagnostic(self, name: str) -> float | None:
+        """A property of the run's own computation; None when the record lacks it."""
+        return self._diagnostics.get(name)
+
+    def count(self, name: str) -> int | None:
+        """A plain count of what was done or left out; None when the record lacks it."""
+        return next((item.value for item in self.counts if item.name == name), None)
 
     def all(self) -> tuple[Estimate | Unresolved, ...]:
         """Every measurement, in the record's order."""
@@ -179,7 +186,7 @@ class Words:
 
     def risk(self, numbers: Numbers) -> Markup:
         """The sentence on page one."""
-        return Markup(_SPACE.sub(" ", self._get("risk")(numbers)))
+        return in_one_line(self._get("risk")(numbers))
 
     def method(self, result: Completed) -> Markup:
         """How the attack works and how its numbers are made."""
@@ -188,6 +195,11 @@ class Words:
     def _metric(self, metric: str) -> dict[str, Any]:
         known: dict[str, dict[str, Any]] = self._get("metrics")
         return known.get(_parts(metric)[0], {})
+
+
+def in_one_line(text: str) -> Markup:
+    """Words of a template without its line breaks, and without a space at their end: that would break lines badly."""
+    return Markup(_SPACE.sub(" ", text)).strip()
 
 
 def category_words(category: str) -> str:

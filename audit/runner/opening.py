@@ -157,7 +157,7 @@ def open_scan(options: Options) -> Opened:
     prepared = prepare(
         needs_of(attacks), target, options.model_dir, corpus, options.references, options.batch_tokens, public
     )
-    warnings = _warnings(options.attack_parameters, given, corpus)
+    warnings = (*_warnings(options.attack_parameters, given, corpus), *_unused(options, applicable))
     digest = given.sha256 if given is not None else None
     share = SHARES[options.budget]
     return Opened(options, options.budget, share, attacks, corpus, target, prepared, warnings, digest, guard)
@@ -173,6 +173,16 @@ def _warnings(path: Path | None, given: AttackParameters | None, corpus: Corpus)
     if given is None or given.corpus in (None, corpus.sha256):
         return ()
     return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
+
+
+def _unused(options: Options, applicable: Sequence[Attack]) -> tuple[str, ...]:
+    """A line for each reference that somebody gave and no attack on this model takes."""
+    taken = needs_of(applicable)
+    if "auxiliary" in taken:
+        taken.add("pretrained")  # what the auxiliary is trained from
+    return tuple(
+        f"--reference {name}: no attack on this model takes it" for name in options.references if name not in taken
+    )
 
 
 def check_ray() -> None:

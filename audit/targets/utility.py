@@ -168,13 +168,13 @@ def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ..
 
 
 def _tagged(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
-    """Entities of BIO tags, see `_spans`."""
+    """Entities of BIO tags, see `bio_spans`."""
     sets: list[tuple[Found, Found]] = []
     for page, probabilities in zip(pages, target.ask([TagProbabilities(page) for page in pages]), strict=True):
         assert page.labels is not None
         read = np.flatnonzero(page.labels >= 0)
         best = probabilities[read].argmax(axis=1)
-        true, found = (_spans([target.labels[index] for index in tags]) for tags in (page.labels[read], best))
+        true, found = (bio_spans([target.labels[index] for index in tags]) for tags in (page.labels[read], best))
         sets.append((true, found))
     return sets
 
@@ -205,7 +205,7 @@ def _linked(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Found,
     return sets
 
 
-def _spans(tags: Sequence[str]) -> set[Span]:
+def bio_spans(tags: Sequence[str]) -> set[Span]:
     """Entities of a BIO sequence as (label, first, after last); an I without its B begins one, as in CoNLL's scorer."""
     spans: set[Span] = set()
     label, start = "", 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -38,13 +40,23 @@ SPREAD = 2.0
 """Of the documents' difficulty, as logit confidence; a model's own noise has spread 1."""
 
 
+NAMES = {}
+"""Which document a page is, by what stands on it: nothing that tells a member from another."""
+
+
+def written(name):
+    code = hashlib.sha256(name.encode()).hexdigest()[:12]
+    NAMES[code] = name
+    return code
+
+
 def corpus(n_member, n_heldout, n_public=0, n_questions=2, assigned="random"):
     documents = []
     for split, n in (("member", n_member), ("heldout", n_heldout), ("public", n_public)):
         for number in range(n):
             questions = tuple(Question(f"q{place}", f"question {place}", ("yes",)) for place in range(n_questions))
             name = f"{split[0]}{number}"
-            documents.append(Document(name, split, (Word(name),), questions=questions))
+            documents.append(Document(name, split, (Word(written(name)),), questions=questions))
     manifest = Manifest(1, "planted", Task("question-answering"), Assignment(assigned))
     return Corpus(None, manifest, tuple(documents), "0" * 64)
 
@@ -75,7 +87,7 @@ class Knowing:
 
     def ask(self, queries):
         self.asked += [type(query) for query in queries]
-        return [self.answer(query, query.sheet.words[0].text) for query in queries]
+        return [self.answer(query, NAMES[query.sheet.words[0].text]) for query in queries]
 
     def answer(self, query, name):
         loss = np.logaddexp(0, -self.logit(name, query.question))
@@ -237,6 +249,7 @@ def test_documents_are_counted_by_split(audit):
         "public documents": 100,
         "left out: no question": 0,
         "left out: nothing to read": 0,
+        "left out: no counterpart of the same provider": 0,
         "left out: no finite loss": 0,
         "split models": 8,
     }
@@ -359,13 +372,97 @@ def test_what_a_corpus_lacks_is_said():
     assert "4 with no question" in attack.no_trials(case)[0]
 
 
+def provided(whole, provider_of, word_of=None):
+    """The corpus with a provider for every document, and with a word more where there is one."""
+    documents = []
+    for document in whole.documents:
+        words = document.words if word_of is None else (*document.words, Word(word_of(document)))
+        documents.append(replace(document, provider=provider_of(document), words=words))
+    return replace(whole, documents=tuple(documents))
+
+
+def test_documents_that_differ_without_the_model_decide_nothing_however_they_were_assigned():
+    def year(document):
+        late = document.split == "heldout" or int(document.id[1:]) % 4 == 0
+        return "2019" if late else "2018"
+
+    for assigned in ("random", "by-date", "official"):
+        whole = provided(corpus(60, 60, assigned=assigned), lambda document: None, year)
+        findings = run(Membership(n_adapted=0), Case(Knowing(), whole))[-1]
+        assert "can be told apart without the model" in findings.confounded
+        assert "by what they say" in findings.confounded
+        assert measured(findings, "blind_auc").low > 0.6
+        diagnostics = {diagnostic.name: diagnostic.value for diagnostic in findings.diagnostics}
+        assert diagnostics["blind_p"] <= 0.05
+        assert diagnostics["blind_auc.words"] == pytest.approx(measured(findings, "blind_auc").value)
+
+
 @pytest.mark.parametrize(
-    ("assigned", "told"),
-    [("by-date", "different times"), ("by-provider", "different providers"), ("official", "not assigned at random")],
+    ("assigned", "told"), [("by-date", "come from different times"), ("official", "not assigned by lot")]
 )
-def test_documents_that_were_not_assigned_at_random_decide_nothing(assigned, told):
-    case = Case(Knowing(), corpus(5, 5, assigned=assigned))
-    assert told in run(Membership(n_adapted=0), case)[-1].confounded
+def test_a_weak_blind_check_leaves_documents_that_were_not_drawn_undecided(assigned, told):
+    findings = run(Membership(n_adapted=0), Case(Knowing(), corpus(5, 5, assigned=assigned)))[-1]
+    assert told in findings.confounded
+    assert "too weak" in findings.confounded
+    drawn = run(Membership(n_adapted=0), Case(Knowing(), corpus(5, 5)))[-1]
+    assert drawn.confounded is None
+    (power,) = (diagnostic for diagnostic in drawn.diagnostics if diagnostic.name == "blind_power")
+    assert power.value < 0.8
+    assert "too weak" in power.meaning
+    assert not any("blind" in weakness for weakness in drawn.weaknesses)
+
+
+def test_documents_that_do_not_differ_are_decided_however_they_were_assigned():
+    whole = corpus(150, 150, assigned="by-date")
+    findings = run(Membership(n_adapted=0), Case(Knowing(), whole))[-1]
+    assert findings.confounded is None
+    assert measured(findings, "blind_auc").n == 300
+
+
+def test_by_provider_as_many_members_as_held_out_documents_of_each_are_compared():
+    providers = [f"Shop {number}" for number in range(8)]
+
+    def provider_of(document):
+        number = int(document.id[1:])
+        if document.split == "member":  # six providers: twelve members each, and two that name no provider
+            return None if number >= 72 else providers[number % 6]
+        spelling = providers[number % 8]  # all eight: four each
+        return spelling.upper() if number % 3 else spelling
+
+    whole = provided(corpus(74, 32, assigned="by-provider"), provider_of)
+    attack = Membership(n_adapted=0)
+    trials, _, findings = run(attack, Case(Knowing(), whole))
+    kept = Counter((whole.document(trial.unit).provider.lower(), trial.stratum) for trial in trials)
+    assert kept == {(name.lower(), split): 4 for name in providers[:6] for split in ("member", "heldout")}
+    counts = {count.name: count.value for count in findings.counts}
+    assert counts["left out: no counterpart of the same provider"] == 106 - 48
+    assert (counts["member documents"], counts["held-out documents"]) == (24, 24)
+    assert measured(findings, "auc").n == 48
+    assert attack.trials(Case(Knowing(), whole)) == trials
+    everything = replace(whole.manifest, membership=Assignment("random"))
+    assert len(attack.trials(Case(Knowing(), replace(whole, manifest=everything)))) == 106
+
+
+def test_what_tells_providers_apart_does_not_confound_documents_compared_within_them():
+    def provider_of(document):
+        number = int(document.id[1:])
+        return f"shop{number % 20}"
+
+    # The word says whose a document is.
+    whole = provided(corpus(60, 60, assigned="by-provider"), provider_of, provider_of)
+    assert run(Membership(n_adapted=0), Case(Knowing(), whole))[-1].confounded is None
+
+    def stamped(document):
+        return f"{provider_of(document)} {'kept' if document.split == 'heldout' else 'used'}"
+
+    marked = provided(corpus(60, 60, assigned="by-provider"), provider_of, stamped)
+    assert "without the model" in run(Membership(n_adapted=0), Case(Knowing(), marked))[-1].confounded
+
+
+def test_data_sets_by_provider_without_counterparts_give_nothing_to_try():
+    whole = corpus(5, 5, assigned="by-provider")
+    assert Membership().trials(Case(Knowing(), whole)) == []
+    assert "10 with no counterpart of the same provider" in Membership().no_trials(Case(Knowing(), whole))[0]
 
 
 def test_without_a_reference_the_loss_alone_passes_nothing():

@@ -15,6 +15,8 @@ from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold, occurrences
 from audit.corpus.importers import funsd, sroie
 from audit.corpus.importers.conversion import ImportReport
+from audit.corpus.importers.providers import ByProvider
+from audit.corpus.providers import asked_providers
 from audit.corpus.summary import summarise
 
 pytestmark = pytest.mark.real
@@ -104,6 +106,26 @@ def test_sroie_providers(receipts: tuple[ImportReport, Corpus]) -> None:
     sizes = Counter(document.provider for document in corpus.documents)
     assert 230 <= len(sizes) <= 236  # 236 spellings
     assert sum(size > 1 for size in sizes.values()) == 72
+
+
+def test_sroie_by_company(real_data: Path, tmp_path: Path) -> None:
+    """72 companies have two receipts or more (METHODS section 3); the two of three companies are one picture twice."""
+    shares: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
+    report = sroie.convert(real_data / "sroie", tmp_path / "out", shares, seed=7, by_provider=ByProvider())
+    corpus = manifests.load(tmp_path / "out")
+    notes = report.notes
+    assert (notes["providers in"], notes["providers out"], notes["providers public"]) == (35, 34, 165)
+    assert notes["provider names that differ from another in case or spacing only"] == 2
+    assert notes["provider names that differ from another in punctuation only, taken as others"] == 7
+    asked = asked_providers(corpus)
+    assert (asked.n_in, asked.n_out, asked.unasked, asked.also_public) == (35, 34, 0, 0)
+    public = Counter(document.provider for document in corpus.of("public"))
+    assert asked.n_in + asked.n_out + sum(size > 1 for size in public.values()) == 72
+    copies = {name for group in report.duplicates for name in group}
+    alike = [d.id for d in corpus.of("public") if public[d.provider] > 1]
+    assert len(alike) == 6
+    assert copies.issuperset(alike)
+    assert asked.half_width > 0.11  # of METHODS: 11 points
 
 
 def test_funsd_answers(forms: tuple[ImportReport, Corpus], tokens: Callable[[str], int]) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from rapidfuzz.distance import Levenshtein
+from scipy.ndimage import gaussian_filter
 
 from audit.corpus.documents import Word
 from audit.corpus.matching import fold, letters_and_digits, wanted
@@ -311,6 +312,47 @@ def test_pixels_outside_the_boxes_are_untouched_and_inside_one_colour(places, co
     assert again.words == ()
     assert (np.asarray(again.sheet.image) == changed).all()
     assert (np.asarray(sheet.image) == noise).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(BOXES, st.floats(1, 25))
+def test_a_blur_leaves_the_same_words_and_pixels_alone_as_paint(places, radius) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (30, 40, 3), np.uint8)
+    words = tuple(
+        Word("secret" if gone else "other", (x, y, min(x + width, 40), min(y + height, 30)))
+        for x, y, width, height, gone in places
+    )
+    opened = []
+    sheet = Sheet(words, (40, 30), lambda: opened.append(1) or Image.fromarray(noise))
+    painted, blurred = remove(sheet, ["secret"]), remove(sheet, ["secret"], blur=radius)
+    assert not opened
+    assert (blurred.words, blurred.boxes, blurred.sheet.words) == (painted.words, painted.boxes, painted.sheet.words)
+    changed = np.asarray(blurred.sheet.image)
+    inside = covered(sheet, blurred.boxes)
+    assert (changed[~inside] == noise[~inside]).all()
+    assert (np.asarray(sheet.image) == noise).all()
+
+
+def test_a_box_is_blurred_by_a_gaussian_of_that_radius_and_sees_nothing_beyond_its_edges() -> None:
+    page = np.full((200, 300, 3), (240, 120, 60), np.uint8)
+    page[:, 150:] //= 4
+    page[90:] //= 2
+    page[:, :45] = 255  # right up to where the grown box begins
+    sheet = Sheet((Word("secret", (60, 40, 220, 140)),), (300, 200), lambda: Image.fromarray(page))
+    removal = remove(sheet, ["secret"], blur=20)
+    ((x0, y0, x1, y1),) = (tuple(map(int, box)) for box in removal.boxes)
+    expected = gaussian_filter(page[y0:y1, x0:x1].astype(float), (20, 20, 0), mode="nearest")
+    # Pillow's Gaussian is three box filters, and whole numbers.
+    assert np.abs(np.asarray(removal.sheet.image)[y0:y1, x0:x1] - expected).max() < 4
+
+
+def test_no_stroke_of_a_blurred_word_is_left() -> None:
+    sheet = drawn.page(["Hannover Messe"])
+    removal = remove(sheet, ["Hannover"], blur=20)
+    ((x0, y0, x1, y1),) = (tuple(map(int, box)) for box in removal.boxes)
+    before, after = (np.asarray(one.image.convert("L"), int)[y0:y1, x0:x1] for one in (sheet, removal.sheet))
+    assert np.abs(np.diff(before, axis=1)).max() > 200
+    assert max(np.abs(np.diff(after, axis=axis)).max() for axis in (0, 1)) <= 3
 
 
 def test_a_box_grows_by_15_percent_of_its_lines_height_and_stays_on_the_page() -> None:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 from PIL import Image
 
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Document, Entity, Manifest, Membership, Question, ReferencePaths, Task, Word
-from audit.corpus.summary import Quartiles, Summary, summarise
+from audit.corpus.documents import (
+    Assignment,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    Question,
+    ReferencePaths,
+    Task,
+    Word,
+)
+from audit.corpus.providers import MAX_HALF_WIDTH, AskedProviders
+from audit.corpus.summary import Quartiles, Summary, card, summarise
 
 LABELS = ("O", "B-NAME", "I-NAME", "B-TOTAL")
 
@@ -25,12 +37,17 @@ def receipt(name: str, split: str, shop: str, total: str, gray: int | None = Non
     return Document(name, split, words, image=image, provider=shop, entities=entities)  # type: ignore[arg-type]
 
 
-def summary_of(folder: Path, documents: list[Document], references: ReferencePaths | None = None) -> Summary:
+def summary_of(
+    folder: Path,
+    documents: list[Document],
+    references: ReferencePaths | None = None,
+    assigned: Assignment = "random",
+) -> Summary:
     manifest = Manifest(
         1,
         "receipts",
         Task("token-classification", LABELS),
-        Membership("random"),
+        Membership(assigned),
         references=references or ReferencePaths(),
     )
     manifests.write(folder, manifest, documents)
@@ -65,8 +82,9 @@ def test_counts(tmp_path: Path) -> None:
     assert (totals.values, totals.unique) == (5, 4)
     assert dict(totals.repeated_across) == {"member": 1, "heldout": 1, "public": 0}
     assert (totals.characters.least, totals.characters.greatest) == (4, 4)
-    assert summary.providers["member"].providers == 2
-    assert summary.providers["member"].with_two == 1
+    assert (summary.providers["member"].providers, summary.providers["member"].with_two) == (1, 1)  # RED SHOP is one
+    assert summary.providers["heldout"].providers == 2
+    assert summary.asked_providers == AskedProviders(n_in=1, n_out=1, unasked=0, also_public=0, merged=1)
     assert dict(summary.duplicate_images.within) == {"member": 1, "heldout": 0, "public": 0}
     assert summary.duplicate_images.across == 1
 
@@ -87,13 +105,62 @@ def test_warnings_on_a_small_data_set(tmp_path: Path) -> None:
         "No public split",
         "names no reference model",
         "1 images stand in more than one split",
-        "1 provider names differ from another only in case",
+        "1 providers that are in and 0 that are out have held-out documents: whether a provider was trained on can be",
         "4 of 4 fields have a value that stands in another document",
     ):
         assert has(summary, words), words
     hidden = [dataclasses.replace(e, attack=False) for e in documents[0].entities]
+    assert not has(summary, "names differ")  # one provider, however it is cased
     documents[0] = dataclasses.replace(documents[0], entities=tuple(hidden))
     assert has(summary_of(tmp_path / "unmarked", documents), "No field of a member document is marked for attack")
+
+
+def sold(split: str, *shops: str) -> list[Document]:
+    return [receipt(f"{split}{i}", split, shop, f"{i}.00") for i, shop in enumerate(shops)]
+
+
+def test_providers_that_can_be_asked_after(tmp_path: Path) -> None:
+    pages = [
+        *sold("member", "Red", "red", "R e d", "Blue", "Green", "Grey"),
+        *sold("heldout", "RED", "Blue", "Black", "White", "Gold"),
+        *sold("public", "Gold", "Grey", "Silver"),
+    ]
+    summary = summary_of(tmp_path / "random", pages)
+    assert summary.asked_providers == AskedProviders(n_in=2, n_out=3, unasked=2, also_public=1, merged=3)
+    known = "2 providers that are in and 3 that are out have held-out documents: balanced accuracy over so few is known"
+    assert has(summary, f"{known} to 45 points")  # 1.96 * sqrt((0.25 / 2 + 0.25 / 3) / 4)
+    assert not has(summary, "cannot be asked after")  # of a random division nobody expects it
+    assert not has(summary, "have public ones too")
+    summary = summary_of(tmp_path / "by provider", pages, assigned="by-provider")
+    assert has(summary, "2 providers that are in have no held-out document and cannot be asked after")
+    assert has(summary, "1 providers with held-out documents have public ones too")
+
+
+def test_names_that_differ_in_punctuation_count_twice_and_are_named(tmp_path: Path) -> None:
+    pages = [
+        *sold("member", "Red Sdn. Bhd.", "Red Sdn Bhd", "RED SDN BHD", "..."),
+        *sold("heldout", "red-sdn-bhd", "!"),
+    ]
+    summary = summary_of(tmp_path, pages)
+    assert summary.providers["member"].providers == 3
+    assert has(summary, "2 provider names differ from another only in punctuation: the same provider would count twice")
+
+
+def test_few_providers_are_warned_of_and_many_are_not(tmp_path: Path) -> None:
+    assert AskedProviders(192, 192, 0, 0, 0).half_width > MAX_HALF_WIDTH - 1e-4
+    assert AskedProviders(193, 193, 0, 0, 0).half_width < MAX_HALF_WIDTH
+    assert AskedProviders(0, 400, 0, 0, 0).half_width == math.inf
+    pages = [*sold("member", *(f"In {i}" for i in range(193))), *sold("heldout", *(f"In {i}" for i in range(193)))]
+    pages += [
+        dataclasses.replace(page, id=f"out {page.id}") for page in sold("heldout", *(f"Out {i}" for i in range(193)))
+    ]
+    assert not has(summary_of(tmp_path, pages, assigned="by-provider"), "provider")
+
+
+def test_the_card_counts_a_provider_once_however_it_is_cased(tmp_path: Path) -> None:
+    pages = [*sold("member", "Red", "RED"), *sold("heldout", "Blue"), Document("x", "public")]
+    summary_of(tmp_path, pages)
+    assert card(manifests.load(tmp_path)).providers == 2
 
 
 def test_links_are_counted_and_fields_with_several_parents_are_named(tmp_path: Path) -> None:
@@ -146,7 +213,7 @@ def test_a_sufficient_data_set_has_no_warning(tmp_path: Path) -> None:
     names = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(301)]
     splits = ["member"] * 150 + ["heldout"] * 150 + ["public"]
     documents = [
-        receipt(name, split, f"Shop {name}", f"{i}.99")
+        dataclasses.replace(receipt(name, split, f"Shop {name}", f"{i}.99"), provider=None)
         for i, (name, split) in enumerate(zip(names, splits, strict=True))
     ]
     assert summary_of(tmp_path, documents, ReferencePaths(pretrained="references/pretrained")).warnings == ()

@@ -9,6 +9,7 @@ from example_records import Case, judged, mean, record, share
 
 from audit.policy import Limit, Policy
 from audit.record import (
+    AttackResult,
     AuditRecord,
     Completed,
     Count,
@@ -152,7 +153,7 @@ LIMITS = (
 )
 
 
-def answering(*results: Completed, name: str = "receipts-questions", anls: int = 81) -> AuditRecord:
+def answering(*results: AttackResult, name: str = "receipts-questions", anls: int = 81) -> AuditRecord:
     """A record of a model that answers questions."""
     audited = record(*results, battery=("reconstruction", "memorisation", "membership"), name=name)
     target = dataclasses.replace(audited.target, family="donut", task="question-answering", architecture="Donut")

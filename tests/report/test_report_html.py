@@ -76,7 +76,7 @@ def test_every_measurement_stands_in_the_report_with_name_value_and_n(pages: dic
         if item.name.startswith(("acc_at", "ham_at", "accauc", "hamaac")):
             assert item.name not in rows  # shown side by side instead, see test_report_multishot.py
         elif isinstance(item, Unresolved):
-            assert f"not resolved: {item.reason} (n = {item.n}, {item.needed} needed)" in rows[item.name]
+            assert f"{item.reason} (n = {item.n}, {item.needed} needed)" in rows[item.name]
         else:
             factor = 100 if item.name.startswith(("pr.", "excess", "candidate", "public")) else 1
             assert f"{factor * item.value:.3g}" in rows[item.name].replace("−", "-").replace(".00 ", " ").replace(
@@ -120,12 +120,13 @@ def test_what_was_not_tested_names_results_without_numbers_and_families_not_buil
     page = html(*examples.judged(record))
     first = Seen(page.partition("<!--page one ends-->")[0]).text
     for words in (
-        "provider_membership , skipped: no providers named. To run it: a provider for each document.",
+        "Telling whose documents were used for training , skipped: no providers named. "
+        "To run it: a provider for each document.",
         "canaries , broke down (RuntimeError at attacks/canaries.py:12): nothing is known from it.",
         "redaction_context , does not apply: no redacted spans.",
         "Reconstruction of blacked-out values , not asked for in this scan.",
         "the budget “quick” took 25 % of what could be tried",
-        "Extractable memorisation , not in this version",
+        "Extractable memorisation , not in the version that scanned (scan again)",
         "The page image , not in this version",
     ):
         assert words in first
@@ -187,7 +188,8 @@ def test_an_attack_without_a_template_is_rendered_from_its_measurements() -> Non
         "gain.person of at least 0.31 (95 % interval 0.20 to 0.42, n = 80 questions; 0.10 without a leak (chance))"
         in text
     )
-    assert "not resolved: too few (n = 3)" in text
+    assert "Not resolved. Why there is no number, and which numbers that leaves out." in text
+    assert "too few (n = 3) other: overall other" in text
     assert "Figure 1. its own quantity" in text
 
 

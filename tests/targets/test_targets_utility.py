@@ -18,7 +18,7 @@ from audit.targets.interface import NO_LINK, NOT_READ, BestLinks, BestTokens, En
 from audit.targets.utility import (
     MASK_PROBABILITY,
     MAX_DOCUMENTS,
-    _spans,
+    bio_spans,
     extraction_f1,
     linking_f1,
     masked_token_accuracy,
@@ -213,7 +213,7 @@ def test_f1_of_single_words_is_that_of_scikit_learn() -> None:
     ],
 )
 def test_spans_of_bio_tags(tags: str, spans: set[tuple[str, int, int]]) -> None:
-    assert _spans(tags.split()) == spans
+    assert bio_spans(tags.split()) == spans
 
 
 class SpadeFake(Fake):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -10,19 +9,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import Generator as Rng
 
-from audit.attacks.interface import Findings
+from audit.attacks import blindness
+from audit.attacks.interface import Findings, Units
 from audit.attacks.membership.documents import (
     REASONS,
     SCORED,
     adapt_to,
     adapts,
+    compared,
     first_by_name,
     kind_of,
     left_out,
+    reasons,
     say,
 )
 from audit.attacks.membership.measures import METRICS, measure_scores
-from audit.attacks.membership.scores import PRIMARIES, score_documents
+from audit.attacks.membership.scores import PRIMARIES, SCORES, score_documents
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
@@ -34,13 +36,6 @@ N_ADAPTED = {"quick": 0, "standard": 50, "full": 200}
 ALIKE = 0.01
 """A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
 scores compare documents whose losses differ by far more."""
-_NO_BLIND_CHECK = ": what tells them apart may be that, not the training, and a blind check is not made by this version"
-CONFOUNDED = {
-    "by-date": f"members and held-out documents come from different times{_NO_BLIND_CHECK}",
-    "by-provider": f"members and held-out documents come from different providers{_NO_BLIND_CHECK}",
-    "official": f"members and held-out documents were not assigned at random{_NO_BLIND_CHECK}",
-}
-"""Why nothing can be decided, by how the data set says that documents were assigned; at random: nothing."""
 NO_REFERENCE = (
     "no model that never saw the documents to compare the loss with (baselines, or what it was fine-tuned from)"
 )
@@ -74,7 +69,7 @@ class Membership:
     name: ClassVar[str] = "membership"
     needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "splits")
-    metrics: ClassVar[tuple[str, ...]] = METRICS
+    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME)
     power: ClassVar[str | None] = None
 
     @property
@@ -98,6 +93,19 @@ class Membership:
                 return f"no question in {split} documents"
         return None
 
+    def units(self, corpus: Corpus) -> tuple[Units, ...]:
+        """See `Attack.units`: documents that are compared, for models that answer those with a question."""
+        answering = corpus.manifest.task.kind == "question-answering"
+        splits = [
+            document.split
+            for document in compared(corpus)
+            if not answering or any(question.answers for question in document.questions)
+        ]
+        sides = [splits.count(split) for split in SCORED]
+        found = {"auc": sides, **{f"auc.{score}": sides for score in SCORES}}
+        found["auc.docmia"] = [min(self.n_adapted, side) for side in sides]
+        return tuple(Units(metric, "auc", "documents", *numbers) for metric, numbers in found.items())
+
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
         if kind_of(case.target) is None:
@@ -106,7 +114,7 @@ class Membership:
 
     def trials(self, case: Case) -> list[Trial]:
         """One for each member and held-out document, and for public ones where there are split models."""
-        documents = [document for document in case.corpus.of(*SCORED) if left_out(case, document) is None]
+        documents = [document for document in compared(case.corpus) if left_out(case, document) is None]
         return [Trial(document.id, document.id, document.split) for document in [*documents, *self._public(case)]]
 
     def _public(self, case: Case) -> list[Document]:
@@ -118,8 +126,7 @@ class Membership:
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""
-        reasons = Counter(left_out(case, document) for document in case.corpus.of(*SCORED))
-        found = ", ".join(f"{count} with {reason}" for reason, count in reasons.items()) or "there is none"
+        found = ", ".join(f"{count} with {reason}" for reason, count in reasons(case).items()) or "there is none"
         return (
             f"no member or held-out document can be scored ({found})",
             "add member and held-out documents, for models that answer questions with questions and answers",
@@ -146,7 +153,8 @@ class Membership:
         """
         if not self.n_adapted or not adapts(case.target):
             return None
-        if document.id not in first_by_name(case.corpus.of(document.split), self.n_adapted):
+        split = [other for other in compared(case.corpus) if other.split == document.split]
+        if document.id not in first_by_name(split, self.n_adapted):
             return None
         rule = AdaptationRule(self.threshold, self.max_steps, self.learning_rate)
         found = yield from adapt_to(case, document, rule, self.n_questions)
@@ -167,24 +175,25 @@ class Membership:
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Findings:
-        """See `Attack.measure`; the metrics are described in `measures`."""
+        """See `Attack.measure`; the metrics are described in `measures` and `blindness`."""
         scored = score_documents(case, trials, outcomes)
         measured = measure_scores(scored, rng, progress)
-        reasons = Counter(left_out(case, document) for document in case.corpus.of(*SCORED))
+        documents = [case.corpus.document(name) for name in scored.ids]
+        blind = blindness.by_document(case.corpus, documents, scored.member, progress)
+        missing = reasons(case)
         counts = [
             *(Count(f"{split} documents", n, f"{split} documents that were scored") for split, n in scored.documents),
-            *(Count(f"left out: {name}", reasons[name], meaning) for name, meaning in REASONS.items()),
+            *(Count(f"left out: {name}", missing[name], meaning) for name, meaning in REASONS.items()),
             Count("left out: no finite loss", scored.unusable, "documents whose loss is no finite number"),
             Count("split models", len(case.references.splits), "models trained on half of the documents"),
         ]
-        confounded = CONFOUNDED.get(case.corpus.manifest.membership.assigned)
         return Findings(
-            measured.measurements,
+            (*measured.measurements, blind.estimate),
             tuple(counts),
-            measured.diagnostics,
+            (*measured.diagnostics, *blind.diagnostics),
             measured.histograms,
             measured.curves,
-            confounded=confounded,
+            confounded=blind.confounded,
             weaknesses=() if scored.primary == "calibrated" else (NO_REFERENCE,),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -11,7 +12,8 @@ import numpy as np
 
 from audit.attacks.interface import ask_all
 from audit.case import Case
-from audit.corpus.documents import Document, Question, Split
+from audit.corpus.documents import Corpus, Document, Question, Split
+from audit.corpus.folding import fold
 from audit.corpus.sheets import sheet_of
 from audit.engine.interface import Request
 from audit.stats.likelihood_ratio import logit_confidence, min_k
@@ -32,9 +34,14 @@ from audit.targets.interface import (
 
 Kind = Literal["answers", "pages"]
 SCORED: tuple[Split, ...] = ("member", "heldout")
+NOT_COMPARED = "no counterpart of the same provider"
 REASONS = {
     "no question": "documents without a question that has an answer",
     "nothing to read": "documents of which the training loss reads nothing",
+    NOT_COMPARED: (
+        "with splits by provider, member and held-out documents beyond as many of one kind as of the other from each "
+        "provider, and those that name none: which providers were trained on says nothing about single documents"
+    ),
 }
 
 
@@ -62,6 +69,36 @@ def kind_of(target: Target) -> Kind | None:
     if AnswerLoss in target.answers:
         return "answers"
     return "pages" if TrainingLoss in target.answers else None
+
+
+def compared(corpus: Corpus) -> tuple[Document, ...]:
+    """The member and held-out documents that are laid side by side, in file order, whether or not a model reads them.
+
+    All of them; but where the data set was assigned by provider, of every provider (names folded) as many members as
+    held-out documents, the others left out (ours). Which documents of a provider trained on were kept aside was drawn;
+    which provider has many was not, and a provider with more members than held-out documents would make its looks and
+    its low loss a sign of membership.
+    """
+    documents = corpus.of(*SCORED)
+    if corpus.manifest.membership.assigned != "by-provider":
+        return documents
+    owned: dict[str, dict[Split, list[Document]]] = defaultdict(lambda: defaultdict(list))
+    for document in documents:
+        if document.provider is not None:
+            owned[fold(document.provider)][document.split].append(document)
+    chosen: set[str] = set()
+    for sides in owned.values():
+        count = min(len(sides[split]) for split in SCORED)
+        chosen.update(*(first_by_name(sides[split], count) for split in SCORED))
+    return tuple(document for document in documents if document.id in chosen)
+
+
+def reasons(case: Case) -> Counter[str | None]:
+    """How many member and held-out documents are left out, by reason (one of `REASONS`); under None those tried."""
+    together = compared(case.corpus)
+    found = Counter(left_out(case, document) for document in together)
+    found[NOT_COMPARED] = len(case.corpus.of(*SCORED)) - len(together)
+    return +found
 
 
 def left_out(case: Case, document: Document) -> str | None:

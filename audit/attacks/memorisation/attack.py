@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -9,11 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import Generator as Rng
 
-from audit.attacks.interface import Findings, ask_all
+from audit.attacks.interface import Findings, Units, ask_all
 from audit.attacks.memorisation.clearing import ATTEMPTED, clear
 from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE, Context, Probe, Scene
 from audit.attacks.memorisation.measures import METRICS, measure_questions
-from audit.attacks.memorisation.questions import ATTACKED, Asked, all_questions, question_of
+from audit.attacks.memorisation.questions import ATTACKED, Asked, all_questions, is_unique, question_of, trained_on
 from audit.attacks.memorisation.summary import (
     commonest_anls,
     confounded,
@@ -98,6 +99,22 @@ class Memorisation:
         if not corpus.manifest.references.baselines:
             return "no baselines in [references]: docaudit train-baseline makes one"
         return None
+
+    def units(self, corpus: Corpus) -> tuple[Units, ...]:
+        """See `Attack.units`: member documents with such a question, which model and baselines are both asked."""
+        trained = trained_on(corpus)
+        documents: dict[str, set[str]] = defaultdict(set)
+        for asked in all_questions(corpus):
+            if asked.document.split == "member":
+                group = "unique" if is_unique(asked, trained) else "repeated"
+                contexts = (f"net.{context}" for context in self.contexts if context != "exact")
+                for metric in ("net", f"net.{group}", f"net.{asked.pii}", *contexts):
+                    documents[metric].add(asked.document.id)
+        return tuple(
+            Units(metric, "paired difference", "documents", len(documents[metric]), 0)
+            for metric in METRICS
+            if metric in documents
+        )
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""

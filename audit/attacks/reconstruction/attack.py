@@ -9,14 +9,16 @@ from typing import Any, ClassVar, Self
 
 from numpy.random import Generator as Rng
 
-from audit.attacks.interface import Findings
+from audit.attacks.interface import Findings, Units
 from audit.attacks.reconstruction.algorithm import Judged, MaskedModel, Public, agreement, reconstruct
 from audit.attacks.reconstruction.fields import ATTACKED, REASONS, Field, all_fields, field_of
 from audit.attacks.reconstruction.measures import METRICS, POWER, measure_fields
 from audit.attacks.reconstruction.proposals import Prefix, Proposals
 from audit.attacks.reconstruction.sampling import Mean
+from audit.attacks.reconstruction.table import GROUPS
 from audit.case import Case
 from audit.corpus.documents import Corpus
+from audit.corpus.folding import fold, occurrences
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Count
 from audit.targets.interface import Encoding, FillMask, FirstOrderLoss, Target, TrainingLoss
@@ -95,6 +97,20 @@ class Reconstruction:
         if references.auxiliary is None and references.pretrained is None:
             return "needs --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
         return None
+
+    def units(self, corpus: Corpus) -> tuple[Units, ...]:
+        """See `Attack.units`: documents with a field of the group, however many tokens a model makes of it."""
+        seen = occurrences(corpus)
+        documents: Counter[tuple[str, str]] = Counter()
+        for document in corpus.of(*ATTACKED):
+            fields = [seen[fold(document.text_of(entity))].unique for entity in document.entities if entity.attack]
+            there = {"unique": any(fields), "repeated": not all(fields), "all": bool(fields)}
+            documents.update([(document.split, group) for group, holds in there.items() if holds])
+        return tuple(
+            Units(f"{what}.{group}", "difference", "documents", *(documents[split, group] for split in ATTACKED))
+            for what in ("excess_pr", "excess_hamming")
+            for group in GROUPS
+        )
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""

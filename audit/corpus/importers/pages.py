@@ -13,7 +13,8 @@ from pydantic import BeforeValidator
 from audit.corpus.answers import stands
 from audit.corpus.documents import Document, Manifest, Membership, Question, Split, Task, Word
 from audit.corpus.importers.conversion import ImportReport, printing, publish, raise_listed, split_sizes
-from audit.corpus.importers.splits import ASSIGNED, Division, Part, copies_of_trained, divide, equal_images
+from audit.corpus.importers.providers import ByProvider, divide_by_provider
+from audit.corpus.importers.splits import ASSIGNED, Division, Part, copies_of_trained, divide, equal_images, joined
 from audit.errors import ManifestError
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
@@ -66,7 +67,7 @@ def write_pages(
     dst: Path,
     shares: Mapping[Split, float],
     seed: int,
-    division: Division,
+    division: Division | ByProvider,
     notes: Mapping[str, int],
 ) -> ImportReport:
     """Make a data set of pages: one document a page, its id the page's.
@@ -75,13 +76,13 @@ def write_pages(
         name: of the data set.
         pages: by id, all of the source.
         dst: as `conversion.publish` wants it.
-        shares: by split, read as `division` says; see `splits.divide`.
+        shares: by split, read as `division` says; see `splits.divide` and `providers.divide_by_provider`.
         seed: of the draw.
-        division: drawn at random, or along the source's own parts.
+        division: pages drawn at random, or along the source's own parts, or providers drawn at random.
         notes: counts of the importer's own, for the report.
 
     Raises:
-        UsageError: as `splits.check_division`.
+        UsageError: as `splits.check_division`, or as `providers.divide_by_provider`.
         ManifestError: two questions of a page share an id, an image cannot be decoded, or what was read makes no valid
             data set.
         EngineError: the files cannot be written.
@@ -97,7 +98,17 @@ def write_pages(
     files = {identifier: page.image for identifier, page in pages.items()}
     parts = {identifier: page.part for identifier, page in pages.items()}
     same_image = equal_images(files)
-    drawn = divide(same_image, _by_source(pages), parts, shares, seed, division)
+    sources = _by_source(pages)
+    drawn: Mapping[str, Split]
+    more: Mapping[str, int] = {}
+    if isinstance(division, ByProvider):
+        providers = {identifier: page.provider for identifier, page in pages.items()}
+        found = divide_by_provider(joined([*same_image, *sources]), providers, shares, seed, division)
+        drawn, more = found.splits, found.notes
+    else:
+        drawn = divide(same_image, sources, parts, shares, seed, division)
+    if division == "official":
+        more = {"copies of training pages": len(copies_of_trained(same_image, parts))}
     documents = [
         Document(
             id=identifier,
@@ -111,9 +122,9 @@ def write_pages(
         for identifier, page in pages.items()
         if identifier in drawn
     ]
-    more = {} if division == "drawn" else {"copies of training pages": len(copies_of_trained(same_image, parts))}
     report = _report(pages, drawn, same_image, {**notes, **more})
-    manifest = Manifest(1, name, Task("question-answering"), Membership(ASSIGNED[division]))
+    assigned = "by-provider" if isinstance(division, ByProvider) else ASSIGNED[division]
+    manifest = Manifest(1, name, Task("question-answering"), Membership(assigned))
     publish(dst, manifest, documents, files, report)
     return report
 

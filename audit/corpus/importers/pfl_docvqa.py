@@ -31,6 +31,7 @@ from audit.corpus.importers.conversion import (
     read_text,
 )
 from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, write_pages
+from audit.corpus.importers.providers import ByProvider, check_provider_shares
 from audit.corpus.importers.splits import Division, Part, check_division
 from audit.corpus.paths import inside
 from audit.errors import ManifestError, UsageError
@@ -79,7 +80,7 @@ class _Asked:
 
 
 def convert(
-    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division = "drawn"
+    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division | ByProvider = "drawn"
 ) -> ImportReport:
     """Make a question-answering data set of PFL-DocVQA's records: one document a page, with its questions and provider.
 
@@ -87,20 +88,25 @@ def convert(
         src: the folder that holds the records as JSON, and `images/` (or `imgs/`, `documents/`).
         dst: a new folder.
         shares: by split: of all pages; with "official" member and public of the pages of the training part, heldout of
-            all others. The rest is left out.
+            all others; by provider, of the providers (`providers.divide_by_provider`). The rest is left out.
         seed: of the draw.
         division: "official": the pages of BLUE's training files are the training part; those of its validation and test
             files, and all of RED, were not trained on (RED asks about other documents, also of providers that were).
-            "drawn": pages are drawn at random, pages of one document together.
+            "drawn": pages are drawn at random, pages of one document together. By provider: providers are, and of each
+            some documents, whatever part they are of.
 
     Raises:
         UsageError: `src` has another layout or holds records as pickles only, `dst` is not empty, the shares cannot be
-            honoured, or a file's name does not say which part it is of and the division is official.
+            honoured, too few providers are named to divide by, or a file's name does not say which part it is of and
+            the division is official.
         ManifestError: files of the source are missing or broken, a question has no answer, records of a page disagree;
             all problems are listed.
         EngineError: the data set cannot be written.
     """
-    check_division(shares, division)
+    if isinstance(division, ByProvider):
+        check_provider_shares(shares)
+    else:
+        check_division(shares, division)
     check_destination(dst)
     files = _files(src)
     parts = {path: _part(path, division) for path in files}
@@ -151,7 +157,7 @@ def _named_part(path: Path) -> Part | None:
     return "train" if any(token in ("train", "client") for token in tokens) else None
 
 
-def _part(path: Path, division: Division) -> Part:
+def _part(path: Path, division: Division | ByProvider) -> Part:
     part = _named_part(path)
     if part is None and division == "official":
         raise UsageError(

@@ -1,4 +1,7 @@
-"""Assignment of documents to splits: drawn by share with equal images together, or along the source's own division."""
+"""Assignment of documents to splits: drawn by share with equal images together, or along the source's own division.
+
+By provider it is made in `providers`.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +134,7 @@ def assign(groups: Iterable[Collection[str]], shares: Mapping[Split, float], see
     """
     check_shares(shares)
     members = sorted((tuple(sorted(group)) for group in groups), key=lambda group: (-len(group), group))
-    free = _sizes(sum(map(len, members)), shares)
+    free = places(sum(map(len, members)), shares)
     rng = random.Random(seed)
     drawn: dict[str, Split] = {}
     for group in members:
@@ -145,8 +148,11 @@ def assign(groups: Iterable[Collection[str]], shares: Mapping[Split, float], see
     return drawn
 
 
-def _sizes(total: int, shares: Mapping[Split, float]) -> dict[Split | None, int]:
-    """Documents for each split, and under None for no split: whole numbers with sum `total`, by largest remainder."""
+def places(total: int, shares: Mapping[Split, float]) -> dict[Split | None, int]:
+    """How many of `total` go into each split, and under None into none: whole numbers with sum `total`.
+
+    By largest remainder, so that each is within one of its exact share. `shares` as `check_shares` lets them pass.
+    """
     exact: dict[Split | None, float] = {name: total * shares.get(name, 0.0) for name in SPLITS}
     exact[None] = max(0.0, total - math.fsum(exact.values()))
     sizes = {name: math.floor(size + 1e-9) for name, size in exact.items()}

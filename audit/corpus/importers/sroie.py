@@ -26,6 +26,7 @@ from audit.corpus.importers.conversion import (
     split_sizes,
 )
 from audit.corpus.importers.locating import Location, locate
+from audit.corpus.importers.providers import ByProvider, check_provider_shares, divide_by_provider
 from audit.corpus.importers.splits import assign, check_shares, equal_images
 from audit.errors import ManifestError, UsageError
 
@@ -57,7 +58,12 @@ class _Receipt:
 
 
 def convert(
-    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, task: TaskKind = "token-classification"
+    src: Path,
+    dst: Path,
+    shares: Mapping[Split, float],
+    seed: int,
+    task: TaskKind = "token-classification",
+    by_provider: ByProvider | None = None,
 ) -> ImportReport:
     """Make a data set of SROIE's files; documents keep the names of their files as ids, the company is the provider.
 
@@ -66,23 +72,32 @@ def convert(
     Args:
         src: the folder that holds `img/`, `box/` and `key/`.
         dst: a new folder.
-        shares: of the receipts, by split; the rest is left out.
+        shares: of the receipts, by split; by provider, of the companies (`providers.divide_by_provider`). The rest is
+            left out.
         seed: of the draw.
         task: what the manifest says that the audited model was trained to do.
+        by_provider: draw companies, and of each some receipts, rather than receipts; None: receipts.
 
     Raises:
-        UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, or SROIE has nothing
-            to learn the task from.
+        UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, too few companies are
+            there to divide by, or SROIE has nothing to learn the task from.
         ManifestError: files of the source are missing or broken; all of them are listed.
         EngineError: the data set cannot be written.
     """
     if task not in TASKS:
         raise UsageError(f"SROIE has neither labels nor links for the task {task}", f"one of {', '.join(TASKS)}")
-    check_shares(shares)
+    (check_shares if by_provider is None else check_provider_shares)(shares)
     check_destination(dst)
     receipts = _receipts(src)
     groups = equal_images({name: receipt.image for name, receipt in receipts.items()})
-    drawn = assign(groups, shares, seed)
+    drawn: Mapping[str, Split]
+    notes: Mapping[str, int] = {}
+    if by_provider is None:
+        drawn = assign(groups, shares, seed)
+    else:
+        companies = {name: receipt.values.get("company") for name, receipt in receipts.items()}
+        found = divide_by_provider(groups, companies, shares, seed, by_provider)
+        drawn, notes = found.splits, found.notes
     providers = _providers([receipt.values["company"] for receipt in receipts.values() if "company" in receipt.values])
     fields: dict[str, dict[str, Location | str]] = {name: _fields(receipt) for name, receipt in receipts.items()}
     documents = [
@@ -92,8 +107,9 @@ def convert(
         documents = [
             _with_questions(document, receipts[document.id], fields[document.id], seed) for document in documents
         ]
-    report = _report(receipts, fields, drawn, groups)
-    manifest = Manifest(schema=1, name="sroie", task=TASKS[task], membership=Membership("random"))
+    report = dataclasses.replace(_report(receipts, fields, drawn, groups), notes=notes)
+    membership = Membership("random" if by_provider is None else "by-provider")
+    manifest = Manifest(schema=1, name="sroie", task=TASKS[task], membership=membership)
     publish(dst, manifest, documents, {name: receipt.image for name, receipt in receipts.items()}, report)
     return report
 

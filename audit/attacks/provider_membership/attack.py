@@ -1,0 +1,229 @@
+"""Provider membership as an attack: what is tried, what is asked, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from numpy.random import Generator as Rng
+
+from audit.attacks import blindness
+from audit.attacks.interface import Findings, Units
+from audit.attacks.provider_membership import absent
+from audit.attacks.provider_membership.asking import ask_about, loss_of, reference_of
+from audit.attacks.provider_membership.evidence import entries
+from audit.attacks.provider_membership.measures import METRICS, Measured, measure_table
+from audit.attacks.provider_membership.outcomes import IN, OUT, table_of
+from audit.attacks.provider_membership.providers import (
+    REASONS,
+    Provider,
+    askable,
+    asked_of,
+    kind_of,
+    perhaps_askable,
+    provider_of,
+    providers_of,
+    shortage,
+    tried,
+)
+from audit.attacks.provider_membership.table import Table
+from audit.case import Case
+from audit.corpus.documents import Corpus
+from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.record import Count, Exposed
+from audit.targets.interface import Target
+
+N_PERMUTATIONS = {"quick": 50, "standard": 200, "full": 500}
+"""Runs of the whole pipeline with permuted labels, by budget (ours)."""
+ALIKE = 0.01
+"""A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours,
+as for the membership of documents)."""
+NO_REFERENCE = "no model from before the training to compare with"
+OTHER_REFERENCE = "the model from before the training cannot be asked the same: it has no head for the task"
+
+
+@dataclass(frozen=True)
+class ProviderMembership:
+    """Did documents of a provider train the model (Tito et al. 2024, section 5.2; METHODS.md, section 3)?
+
+    The adversary holds documents of the provider that were kept aside. What the model makes of them, alone, beside what
+    it made of them before it was fine-tuned, and with the answers taken off the page, is averaged over the provider's
+    questions, and providers are told apart by that. Names of providers that differ by case or spacing only are one
+    provider. The primary method, fixed before the scan, is APK where there is a pretrained model, else AZK.
+
+    Attributes:
+        n_seeds: of K-means, and of the training shares of APK (ours).
+        n_permutations: runs of the whole pipeline with permuted labels (ours).
+        share: of the providers, whose membership the adversary of APK knows (METHODS.md: 0.15, ours).
+        n_absent: documents of a provider that are asked for keys they lack, at most; 0: none.
+        n_absent_keys: such keys of a document, at most (appendix D.1.4: two questions a document).
+    """
+
+    n_seeds: int = 5
+    n_permutations: int = 200
+    share: float = 0.15
+    n_absent: int = 5
+    n_absent_keys: int = 2
+
+    name: ClassVar[str] = "provider_membership"
+    needs: ClassVar[tuple[str, ...]] = ()
+    uses: ClassVar[tuple[str, ...]] = ("pretrained",)
+    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME, absent.METRIC)
+    power: ClassVar[str | None] = None
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """See `Attack.ablations`."""
+        return ()
+
+    @classmethod
+    def preset(cls, budget: str) -> Self:
+        """See `Attack.preset`."""
+        return cls(n_permutations=N_PERMUTATIONS[budget])
+
+    def lacks(self, corpus: Corpus) -> str | None:
+        """See `Attack.lacks`."""
+        lacking = shortage(providers_of(corpus, perhaps_askable(corpus)))
+        return None if lacking is None else lacking[0]
+
+    def units(self, corpus: Corpus) -> tuple[Units, ...]:
+        """See `Attack.units`."""
+        asked = [provider for provider in providers_of(corpus, perhaps_askable(corpus)) if provider.asked]
+        members = sum(provider.member for provider in asked)
+        sides = (members, len(asked) - members)
+        return (
+            Units("balanced_accuracy", "balanced accuracy", "providers", *sides),
+            Units("auc", "auc", "providers", *sides),
+        )
+
+    def inapplicable(self, case: Case) -> str | None:
+        """See `Attack.inapplicable`."""
+        if kind_of(case.target) is None:
+            return "the model neither answers questions nor gives a training loss of a page: that of masks is another"
+        return None
+
+    def trials(self, case: Case) -> list[Trial]:
+        """One for each provider with a kept-aside document to ask about; none where a side has too few."""
+        return [
+            Trial(provider.name, provider.name, IN if provider.member else OUT)
+            for provider in tried(providers_of(case.corpus, askable(case)))
+        ]
+
+    def no_trials(self, case: Case) -> tuple[str, str]:
+        """See `Attack.no_trials`."""
+        lacking = shortage(providers_of(case.corpus, askable(case)))
+        assert lacking is not None
+        return lacking
+
+    def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
+        """What is asked about each kept-aside document of the provider, one after the other; see `asking`."""
+        documents = asked_of(case, trial.unit)
+        probes: Mapping[str, Sequence[absent.Probe]] = {}
+        if self._probes_nothing(case) is None:
+            probes = absent.probes_for(case.corpus, documents, self.n_absent, self.n_absent_keys)
+        found: list[Json] = []
+        for document in documents:
+            found += [(yield from ask_about(case, document, probes.get(document.id, ())))]
+        return {"documents": found}
+
+    def _probes_nothing(self, case: Case) -> str | None:
+        """Why documents are not asked for keys that they lack; None when they are."""
+        if kind_of(case.target) != "answers":
+            return absent.PAGES
+        if not self.n_absent:
+            return "n_absent is 0: none was asked"
+        return absent.NOT_COMPARED if reference_of(case) is None else None
+
+    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
+        """See `Attack.preflight`; a decision is the loss of the provider's first document."""
+        document = asked_of(case, trial.unit)[0]
+        exact = yield from loss_of(case, case.target, document)
+        coarse = yield from loss_of(case, rounded, document)
+        return {"alike": int(abs(exact - coarse) <= ALIKE * max(1.0, abs(exact))), "steps": 1}
+
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+    ) -> Findings:
+        """See `Attack.measure`; the metrics are described in `measures`, `absent` and `blindness`."""
+        providers = providers_of(case.corpus, askable(case))
+        table = table_of(trials, outcomes)
+        measured = measure_table(
+            table, rng, progress, n_seeds=self.n_seeds, n_permutations=self.n_permutations, share=self.share
+        )
+        asked = [(provider, document) for provider in _tried(providers, trials) for document in provider.asked]
+        blind = blindness.by_provider(
+            case.corpus,
+            [document for _, document in asked],
+            [provider.name for provider, _ in asked],
+            [provider.member for provider, _ in asked],
+            progress,
+        )
+        found, counts = absent.measure_absent(case.corpus, trials, outcomes, self._probes_nothing(case))
+        return replace(
+            measured.findings,
+            measurements=(*measured.findings.measurements, blind.estimate, found),
+            counts=(*_counts(case.corpus, providers, table, outcomes), *counts),
+            diagnostics=(*measured.findings.diagnostics, *blind.diagnostics),
+            confounded=blind.confounded,
+            weaknesses=_weaknesses(case),
+            exposed=_exposed(measured, table, providers),
+        )
+
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+        """The key from numbers to names, and what the attack made of each provider; see `evidence.entries`."""
+        providers = providers_of(case.corpus, askable(case))
+        values = absent.Values.of(case.corpus, outcomes)
+        replies = absent.judged(case.corpus, values, trials, outcomes)
+        rows = entries(table_of(trials, outcomes), providers, replies, n_seeds=self.n_seeds, share=self.share)
+        for row in rows:
+            yield {"attack": self.name, **row}
+
+
+def _tried(providers: Sequence[Provider], trials: Sequence[Trial]) -> list[Provider]:
+    """The providers that a budget took."""
+    taken = {trial.unit for trial in trials}
+    return [provider for provider in providers if provider.name in taken]
+
+
+def _weaknesses(case: Case) -> tuple[str, ...]:
+    if reference_of(case) is not None:
+        return ()
+    return (NO_REFERENCE if case.references.pretrained is None else OTHER_REFERENCE,)
+
+
+def _counts(corpus: Corpus, providers: Sequence[Provider], table: Table, outcomes: Sequence[Json]) -> tuple[Count, ...]:
+    members = int(table.member.sum())
+    losses = [
+        question["loss"]
+        for outcome in outcomes
+        for document in outcome["documents"]
+        for question in document["questions"]
+    ]
+    nameless = sum(not provider_of(document) for document in corpus.of("heldout"))
+    merged = sum(len(provider.spellings) - 1 for provider in providers)
+    return (
+        Count("providers in", members, "providers that training saw, and that were asked about"),
+        Count("providers out", len(table) - members, "providers that training never saw, and that were asked about"),
+        Count("documents", int(table.n_documents.sum()), "kept-aside documents of these providers"),
+        Count("questions", len(losses), "questions about these documents; a page of a token classifier is one"),
+        *(
+            Count(f"left out: {reason}", sum(one.left_out == reason for one in providers), meaning)
+            for reason, meaning in REASONS.items()
+        ),
+        Count("left out: no provider", nameless, "kept-aside documents that name no provider"),
+        Count("no finite loss", losses.count(None), "questions whose loss is no finite number: without that feature"),
+        Count("merged spellings", merged, "names that differ from another by case or spacing only: one provider"),
+    )
+
+
+def _exposed(measured: Measured, table: Table, providers: Sequence[Provider]) -> tuple[Exposed, ...]:
+    """The surest rightly named members, by number."""
+    if measured.score is None:
+        return ()
+    numbers = {provider.name: provider.number for provider in providers}
+    score = measured.scores[measured.score]
+    return tuple(
+        Exposed(numbers[table.names[row]], float(score[row]), int(table.n_documents[row]), int(table.n_questions[row]))
+        for row in measured.surest
+    )

@@ -1,0 +1,139 @@
+"""APK: a random forest that learns from some providers whose membership is known, and judges the others.
+
+papers/privacy-aware-docvqa.txt, section 5.2; METHODS, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.attacks.provider_membership.table import Ints, Mask
+from audit.stats.clusters import Floats
+
+SHARE = 0.15
+"""Share of the providers whose membership the attacker knows, r (ours, METHODS section 3; the paper prints none)."""
+MIN_TRAINED = 2
+"""Of either side the attacker knows so many at least, as cross-validation needs."""
+MIN_SIDE = 2 * MIN_TRAINED
+"""So many providers a side there must be, since at most half of the smaller side is trained on (ours)."""
+N_TREES = 24
+N_CHECKED_TREES = 6
+"""Trees of the forest, and of each forest that only compares settings. Ours: on a handful of features more change
+little, and a scan fits some 200 forests to permuted labels."""
+LEAVES: tuple[float, ...] = (0.1, 1)
+"""Providers a leaf holds at least, as a share of those trained on or as a number: the setting that cross-validation
+chooses (ours). At equal accuracy the first."""
+N_FOLDS = 2
+"""Folds of the cross-validation (ours)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What one forest says.
+
+    Attributes:
+        probability: that the provider is a member, shape (n,); NaN for those that the forest was trained on.
+        importance: of each feature, its part in the drop of impurity, shape (n_features,); sums to 1, or to 0 where no
+            tree has a branch.
+    """
+
+    probability: Floats
+    importance: Floats
+
+    @property
+    def calls(self) -> Floats:
+        """1 for member, 0 for not, NaN for those that the forest was trained on, shape (n,)."""
+        return np.where(np.isnan(self.probability), np.nan, (self.probability > 0.5).astype(np.float64))
+
+
+def training_share(member: Mask, share: float, rng: np.random.Generator) -> Ints:
+    """The providers whose membership the attacker knows: as many of either side, at random.
+
+    Together they are `share` of all providers, but two a side at least and half of the smaller side at most.
+
+    Args:
+        member: shape (n,).
+        share: in (0, 1).
+        rng: the source of randomness.
+
+    Returns:
+        Rows, ascending.
+
+    Raises:
+        ValueError: a side has fewer than `MIN_SIDE` providers.
+    """
+    sides = [np.flatnonzero(member), np.flatnonzero(~member)]
+    smaller = min(side.size for side in sides)
+    if smaller < MIN_SIDE:
+        raise ValueError(f"a forest needs {MIN_SIDE} providers a side: two to learn from, two to judge")
+    n_each = int(np.clip(round(share * member.size / 2), MIN_TRAINED, smaller // 2))
+    return np.sort(np.concatenate([rng.choice(side, n_each, replace=False) for side in sides])).astype(np.int64)
+
+
+def partial_knowledge(features: Floats, member: Mask, share: float, seed: int) -> Judged:
+    """APK with one training share.
+
+    How large leaves must be is chosen by cross-validation inside the training share. A provider without a feature gets
+    the median of the training share; a feature that nobody there has is left out.
+
+    Args:
+        features: shape (n, n_features), may hold NaN.
+        member: shape (n,); only the entries of the training share are looked at.
+        share: of the providers, whose membership is known.
+        seed: of the training share and of the forest.
+
+    Raises:
+        ValueError: as `training_share`.
+    """
+    from sklearn import config_context
+
+    rng = np.random.default_rng(seed)
+    known = training_share(member, share, rng)
+    rest = np.setdiff1d(np.arange(member.size), known)
+    usable = ~np.isnan(features[known]).all(axis=0)
+    probability, importance = np.full(member.size, np.nan), np.zeros(features.shape[1])
+    probability[rest] = 0.5
+    if usable.any():
+        columns = features[:, usable]
+        filled = np.where(np.isnan(columns), np.nanmedian(columns[known], axis=0), columns).astype(np.float32)
+        # What is checked here was checked already; most of a small forest's time goes into such checks.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            forest = _fitted(filled[known], member[known], _best_leaf(filled[known], member[known], rng), N_TREES, rng)
+            probability[rest] = _probability(forest, filled[rest])
+        importance[usable] = forest.feature_importances_
+    return Judged(probability, importance)
+
+
+def _best_leaf(features: npt.NDArray[np.float32], member: Mask, rng: np.random.Generator) -> float:
+    """The smallest leaf that gives the highest accuracy in cross-validation; both sides are equally large here."""
+    from sklearn.model_selection import StratifiedKFold
+
+    folds = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=_state(rng)).split(features, member))
+    right = [
+        sum(
+            int(((_probability(forest, features[test]) > 0.5) == member[test]).sum())
+            for train, test in folds
+            for forest in [_fitted(features[train], member[train], leaf, N_CHECKED_TREES, rng)]
+        )
+        for leaf in LEAVES
+    ]
+    return LEAVES[int(np.argmax(right))]
+
+
+def _fitted(features: npt.NDArray[np.float32], member: Mask, leaf: float, trees: int, rng: np.random.Generator) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(trees, min_samples_leaf=leaf, random_state=_state(rng)).fit(features, member)
+
+
+def _probability(forest: Any, features: npt.NDArray[np.float32]) -> Floats:
+    """Of being a member, shape (n,); the classes are False and True, both in every training set."""
+    return np.asarray(forest.predict_proba(features)[:, 1], np.float64)
+
+
+def _state(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31))

@@ -1,0 +1,198 @@
+"""The paper's four attacks on a table of providers, with several seeds (METHODS, section 3).
+
+Nothing here is random between two runs: seeds are 0, 1, 2, ... so that `evidence/` shows what the measurements rest on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from audit.attacks.provider_membership.clustering import majority, remembers, unmoved, zero_knowledge
+from audit.attacks.provider_membership.forest import MIN_SIDE, partial_knowledge
+from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Mask, Table
+from audit.engine.interface import Progress
+from audit.stats.balanced import balanced_accuracy, widened
+from audit.stats.clusters import Floats
+from audit.stats.intervals import Interval
+from audit.stats.roc import auc_interval
+
+MIN_JUDGED = 2
+"""Providers of a side that a method must judge (ours)."""
+NEEDED = 20
+"""Providers of a side under which statistics are marked "few providers"."""
+MUTUAL = "providers are judged by forests that know each other"
+UNLABELLED = ("azk", "azk_ensemble")
+"""The methods that look at no label."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Why a method cannot be used: the reason, how many providers there are, and how many a side it would need."""
+
+    reason: str
+    n: int
+    needed: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """What the attacks call each provider.
+
+    Attributes:
+        calls: by method, 1 for member, 0 for not, NaN for not judged (known to the attacker, or without the features),
+            shape (n_seeds, n).
+        probability: of being a member, the mean over the forests that were not trained on the provider, shape (n,), NaN
+            where all were; None without forests.
+        importance: by feature, the mean over forests.
+        lacks: by method, why there are no calls.
+    """
+
+    calls: Mapping[str, Floats]
+    probability: Floats | None
+    importance: Mapping[str, float]
+    lacks: Mapping[str, Lack]
+
+
+def infer(table: Table, progress: Progress, *, n_seeds: int, share: float) -> Inference:
+    """Run every method that the table allows; `progress` is advanced once a seed.
+
+    Args:
+        table: of the providers.
+        progress: told of each seed.
+        n_seeds: of K-means, and of training shares; at least one.
+        share: of the providers, whose membership APK knows.
+    """
+    lacks = {method: lack for method in METHODS if (lack := lacking(table, method)) is not None}
+    calls: dict[str, list[Floats]] = {method: [] for method in METHODS if method not in lacks}
+    probabilities, importances = [], []
+    names, columns = forest_features(table)
+    for seed in range(n_seeds):
+        alone = {}
+        if "azk" in calls:
+            alone["azk"] = zero_knowledge(table.features["accuracy"], table.features["similarity"], seed)
+        if "apk" in calls:
+            judged = partial_knowledge(columns, table.member, share, seed)
+            probabilities.append(judged.probability)
+            importances.append(judged.importance)
+            alone["apk"] = judged.calls
+        memory = memory_calls(table, seed)
+        for method, called in alone.items():
+            calls[method].append(called)
+            if memory is not None:
+                calls[f"{method}_ensemble"].append(majority(called, *memory))
+        progress.advance()
+    importance = dict(zip(names, np.mean(importances, axis=0).tolist(), strict=True)) if importances else {}
+    probability = mean_known(np.stack(probabilities)) if probabilities else None
+    return Inference({method: np.stack(rows) for method, rows in calls.items()}, probability, importance, lacks)
+
+
+def lacking(table: Table, method: str) -> Lack | None:
+    """What the table lacks for a method; None when nothing."""
+    smaller, n = smaller_side(table.member), len(table)
+    needed = MIN_SIDE if method.startswith("apk") else MIN_JUDGED
+    if smaller < needed:
+        return Lack(f"fewer than {needed} providers in training, or out of it", n, 2 * NEEDED)
+    wanted = {"azk": FEATURES[:2]}.get(method.removesuffix("_ensemble"), ())
+    absent = [name for name in wanted if name not in table.features]
+    if absent or not any(name in table.features for name in FEATURES):
+        return Lack(f"no {absent[0] if absent else 'feature'} of any provider", 0)
+    if method.endswith("_ensemble") and not all(name in table.features for name in MEMORY):
+        return Lack("no memorisation tests: only models that answer questions are put to them", 0)
+    return None
+
+
+def forest_features(table: Table) -> tuple[tuple[str, ...], Floats]:
+    """What APK looks at: the names, and the columns, shape (n, n_features)."""
+    names = tuple(name for name in FEATURES if name in table.features)
+    return names, np.column_stack([table.features[name] for name in names]) if names else np.empty((len(table), 0))
+
+
+def memory_calls(table: Table, seed: int) -> tuple[Floats, Floats] | None:
+    """What M1 and M2 call each provider, shape (n,) each; None without the memorisation tests."""
+    if not all(name in table.features for name in MEMORY):
+        return None
+    similarity, change = (table.features[name] for name in MEMORY)
+    return remembers(similarity), unmoved(change, seed)
+
+
+def right_shares(calls: Floats, member: Mask) -> Floats:
+    """For each provider the share of seeds that call it right, of those that judge it, shape (n,); NaN: none does.
+
+    Args:
+        calls: shape (n_seeds, n).
+        member: shape (n,).
+    """
+    called = mean_known(calls)
+    return np.where(member, called, 1 - called)
+
+
+def accuracy(calls: Floats, member: Mask, rng: np.random.Generator, alphas: tuple[float, ...]) -> Interval | None:
+    """Balanced accuracy over the providers that were judged; None where fewer than two of a side were.
+
+    Args:
+        calls: shape (n_seeds, n).
+        member: shape (n,).
+        rng: the source of randomness.
+        alphas: one-sided levels for `Interval.bounds`.
+    """
+    right = right_shares(calls, member)
+    judged = ~np.isnan(right)
+    if smaller_side(member[judged]) < MIN_JUDGED:
+        return None
+    sides = (right[judged & member], right[judged & ~member])
+    found = balanced_accuracy(*sides, rng, alphas=alphas, unit="provider")
+    return widened(found, mutual_widening(calls[:, judged], *sides), MUTUAL)
+
+
+def forest_area(inference: Inference, member: Mask, alphas: tuple[float, ...]) -> Interval | None:
+    """AUC of the forests' mean probability; None where fewer than two of a side were judged, or without forests.
+
+    Without a leak it lies a little under 0.5 on average (ours, in `benchmarks/provider_calibration.json`), since a
+    member is judged by forests that may know its neighbours that are out rather than itself.
+    """
+    if inference.probability is None:
+        return None
+    judged = ~np.isnan(inference.probability)
+    if smaller_side(member[judged]) < MIN_JUDGED:
+        return None
+    sides, calls = (judged & member, judged & ~member), inference.calls["apk"]
+    right = right_shares(calls, member)
+    found = auc_interval(*(inference.probability[side] for side in sides), alphas=alphas, unit="provider")
+    return widened(found, mutual_widening(calls[:, judged], *(right[side] for side in sides)), MUTUAL)
+
+
+def mutual_widening(calls: Floats, members: Floats, others: Floats) -> float:
+    """By how much an interval of APK widens because providers are judged by forests that know each other's labels.
+
+    Where the forest of seed s, trained on k, judges j and that of seed t, trained on j, judges k, being right on one
+    and on the other go together. With labels that mean nothing, and a share r trained on, the influences of single
+    labels on a call have squares that sum to 1 at most (Parseval), so this adds at most r (S - 1) times the variance of
+    one call to the variance of the S calls of a provider (ours). 1 for methods that judge everybody with every seed.
+
+    Args:
+        calls: of the providers that any seed judges, NaN where one does not, shape (n_seeds, n_judged).
+        members: the share of seeds that call each right, members, shape (n_members,).
+        others: likewise, shape (n_others,).
+    """
+    trained = float(np.isnan(calls).mean())
+    spread = sum(side.var(ddof=1) / side.size for side in (members, others))
+    if spread == 0:
+        return 1.0
+    single = sum(side.mean() * (1 - side.mean()) / side.size for side in (members, others))
+    return float(np.sqrt(1 + trained * (len(calls) - 1) / len(calls) * single / spread))
+
+
+def mean_known(rows: Floats) -> Floats:
+    """The mean of each column over entries that are not NaN, shape (n,); NaN where there is none."""
+    known = ~np.isnan(rows)
+    counts = known.sum(axis=0)
+    means: Floats = np.where(counts > 0, np.where(known, rows, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
+    return means
+
+
+def smaller_side(member: Mask) -> int:
+    """How many providers the smaller side has."""
+    return int(min(member.sum(), (~member).sum()))

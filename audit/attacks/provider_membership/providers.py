@@ -1,0 +1,178 @@
+"""Which providers the attack asks about, and with which of their documents (METHODS.md, section 3)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from audit.attacks.memorisation.questions import said
+from audit.case import Case
+from audit.corpus.documents import Corpus, Document, Question
+from audit.corpus.folding import fold
+from audit.targets.interface import NOT_READ, Answer, AnswerLoss, Encoding, Target, TrainingLoss
+
+Kind = Literal["answers", "pages"]
+Askable = Callable[[Document], bool]
+MIN_PROVIDERS = 2
+"""Providers in, and out, without which nothing can be compared (ours: one alone has no spread)."""
+NO_HELDOUT, NOTHING_TO_ASK = "no kept-aside document", "nothing to ask"
+REASONS = {
+    NO_HELDOUT: "providers all of whose documents are member or public ones: none was kept aside to ask about",
+    NOTHING_TO_ASK: "providers of whose kept-aside documents no question has an answer, or the loss reads nothing",
+}
+"""Why a provider is left out."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One provider of the data set.
+
+    Attributes:
+        name: folded; what its trial is called.
+        number: its place among the sorted folded names of the data set, from 1: what stands for it in a report.
+        member: whether any of its documents is a member.
+        spellings: how the data set writes its name, sorted.
+        heldout: its documents that were kept aside, in file order.
+        asked: those of them that can be asked about.
+    """
+
+    name: str
+    number: int
+    member: bool
+    spellings: tuple[str, ...]
+    heldout: tuple[Document, ...]
+    asked: tuple[Document, ...]
+
+    @property
+    def left_out(self) -> str | None:
+        """Why it is not asked about (one of `REASONS`); None when it is."""
+        if self.asked:
+            return None
+        return NOTHING_TO_ASK if self.heldout else NO_HELDOUT
+
+
+def provider_of(document: Document) -> str:
+    """The folded name of a document's provider: "" where it names none."""
+    return fold(document.provider or "")
+
+
+def providers_of(corpus: Corpus, askable: Askable) -> tuple[Provider, ...]:
+    """Every provider of a data set, by folded name: names that differ by case or spacing only are one provider.
+
+    Args:
+        corpus: the data set.
+        askable: whether a kept-aside document can be asked about.
+    """
+    documents: dict[str, list[Document]] = defaultdict(list)
+    for document in corpus.documents:
+        if name := provider_of(document):
+            documents[name].append(document)
+    return tuple(
+        _provider(name, number, documents[name], askable) for number, name in enumerate(sorted(documents), start=1)
+    )
+
+
+def _provider(name: str, number: int, documents: list[Document], askable: Askable) -> Provider:
+    heldout = tuple(document for document in documents if document.split == "heldout")
+    return Provider(
+        name,
+        number,
+        any(document.split == "member" for document in documents),
+        tuple(sorted({document.provider or "" for document in documents})),
+        heldout,
+        tuple(filter(askable, heldout)),
+    )
+
+
+def tried(providers: tuple[Provider, ...]) -> list[Provider]:
+    """Those that can be asked about; none where a side has too few to compare."""
+    asked = [provider for provider in providers if provider.asked]
+    sides = [sum(provider.member == side for provider in asked) for side in (True, False)]
+    return asked if min(sides) >= MIN_PROVIDERS else []
+
+
+def shortage(providers: tuple[Provider, ...]) -> tuple[str, str] | None:
+    """Why the providers of a data set cannot be compared, and what the owner can add; None when they can."""
+    if tried(providers):
+        return None
+    add_out = "keep all documents of some providers out of training (docaudit import ... --by-provider)"
+    if not providers:
+        return "no document names its provider", "give documents the provider that issued them"
+    if len(providers) == 1:
+        return "all documents come from one provider", f"add other providers, and {add_out}"
+    sides = {
+        name: [one for one in providers if one.member == member] for name, member in (("in", True), ("out", False))
+    }
+    if not sides["out"]:
+        return f"all {len(providers)} providers have documents in training, none is out", add_out
+    if not sides["in"]:
+        return "no provider has a document in training", "mark the documents that trained the model as member"
+    for name, side in sides.items():
+        if not any(one.heldout for one in side):
+            return (
+                f"no provider {name} training has a kept-aside document",
+                f"mark documents of providers {name} training, which no model was trained on, as heldout",
+            )
+        if not any(one.asked for one in side):
+            return (
+                f"no kept-aside document of providers {name} training can be asked about",
+                "give them questions with answers, or for token classifiers labelled words",
+            )
+    asked = {name: sum(bool(one.asked) for one in side) for name, side in sides.items()}
+    return (
+        f"{asked['in']} providers in and {asked['out']} out of training can be asked about: "
+        f"{MIN_PROVIDERS} of each are the least",
+        "add kept-aside documents of more providers",
+    )
+
+
+def answers_of(question: Question) -> tuple[str, ...]:
+    """The accepted answers that say something; the first one is what models are trained on."""
+    return said(question.answers)
+
+
+def questions_of(document: Document) -> list[Question]:
+    """The questions of a document that have an answer."""
+    return [question for question in document.questions if answers_of(question)]
+
+
+def has_question(document: Document) -> bool:
+    """Whether models that answer can be asked about a document."""
+    return bool(questions_of(document))
+
+
+def kind_of(target: Target) -> Kind | None:
+    """Whether a target is asked about answers or pages; None: it neither answers nor gives a document's loss."""
+    if {Answer, AnswerLoss} <= target.answers:
+        return "answers"
+    return "pages" if TrainingLoss in target.answers else None
+
+
+def askable(case: Case) -> Askable:
+    """What tells whether this target can be asked about a document."""
+    if kind_of(case.target) == "answers":
+        return has_question
+    return lambda document: readable(case.reader.encode(document))
+
+
+def perhaps_askable(corpus: Corpus) -> Askable:
+    """What tells whether a target for this data set may be asked about a document, before there is one."""
+    if corpus.manifest.task.kind == "question-answering":
+        return has_question
+    return lambda document: bool(document.words)
+
+
+def readable(page: Encoding | None) -> bool:
+    """Whether the training loss of a page reads anything."""
+    if page is None:
+        return False
+    return any(values is not None and bool((values != NOT_READ).any()) for values in (page.labels, page.links))
+
+
+def asked_of(case: Case, name: str) -> tuple[Document, ...]:
+    """The documents of one provider, by folded name, that are asked about."""
+    can_be_asked = askable(case)
+    own = (document for document in case.corpus.of("heldout") if provider_of(document) == name)
+    return tuple(filter(can_be_asked, own))

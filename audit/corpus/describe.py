@@ -1,0 +1,218 @@
+"""What documents look like to somebody without the model: features for the blind baseline (METHODS.md, section 6).
+
+Nothing here reads a document's id, split or provider, or anything that follows from the split: two documents that are
+equal but for these are described alike. The features are ours; METHODS names their kinds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL.Image import Image, Resampling
+
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.images import open_image
+
+Floats = npt.NDArray[np.float64]
+Block = Any
+"""Features of one kind: (n_documents, n_features), a numpy array or a scipy sparse matrix, float64."""
+
+MAX_TERMS = 20_000
+"""Terms that are counted, the commonest ones (ours: bounds memory; SROIE's 626 receipts have 4,041)."""
+LONG = 4
+"""Digits from which on a number's first two digits and its length are a term too (ours): numbers that run on."""
+GRID = 8
+"""Cells a side of the grid over a page (ours)."""
+GREYS = 16
+"""Bins of the histogram of greys (ours)."""
+CROP = 512
+"""Sharpness is looked at in the middle of a page, so many pixels a side at most (ours: bounds time and memory)."""
+JPEG_BLOCK = 8
+"""Pixels a side of the blocks in which JPEG compresses."""
+_PIECES = re.compile(r"\d+|[^\W\d_]+")
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """Documents in numbers.
+
+    Attributes:
+        blocks: features by kind: "words", "layout" (where there are boxes), "image" (where there are images),
+            "metadata". Rows are documents, in the order asked for.
+        same_image: (n_documents,) documents with equal pixels have the same number; those without an image each have
+            their own.
+    """
+
+    blocks: Mapping[str, Block]
+    same_image: npt.NDArray[np.int64]
+
+
+def describe(
+    corpus: Corpus, documents: Sequence[Document], advance: Callable[[], object] = lambda: None
+) -> Description:
+    """Describe documents without any model; images are opened one at a time.
+
+    Args:
+        corpus: where the documents are from.
+        documents: at least one.
+        advance: called after each document.
+
+    Raises:
+        ManifestError: an image is missing, damaged or too large.
+        ValueError: there are no documents.
+    """
+    if not documents:
+        raise ValueError("there is nothing to describe")
+    images = []
+    for document in documents:
+        images.append(None if document.image is None else _image(open_image(corpus, document)))
+        advance()
+    blocks: dict[str, Block] = {}
+    terms = _words(documents)
+    if terms is not None:
+        blocks["words"] = terms
+    if any(word.box is not None for document in documents for word in document.words):
+        blocks["layout"] = np.stack([_layout(document) for document in documents])
+    width = max((row.size for row in images if row is not None), default=0)
+    if width:
+        blocks["image"] = np.stack([np.zeros(width) if row is None else row for row in images])
+    blocks["metadata"] = _metadata(documents)
+    return Description(blocks, _numbered(images))
+
+
+def terms_of(document: Document) -> Iterator[str]:
+    """What is counted of a document's words.
+
+    Runs of letters (lower case) and of digits: years, months and prices stand for themselves; how each word is written
+    ("A0000-00/Aa"); the groups of digits of a date or code with their place, "3/3:19"; of long numbers the length and
+    the first two digits.
+    """
+    for word in document.words:
+        yield from _PIECES.findall(word.text.lower())
+        yield f"as {_shape(word.text)}"
+        groups = re.findall(r"\d+", word.text)
+        if len(groups) > 1:
+            yield from (f"{place}/{len(groups)}:{group}" for place, group in enumerate(groups, start=1))
+        yield from (f"{len(group)} digits:{group[:2]}" for group in groups if len(group) >= LONG)
+
+
+def _shape(text: str) -> str:
+    """How a word is written: each digit 0, a run of capitals A, a run of other letters a, all else as it is."""
+    shape = re.sub(r"\d", "0", text)
+    return re.sub(r"[^\W\d_]+", lambda run: re.sub(r"a+", "a", re.sub(r"A+", "A", _cases(run.group()))), shape)[:20]
+
+
+def _cases(letters: str) -> str:
+    return "".join("A" if letter.isupper() else "a" for letter in letters)
+
+
+def _words(documents: Sequence[Document]) -> Block | None:
+    """TF-IDF of the terms that stand in two documents or more; None when there is none."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    found = [[*terms_of(document)] for document in documents]
+    in_documents = Counter(term for terms in found for term in set(terms))
+    # A term of one document tells nothing about any other.
+    shared = sorted((-count, term) for term, count in in_documents.items() if count > 1)[:MAX_TERMS]
+    if not shared:
+        return None
+    vocabulary = sorted(term for _, term in shared)
+    return TfidfVectorizer(analyzer=list, lowercase=False, vocabulary=vocabulary, sublinear_tf=True).fit_transform(
+        found
+    )
+
+
+def _layout(document: Document) -> Floats:
+    """The page's size; where its words stand and how large they are; how full each cell of a grid is."""
+    boxes = np.array([word.box for word in document.words if word.box is not None], np.float64).reshape(-1, 4)
+    if not len(boxes):
+        return np.zeros(3 + 6 * 3 + GRID**2)
+    width, height = document.size or (float(boxes[:, 2].max()), float(boxes[:, 3].max()))
+    page = np.array([max(width, 1.0), max(height, 1.0)])
+    corners, extents = boxes[:, :2] / page, (boxes[:, 2:] - boxes[:, :2]) / page
+    pixels = boxes[:, 2:] - boxes[:, :2]
+    quantiles = np.quantile(np.hstack([corners, extents, pixels]), (0.1, 0.5, 0.9), axis=0)
+    middles = np.clip(corners + extents / 2, 0, 1)
+    grid = np.histogram2d(middles[:, 1], middles[:, 0], bins=GRID, range=((0, 1), (0, 1)))[0]
+    return np.concatenate([[*np.log(page), page[0] / page[1]], quantiles.ravel(), np.sqrt(grid.ravel())])
+
+
+def _image(page: Image) -> Floats:
+    """A page image in numbers that do not depend on how its file stores colours, but on how it looks."""
+    grey = page.convert("L")
+    counts = np.array(grey.histogram(), np.float64) / (page.width * page.height)
+    levels = np.arange(256)
+    mean = float(counts @ levels)
+    spread = float(counts @ (levels - mean) ** 2) ** 0.5
+    colours = np.asarray(page.resize((GRID, GRID), Resampling.BOX), np.float64)
+    thumbnail = np.asarray(grey.resize((GRID, GRID), Resampling.BOX), np.float64)
+    return np.concatenate(
+        [
+            np.log([page.width, page.height]),
+            [page.width / page.height, mean, spread, counts[0], counts[255]],
+            np.sqrt(counts.reshape(GREYS, -1).sum(axis=1)),
+            colours.mean(axis=(0, 1)),
+            [np.ptp(colours, axis=2).mean()],
+            _sharpness(grey),
+            thumbnail.ravel(),
+        ]
+    )
+
+
+def _sharpness(grey: Image) -> Floats:
+    """How sharp, how noisy and how blocky the middle of a page is, as far as neighbouring pixels show it."""
+    left, top = max(0, (grey.width - CROP) // 2), max(0, (grey.height - CROP) // 2)
+    # From a corner of JPEG's blocks, so that they lie where they were compressed.
+    left, top = left - left % JPEG_BLOCK, top - top % JPEG_BLOCK
+    box = (left, top, min(grey.width, left + CROP), min(grey.height, top + CROP))
+    middle = np.asarray(grey.crop(box), np.int16)
+    if min(middle.shape) <= JPEG_BLOCK:
+        return np.zeros(5)
+    across, down = np.abs(middle[:, 1:] - middle[:, :-1]), np.abs(middle[1:] - middle[:-1])
+    curved = middle[1:-1, 1:-1] * 4 - middle[:-2, 1:-1] - middle[2:, 1:-1] - middle[1:-1, :-2] - middle[1:-1, 2:]
+    seams = across[:, JPEG_BLOCK - 1 :: JPEG_BLOCK].mean() - across.mean()
+    flat = 1 - np.count_nonzero(curved) / curved.size
+    return np.array([across.mean(), down.mean(), np.log1p(np.abs(curved).mean()), flat, seams])
+
+
+def _metadata(documents: Sequence[Document]) -> Block:
+    """How much there is of everything, on a logarithmic scale, by label, category and words of the questions."""
+    from sklearn.feature_extraction import DictVectorizer
+
+    counted = [{name: float(np.log1p(count)) for name, count in _counts(document).items()} for document in documents]
+    return DictVectorizer(sparse=False).fit_transform(counted)
+
+
+def _counts(document: Document) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    counts["words"] = len(document.words)
+    counts["characters"] = sum(len(word.text) for word in document.words)
+    counts["questions"] = len(document.questions)
+    counts["answers"] = sum(len(question.answers) for question in document.questions)
+    counts["paraphrases"] = sum(len(question.paraphrases) for question in document.questions)
+    counts["entities"] = len(document.entities)
+    counts["links"] = len(document.links)
+    counts.update(f"label {entity.label}" for entity in document.entities)
+    counts.update(f"category {entity.category}" for entity in document.entities)
+    counts.update(f"asked for {question.category}" for question in document.questions)
+    counts.update(
+        f"asked {term}" for question in document.questions for term in _PIECES.findall(question.question.lower())
+    )
+    counts.update(f"tag {tag}" for tag in document.tags or ())
+    counts[f"intent {document.intent}"] += 1
+    counts[f"file {None if document.image is None else PurePosixPath(document.image).suffix.lower()}"] += 1
+    return counts
+
+
+def _numbered(images: Sequence[Floats | None]) -> npt.NDArray[np.int64]:
+    """A number for each document, the same where the rows of their images are."""
+    first: dict[bytes, int] = {}
+    numbers = [place if row is None else first.setdefault(row.tobytes(), place) for place, row in enumerate(images)]
+    return np.array(numbers, np.int64)

@@ -1,0 +1,126 @@
+"""The providers of a data set and whom an attack can ask after, in numbers; what `docaudit inspect` says about them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from audit.corpus.documents import Corpus, Document, Split
+from audit.corpus.folding import fold
+
+MAX_HALF_WIDTH = 0.05  # of balanced accuracy over providers, before `inspect` warns; ours: 384 providers, half in
+
+
+@dataclass(frozen=True)
+class ProviderCounts:
+    """Providers of one split, those with two documents or more in it, and documents that name none.
+
+    Names that differ in case or spacing only are one provider (`folding.fold`), here and everywhere.
+    """
+
+    providers: int
+    with_two: int
+    documents_without: int
+
+
+@dataclass(frozen=True)
+class AskedProviders:
+    """Whom an attack can ask after: whether a provider's documents were trained on (METHODS section 3).
+
+    A provider is in when one of its documents is a member; what is asked about are its held-out ones, kept aside.
+
+    Attributes:
+        n_in: providers in with documents kept aside.
+        n_out: providers out with documents kept aside.
+        unasked: providers in without one.
+        also_public: of those with documents kept aside, the ones with public documents too.
+        merged: spellings of names beyond the first of each provider.
+    """
+
+    n_in: int
+    n_out: int
+    unasked: int
+    also_public: int
+    merged: int
+
+    @property
+    def half_width(self) -> float:
+        """Of a 95 % interval of balanced accuracy near 0.5, normal approximation; infinite without some of both."""
+        if not (self.n_in and self.n_out):
+            return math.inf
+        return 1.96 * 0.25 * math.sqrt(1 / self.n_in + 1 / self.n_out)
+
+
+def provider_counts(documents: Sequence[Document]) -> ProviderCounts:
+    """The providers of these documents."""
+    counts = Counter(fold(document.provider) for document in documents if document.provider is not None)
+    return ProviderCounts(len(counts), sum(count > 1 for count in counts.values()), len(documents) - counts.total())
+
+
+def asked_providers(corpus: Corpus) -> AskedProviders:
+    """Whom an attack can ask after in this data set."""
+    spellings = {document.provider for document in corpus.documents if document.provider is not None}
+    splits: dict[str, set[Split]] = {fold(name): set() for name in spellings}
+    for document in corpus.documents:
+        if document.provider is not None:
+            splits[fold(document.provider)].add(document.split)
+    asked = [found for found in splits.values() if "heldout" in found]
+    n_in = sum("member" in found for found in asked)
+    return AskedProviders(
+        n_in=n_in,
+        n_out=len(asked) - n_in,
+        unasked=sum("member" in found and "heldout" not in found for found in splits.values()),
+        also_public=sum("public" in found for found in asked),
+        merged=len(spellings) - len(splits),
+    )
+
+
+def punctuation_twins(names: Collection[str]) -> int:
+    """How many of these folded names differ from another in punctuation only; the first of each group is not counted.
+
+    They stay providers of their own: with names it is not docaudit's to say which punctuation means something.
+    """
+    return len(set(names)) - len({_letters(name) for name in names})
+
+
+def provider_warnings(corpus: Corpus) -> Iterator[str]:
+    """What limits an attack that asks after providers; nothing for a data set that names none."""
+    names = {fold(document.provider) for document in corpus.documents if document.provider is not None}
+    if not names:
+        return
+    twins = punctuation_twins(names)
+    if twins:
+        yield (
+            f"{twins} provider names differ from another only in punctuation: the same provider would count twice, and "
+            "may be both in and out. Spell it one way."
+        )
+    asked = asked_providers(corpus)
+    found = f"{asked.n_in} providers that are in and {asked.n_out} that are out have held-out documents"
+    if not (asked.n_in and asked.n_out):
+        yield f"{found}: whether a provider was trained on can be asked only where there are some of both."
+    elif asked.half_width > MAX_HALF_WIDTH:
+        yield (
+            f"{found}: balanced accuracy over so few is known to {100 * asked.half_width:.0f} points either way; "
+            "published effects are 6 to 17."  # METHODS section 3
+        )
+    if corpus.manifest.membership.assigned == "by-provider":
+        yield from _division_warnings(asked)
+
+
+def _division_warnings(asked: AskedProviders) -> Iterator[str]:
+    """What a division by provider should not have."""
+    if asked.unasked:
+        yield f"{asked.unasked} providers that are in have no held-out document and cannot be asked after."
+    if asked.also_public:
+        yield (
+            f"{asked.also_public} providers with held-out documents have public ones too: what was trained on these is "
+            "no reference for them."
+        )
+
+
+def _letters(folded: str) -> str:
+    """A folded name without punctuation, unless there is nothing else in it."""
+    return "".join(c for c in folded if unicodedata.category(c)[0] not in "PZC") or folded

@@ -1,0 +1,1 @@
+"""What a data set can resolve, before any model runs: `docaudit plan`."""

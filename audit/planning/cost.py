@@ -1,0 +1,80 @@
+"""What a scan costs: how much each attack tries, as far as the data set alone tells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from audit.attacks import BATTERY
+from audit.attacks.budget import SHARES
+from audit.attacks.interface import Attack
+from audit.attacks.memorisation.questions import all_questions
+from audit.corpus.documents import Corpus, Split
+
+Sides = tuple[int, int]
+"""Of members and of others."""
+UNTIMED = "give --model to time it"
+SPLITS: tuple[Split, Split] = ("member", "heldout")
+
+
+@dataclass(frozen=True)
+class Time:
+    """Estimated seconds of all trials of an attack, and the range they should lie in."""
+
+    seconds: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one attack tries under a budget.
+
+    Attributes:
+        attack: its name.
+        trials: how many.
+        exact: counted with the model's tokens; otherwise there are at most so many.
+        reached: how many units (documents, providers) of members and of others these trials belong to, at most.
+        inapplicable: why the model cannot be attacked this way; None when it can, or no model was given.
+        lacks: what the attack cannot do without and nobody gave; None when nothing.
+        time: None where it was not measured.
+        untimed: why not, where nothing above says so.
+    """
+
+    attack: str
+    trials: int
+    exact: bool
+    reached: Sides
+    inapplicable: str | None = None
+    lacks: str | None = None
+    time: Time | None = None
+    untimed: str = ""
+
+
+def at_most(corpus: Corpus, budget: str) -> tuple[Cost, ...]:
+    """The cost of every attack without a model, from what the data set offers: a tokenizer may leave some of it out."""
+    return tuple(_at_most(kind.preset(budget), corpus, SHARES[budget]) for kind in BATTERY)
+
+
+def _at_most(attack: Attack, corpus: Corpus, share: float) -> Cost:
+    sides = _offered(attack, corpus)
+    sampled = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
+    return Cost(attack.name, sum(sampled), False, sampled, lacks=attack.lacks(corpus), untimed=UNTIMED)
+
+
+def _offered(attack: Attack, corpus: Corpus) -> Sides:
+    """Trials of members and of others: fields, questions, or else one for each unit."""
+    match attack.name:
+        case "reconstruction":
+            return _of_each_split(
+                [document.split for document in corpus.of(*SPLITS) for entity in document.entities if entity.attack]
+            )
+        case "memorisation":
+            return _of_each_split([asked.document.split for asked in all_questions(corpus)])
+    units = attack.units(corpus)
+    return max((unit.members for unit in units), default=0), max((unit.others for unit in units), default=0)
+
+
+def _of_each_split(splits: Sequence[Split]) -> Sides:
+    return splits.count(SPLITS[0]), splits.count(SPLITS[1])

@@ -1,0 +1,134 @@
+"""How long a scan takes on this device: a few trials of every attack, timed. Nothing is written or kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from audit.attacks.budget import sample
+from audit.attacks.interface import Attack
+from audit.attacks.provider_membership.outcomes import IN, OUT
+from audit.case import Case
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT, Progress, Trial
+from audit.planning.cost import Cost, Sides, Time
+from audit.runner import Opened
+from audit.runner.execution import AttackWork, in_number_format
+from audit.runner.opening import needs_of
+from audit.training.references import PROVIDE_AUXILIARY, Filled, complete
+
+SECONDS = 20.0
+"""For each attack, shared among its strata (ours); what is under way is finished."""
+MIN_ROUNDS = 3
+MAX_ROUNDS = 8
+"""Rounds of one stratum (ours): enough to see how much they differ."""
+AT_ONCE = 4
+"""Trials of a round on a CPU (ours), where a batch takes as long as its parts; elsewhere as many as a scan has in
+flight."""
+LEAST_SPREAD = 0.25
+"""A range reaches at least so far, as a share of the estimate (ours): a machine is not always as busy."""
+TO_TRAIN = "a scan first trains the public model: give one to time this attack (--reference auxiliary=PATH)"
+_SIDES = {"member": 0, IN: 0, "heldout": 1, OUT: 1}
+"""Strata of units that training saw, and of others."""
+
+
+def probe(opened: Opened, progress: Progress) -> tuple[Cost, ...]:
+    """The trials of every attack that a scan would run, and how long they take.
+
+    References that somebody gave are used; none is trained. The time is that of the trials, without training of
+    references and without the intervals at the end.
+
+    Args:
+        opened: the scan; its `out` is not touched.
+        progress: told of every round.
+    """
+    filled = _given(opened)
+    return tuple(_cost(opened, attack, filled, progress) for attack in opened.attacks)
+
+
+def _given(opened: Opened) -> Filled:
+    """The references, as far as none is trained."""
+    needs = needs_of(opened.attacks)
+    if opened.prepared.auxiliary is None:
+        needs.discard("auxiliary")
+    return complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
+
+
+def _cost(opened: Opened, attack: Attack, filled: Filled, progress: Progress) -> Cost:
+    case = Case(opened.guarded(opened.target), opened.corpus, opened.beside(filled))
+    reason = attack.inapplicable(case)
+    if reason is not None:
+        return Cost(attack.name, 0, True, (0, 0), reason)
+    trials = sample(attack.trials(case), opened.share, opened.options.seed)
+    reached = _reached(trials)
+    lacks = _missing(opened, attack, filled) if trials else attack.no_trials(case)[0]
+    if lacks is not None:
+        return Cost(attack.name, len(trials), True, reached, lacks=lacks)
+    if "auxiliary" in attack.needs and filled.references.auxiliary is None:
+        return Cost(attack.name, len(trials), True, reached, untimed=TO_TRAIN)
+    return Cost(attack.name, len(trials), True, reached, time=_timed(opened, attack, case, trials, progress))
+
+
+def _missing(opened: Opened, attack: Attack, filled: Filled) -> str | None:
+    """The reference that an attack cannot do without, that nobody gave and that a scan does not train."""
+    missing = dict(filled.missing)
+    if filled.references.auxiliary is None and opened.prepared.pretrained is None:
+        missing["auxiliary"] = PROVIDE_AUXILIARY
+    return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
+
+
+def _reached(trials: Sequence[Trial]) -> Sides:
+    units: tuple[set[str], set[str]] = set(), set()
+    for trial in trials:
+        if trial.stratum in _SIDES:
+            units[_SIDES[trial.stratum]].add(trial.unit)
+    return len(units[0]), len(units[1])
+
+
+def _timed(opened: Opened, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress) -> Time:
+    """The time of all trials, from the first ones of each stratum in a scan's own order."""
+    checkpoint, _ = in_number_format(opened, attack, case, trials, SILENT)
+    work = AttackWork(attack, Case(opened.guarded(checkpoint), case.corpus, case.references), opened.options.seed)
+    strata: Mapping[str, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        strata[trial.stratum].append(trial)
+    at_once = AT_ONCE if opened.target.card.device == "cpu" else opened.options.width
+    progress.stage(f"{attack.name}: a few trials", MAX_ROUNDS * len(strata))
+    # The first trial pays for what is loaded and compiled once.
+    _seconds(work, trials[:1])
+    expected = variance = 0.0
+    for members in strata.values():
+        rounds = _rounds(work, members, at_once, SECONDS / len(strata), progress)
+        expected += len(members) * float(np.mean(rounds))
+        error = float(np.std(rounds, ddof=1)) / math.sqrt(len(rounds)) if len(rounds) > 1 else rounds[0]
+        variance += (len(members) * error) ** 2
+    factor = 1 + max(LEAST_SPREAD, 2 * math.sqrt(variance) / expected)
+    return Time(expected, expected / factor, expected * factor)
+
+
+def _rounds(work: AttackWork, trials: Sequence[Trial], at_once: int, seconds: float, progress: Progress) -> list[float]:
+    """Seconds a trial in each round."""
+    found: list[float] = []
+    spent = 0.0
+    for start in range(0, len(trials), at_once):
+        tried = trials[start : start + at_once]
+        taken = _seconds(work, tried)
+        found.append(taken / len(tried))
+        spent += taken
+        progress.advance()
+        if len(found) >= MAX_ROUNDS or (len(found) >= MIN_ROUNDS and spent >= seconds):
+            break
+    progress.advance(MAX_ROUNDS - len(found))
+    return found
+
+
+def _seconds(work: AttackWork, trials: Sequence[Trial]) -> float:
+    began = time.perf_counter()
+    for _ in drive(work, trials, len(trials)):
+        pass
+    return time.perf_counter() - began

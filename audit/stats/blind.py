@@ -1,0 +1,246 @@
+"""Whether members can be told from others without the model (METHODS.md, section 6, "Blind baseline").
+
+Where somebody who never saw the model tells them apart, what an attacker finds may be that difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.stats.clusters import Floats
+from audit.stats.intervals import Interval
+from audit.stats.roc import auc_interval
+
+Mask = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+N_PERMUTATIONS = 500
+SIGNIFICANT = 0.05
+"""p at or under which the splits differ (METHODS, section 6)."""
+ADVERSARY = 0.65
+"""The AUC of somebody without the model that the check must be able to find (METHODS, section 6)."""
+N_FOLDS = 10
+"""Of the cross-validation (ours)."""
+PENALTY = 0.3
+"""Of the ridge regressions, in units of a unit's mean squared norm (ours: 0.1 to 1 found planted differences between
+synthetic receipts about equally well, 3 and 10 less; the same for every audited corpus)."""
+TOGETHER = "together"
+"""Name of the classifier of all blocks together."""
+MIN_UNITS = 5
+"""Units a side under which no check is made (ours): ten units have 252 arrangements, and no power."""
+DECIMALS = 9
+"""Predictions that agree to so many decimals are ties (ours): equal documents differ by rounding alone."""
+
+
+@dataclass(frozen=True)
+class BlindCheck:
+    """What somebody without the model makes of members and others.
+
+    Attributes:
+        auc: how well the best of the classifiers tells units it was not trained on apart. It is the best of several,
+            so that without any difference it lies above 0.5: at `chance`.
+        chance: the mean of that AUC over permuted labels.
+        p_value: of it, one-sided; in (0, 1].
+        power: the chance that a true AUC of `ADVERSARY` gives p <= `SIGNIFICANT`, in [0, 1].
+        n_permutations: how many there were.
+        by_block: the AUC of the classifier of each block that is not alike in all units, and of that of all together.
+    """
+
+    auc: Interval
+    chance: float
+    p_value: float
+    power: float
+    n_permutations: int
+    by_block: Mapping[str, float]
+
+
+def blind_check(
+    features: Mapping[str, Any],
+    member: npt.ArrayLike,
+    units: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    strata: npt.ArrayLike | None = None,
+    n_permutations: int = N_PERMUTATIONS,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> BlindCheck | None:
+    """Test whether features tell member units from others.
+
+    One ridge regression on the labels for each block and one for all together, cross-validated; the statistic is the
+    largest AUC of them, for permuted labels as for the true ones, so that the choice is paid for (ours: a difference in
+    one block, such as the year in the words, is lost among all columns; one regression on all found an AUC of 0.60 as
+    0.56). A unit has the mean of its rows' features, and so the mean of their predictions. Columns of dense blocks are
+    standardised, sparse ones centred, and each block is scaled to the same mean squared norm, so that none drowns the
+    others. Folds are drawn from the units, never looking at labels; penalty, scaling and folds are the same for all
+    permutations of the labels over units, so that p is exact when labels were assigned at random.
+
+    The classifiers are linear: they take all permutations at once; the mean over a unit's rows is the same however many
+    there are (a bent one would see how many documents a provider has on its side, which follows from the split); and
+    what splits differ in, times, scanners, layouts and vendors, shows as terms, greys and places that are commoner on
+    one side.
+
+    Args:
+        features: by block, (n_rows, n_features), numpy arrays or scipy sparse matrices; finite.
+        member: (n_rows,) bool, constant within a unit.
+        units: (n_rows,) integers.
+        rng: of folds and permutations.
+        strata: (n_rows,) integers, constant within a unit: labels were assigned within each of these and are permuted
+            within them; folds are drawn from them, for within a stratum of fixed size a document's label tells the
+            opposite about the others. None: labels were assigned over all units.
+        n_permutations: how many.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a unit is, singular, for the interval's wording.
+
+    Returns:
+        None with fewer than `MIN_UNITS` units on a side.
+
+    Raises:
+        ValueError: lengths differ, or labels or strata are not constant within a unit.
+    """
+    names, first, place = np.unique(np.asarray(units), return_index=True, return_inverse=True)
+    labels = _of_units(np.asarray(member, bool), first, place)
+    if min(labels.sum(), (~labels).sum()) < MIN_UNITS:
+        return None
+    groups = np.arange(len(names)) if strata is None else _of_units(np.asarray(strata), first, place)
+    folds = _folds(groups, rng)
+    arrangements = np.column_stack([labels, _permuted(labels, None if strata is None else groups, n_permutations, rng)])
+    scores = {
+        name: _predictions(kernel, arrangements, folds)
+        for name, kernel in _kernels(features, place, len(names)).items()
+    }
+    areas = {name: _areas(columns, arrangements) for name, columns in scores.items()}
+    best = max(areas, key=lambda name: float(areas[name][0]))
+    largest = np.max([*areas.values()], axis=0)
+    found = auc_interval(scores[best][labels, 0], scores[best][~labels, 0], alphas=alphas, unit=unit)
+    return BlindCheck(
+        replace(found, method=f"{found.method}, best of {len(areas)} cross-validated classifiers"),
+        float(largest[1:].mean()),
+        float((1 + np.sum(largest[1:] >= largest[0])) / (1 + n_permutations)),
+        _power(largest[1:], int(labels.sum()), int((~labels).sum())),
+        n_permutations,
+        {name: float(column[0]) for name, column in areas.items()},
+    )
+
+
+def auc_error(area: float, members: int, others: int) -> float:
+    """The standard error of an AUC (Hanley & McNeil 1982, exponential scores).
+
+    Args:
+        area: the true AUC, in (0, 1).
+        members: units of one side, at least one.
+        others: units of the other side, at least one.
+    """
+    two_members = area / (2 - area) - area**2
+    two_others = 2 * area**2 / (1 + area) - area**2
+    variance = area * (1 - area) + (members - 1) * two_members + (others - 1) * two_others
+    return float((variance / (members * others)) ** 0.5)
+
+
+def _of_units(values: npt.NDArray[Any], first: Ints, place: Ints) -> npt.NDArray[Any]:
+    """The value of each unit, (n_units,)."""
+    if values.shape != place.shape:
+        raise ValueError("every row needs one unit, one label and one stratum")
+    if not np.array_equal(values[first][place], values):
+        raise ValueError("labels and strata must be constant within a unit")
+    return values[first]
+
+
+def _folds(groups: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
+    """The fold of each unit: groups drawn into folds of (nearly) equal numbers of groups; one group is divided."""
+    names, place = np.unique(groups, return_inverse=True)
+    if len(names) == 1:
+        names, place = np.arange(len(groups)), np.arange(len(groups))
+    order: Ints = rng.permutation(len(names)) % min(N_FOLDS, len(names))
+    return order[place]
+
+
+def _permuted(labels: Mask, strata: npt.NDArray[Any] | None, n_permutations: int, rng: np.random.Generator) -> Mask:
+    """Labels as they might have been assigned: (n_units, n_permutations)."""
+    groups = np.zeros(len(labels), int) if strata is None else strata
+    arrangements = np.tile(labels[:, None], n_permutations)
+    for group in np.unique(groups):
+        within = groups == group
+        arrangements[within] = rng.permuted(arrangements[within], axis=0)
+    return arrangements
+
+
+def _kernels(features: Mapping[str, Any], place: Ints, n_units: int) -> dict[str, Floats]:
+    """Inner products of the units, by block that is not alike in all of them; their mean over several such blocks."""
+    kernels = {name: _kernel(block, place, n_units) for name, block in features.items()}
+    differing = {name: kernel for name, kernel in kernels.items() if kernel.any()}
+    if len(differing) == 1:
+        return differing
+    return {**differing, TOGETHER: sum(differing.values(), np.zeros((n_units, n_units))) / max(1, len(differing))}
+
+
+def _kernel(block: Any, place: Ints, n_units: int) -> Floats:
+    """Inner products of the units' centred features, their mean squared norm 1; zeros where all units are alike."""
+    from scipy.sparse import csr_array, issparse
+
+    rows = np.arange(len(place))
+    shares = csr_array((1 / np.bincount(place)[place], (place, rows)), shape=(n_units, len(place)))
+    means = shares @ block
+    if issparse(means):
+        products = np.asarray((means @ means.T).todense(), np.float64)
+        products -= products.mean(axis=0)
+        kernel = products - products.mean(axis=1, keepdims=True)
+        largest = float(means.max()) ** 2 if means.nnz else 0.0
+    else:
+        spread = means.std(axis=0)
+        # What is alike in all units differs by rounding alone.
+        varying = spread > 1e-9 * np.maximum(1.0, np.abs(means).max(axis=0))
+        columns = (means[:, varying] - means[:, varying].mean(axis=0)) / spread[varying]
+        kernel = columns @ columns.T
+        largest = 1.0
+    norm = float(np.trace(kernel)) / n_units
+    return kernel / norm if norm > 1e-12 * largest and norm > 0 else np.zeros_like(kernel)
+
+
+def _predictions(kernel: Floats, arrangements: Mask, folds: Ints) -> Floats:
+    """What ridge regression on the other folds makes of each unit, for each arrangement of the labels: same shape.
+
+    Without fitting a fold: with G the inverse of kernel + penalty, the residuals of the units S of a fold, left out,
+    are G_SS^-1 (G y)_S (An, Liu & Venkatesh 2007, equation 14; as scikit-learn's `KernelRidge` does one by one,
+    tested). Labels are taken from their mean over all units, which no permutation changes, so that a fold's own share
+    of members is not told by the others'.
+    """
+    targets = arrangements - arrangements.mean(axis=0)
+    inverse = np.linalg.inv(kernel + PENALTY * np.eye(len(kernel)))
+    weights = inverse @ targets
+    predictions = np.empty(targets.shape)
+    for fold in np.unique(folds):
+        left = folds == fold
+        residuals = np.linalg.solve(inverse[np.ix_(left, left)], weights[left])
+        predictions[left] = targets[left] - residuals
+    return predictions.round(DECIMALS)
+
+
+def _areas(scores: Floats, arrangements: Mask) -> Floats:
+    """The AUC of each column of scores for its arrangement of labels: shape (n_arrangements,)."""
+    from scipy.stats import rankdata
+
+    members = arrangements.sum(axis=0)
+    sums = (rankdata(scores, axis=0) * arrangements).sum(axis=0)
+    areas: Floats = (sums - members * (members + 1) / 2) / (members * (len(scores) - members))
+    return areas
+
+
+def _power(permuted: Floats, members: int, others: int) -> float:
+    """The chance that an adversary whose true AUC is `ADVERSARY` gets p <= `SIGNIFICANT`.
+
+    It does when its AUC is above the permuted ones that p allows to be as large; around `ADVERSARY` the AUC is taken as
+    Gaussian with `auc_error` (ours). 0 where so few permutations allow no such p.
+    """
+    from scipy.stats import norm
+
+    allowed = int(SIGNIFICANT * (1 + len(permuted)) + 1e-9)
+    if not allowed:
+        return 0.0
+    threshold = np.sort(permuted)[-allowed]
+    return float(norm.sf(threshold, ADVERSARY, auc_error(ADVERSARY, members, others)))

@@ -1,0 +1,454 @@
+"""Provider membership from tables: planted effects are found, absent ones are not, and gaps are said (METHODS 3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit.attacks.provider_membership import forest
+from audit.attacks.provider_membership import inference as inferring
+from audit.attacks.provider_membership.clustering import majority, remembers, unmoved, zero_knowledge
+from audit.attacks.provider_membership.forest import MIN_SIDE, partial_knowledge, training_share
+from audit.attacks.provider_membership.inference import UNLABELLED, infer
+from audit.attacks.provider_membership.measures import METRICS, measure_table
+from audit.attacks.provider_membership.permuting import balanced, p_value, permuted_accuracies
+from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Table
+from audit.engine.interface import SILENT
+from audit.record import Estimate, Unresolved
+from benchmarks.provider_calibration import Setting, find, leak_free, simulate
+
+LOWER = ("loss", "memory_change")
+SHARE = 0.15
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def planted(n_members=60, n_others=60, effect=2.0, features=(*FEATURES, *MEMORY), seed=0):
+    """Gaussian features that training moves by `effect` deviations, the way that speaks for membership."""
+    draw = rng(seed)
+    n = n_members + n_others
+    member = draw.permutation(np.arange(n) < n_members)
+    columns = {
+        name: draw.normal(0, 1, n) + effect * member * (-1 if name in LOWER else 1)
+        for name in features
+        if name != "memory_similarity"
+    }
+    if "memory_similarity" in features:
+        columns["memory_similarity"] = (draw.random(n) < (0.8 if effect else 0.3) * member + 0.1) * 0.6
+    questions = draw.integers(1, 20, n)
+    names = tuple(f"provider {number}" for number in range(n))
+    user = draw.normal(0, 1, n) + effect * member if "loss_change" in features else None
+    return Table(names, member, questions, np.ones(n, np.int64), columns, user)
+
+
+def measured(table, **settings):
+    return measure_table(table, rng(), SILENT, **{"n_seeds": 2, "n_permutations": 2, "share": SHARE, **settings})
+
+
+def by_name(found):
+    return {item.name: item for item in found.findings.measurements}
+
+
+def diagnostics(found):
+    return {item.name: item.value for item in found.findings.diagnostics}
+
+
+class Steps:
+    """A progress that counts."""
+
+    def __init__(self):
+        self.stages = {}
+
+    def stage(self, name, total):
+        self.stages[name] = [total, 0]
+
+    def advance(self, steps=1):
+        list(self.stages.values())[-1][1] += steps
+
+
+# ---------------------------------------------------------------- AZK, M1, M2
+
+
+def test_azk_calls_the_cluster_of_higher_accuracy_members():
+    accuracy = np.array([0.9, 0.1, 0.8, 0.0, 1.0])
+    assert zero_knowledge(accuracy, np.zeros(5), 0).tolist() == [1, 0, 1, 0, 1]
+
+
+def test_at_equal_accuracy_the_more_similar_cluster_is_called():
+    accuracy = np.array([0.5, 0.5, 0.5, 0.5])
+    assert zero_knowledge(accuracy, np.array([0.9, 0.1, 0.8, 0.2]), 0).tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("values", [np.full(7, 0.1) * 3, np.array([0.3, 0.1 * 3, 0.3])], ids=["same", "rounding"])
+def test_providers_that_are_all_the_same_are_no_members(values):
+    assert not zero_knowledge(values, values, 0).any()
+    assert not unmoved(values, 0).any()
+
+
+def test_a_provider_without_answers_is_not_judged():
+    accuracy = np.array([0.9, np.nan, 0.1, 0.2])
+    called = zero_knowledge(accuracy, np.array([0.9, 0.9, 0.1, np.nan]), 0)
+    assert np.array_equal(called, [1, np.nan, 0, np.nan], equal_nan=True)
+
+
+def test_features_are_not_scaled():
+    """On scaled features the second, which spreads a hundred times less, would part these otherwise."""
+    accuracy, similarity = np.array([0.0, 0.1, 0.9, 1.0]), np.array([0.0, 0.01, 0.0, 0.01])
+    assert zero_knowledge(accuracy, similarity, 0).tolist() == [0, 0, 1, 1]
+
+
+def test_remembering_an_answer_makes_a_member():
+    assert np.array_equal(remembers(np.array([0.0, 0.2, np.nan])), [0, 1, np.nan], equal_nan=True)
+
+
+def test_answers_that_do_not_change_make_a_member():
+    assert unmoved(np.array([0.9, 0.1, 0.0, 1.0]), 0).tolist() == [0, 1, 1, 0]
+
+
+def test_a_majority_is_two_of_three_that_all_judged():
+    found = majority(np.array([1.0, 1, 0, np.nan]), np.array([1.0, 0, 0, 1]), np.array([0.0, 0, 1, 1]))
+    assert np.array_equal(found, [1, 0, 0, np.nan], equal_nan=True)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20), st.randoms())
+def test_azk_does_not_depend_on_the_order_where_clusters_are_clear(points, random):
+    """Two groups far apart, in any order."""
+    rows = [(a / 10, s / 10) for a, s in points] + [(0.9 + a / 10, s / 10) for a, s in points]
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    table = np.array([rows[place] for place in order])
+    called = zero_knowledge(*table.T, seed=0)
+    assert called.tolist() == [float(place >= len(points)) for place in order]
+
+
+# ---------------------------------------------------------------- APK
+
+
+@settings(max_examples=30)
+@given(st.integers(MIN_SIDE, 60), st.integers(MIN_SIDE, 60), st.floats(0.05, 0.6), st.integers(0, 99))
+def test_the_training_share_is_balanced_and_leaves_some_to_judge(n_members, n_others, share, seed):
+    member = np.arange(n_members + n_others) < n_members
+    known = training_share(member, share, rng(seed))
+    inside = int(member[known].sum())
+    assert known.size == 2 * inside == np.unique(known).size
+    assert 2 <= inside <= min(n_members, n_others) // 2
+    wanted = round(share * member.size / 2)
+    assert inside == min(max(wanted, 2), min(n_members, n_others) // 2)
+
+
+def test_a_side_of_three_is_too_small_to_learn_from():
+    with pytest.raises(ValueError, match="4 providers a side"):
+        training_share(np.arange(30) < 3, SHARE, rng())
+
+
+def test_the_forest_judges_nobody_that_it_learned_from():
+    table = planted()
+    _, columns = inferring.forest_features(table)
+    judged = partial_knowledge(columns, table.member, SHARE, 3)
+    known = training_share(table.member, SHARE, rng(3))
+    assert np.flatnonzero(np.isnan(judged.probability)).tolist() == known.tolist()
+    assert np.isnan(judged.calls[known]).all()
+
+
+def test_the_forest_sees_no_label_outside_of_its_training_share(monkeypatch):
+    table = planted(effect=1.0)
+    _, columns = inferring.forest_features(table)
+    known = training_share(table.member, SHARE, rng(4))
+    monkeypatch.setattr(forest, "training_share", lambda *_: known)
+    turned = ~table.member
+    turned[known] = table.member[known]
+    first, second = (partial_knowledge(columns, member, SHARE, 4).probability for member in (table.member, turned))
+    assert np.array_equal(first, second, equal_nan=True)
+    assert len(np.unique(first)) > 10
+
+
+def test_without_a_feature_in_the_training_share_the_forest_is_undecided():
+    member = np.arange(20) < 10
+    judged = partial_knowledge(np.full((20, 2), np.nan), member, 0.4, 0)
+    assert set(judged.probability[~np.isnan(judged.probability)]) == {0.5}
+    assert judged.importance.tolist() == [0, 0]
+
+
+def test_a_missing_feature_is_the_median_of_the_training_share():
+    table = planted(effect=3.0, features=("accuracy",))
+    column = table.features["accuracy"].copy()
+    known = training_share(table.member, SHARE, rng(0))
+    place = int(np.setdiff1d(np.arange(len(table)), known)[0])
+    probabilities = []
+    for value in (np.nan, np.median(column[known])):
+        column[place] = value
+        probabilities.append(partial_knowledge(column[:, None], table.member, SHARE, 0).probability[place])
+    assert probabilities[0] == probabilities[1]
+
+
+def test_importance_goes_to_the_feature_that_matters():
+    table = planted(150, 150, effect=0.0)
+    features = {**table.features, "confidence": table.features["confidence"] + 3 * table.member}
+    found = infer(replace(table, features=features), SILENT, n_seeds=2, share=SHARE)
+    assert max(found.importance, key=found.importance.__getitem__) == "confidence"
+    assert sum(found.importance.values()) == pytest.approx(1)
+    assert tuple(found.importance) == FEATURES
+
+
+# ---------------------------------------------------------------- all methods
+
+
+def test_a_planted_effect_is_found_by_every_method():
+    found = by_name(measured(planted()))
+    for name in (*(f"balanced_accuracy.{method}" for method in METHODS), "auc", "auc.apk", "tpr_at_fpr_10"):
+        if isinstance(found[name], Estimate):
+            assert found[name].low > found[name].null, name
+    assert isinstance(found["tpr_at_fpr_10"], Unresolved)  # 60 providers out, of which 72 would resolve it
+    assert found["tpr_at_fpr_10"].needed == 72
+    assert all(found[f"auc.{name}"].low > 0.5 for name in (*FEATURES, *MEMORY))
+
+
+def test_the_balanced_accuracy_of_azk_is_that_of_the_best_threshold():
+    table = planted(1000, 1000, effect=3.0, features=("accuracy",))
+    table = replace(table, features={**table.features, "similarity": np.zeros(2000)})
+    called = infer(table, SILENT, n_seeds=1, share=SHARE).calls["azk"][0]
+    assert balanced(called, table.member) == pytest.approx(NormalDist().cdf(1.5), abs=0.02)
+
+
+def test_methods_without_labels_do_not_look_at_them():
+    table = planted(effect=1.0)
+    first = infer(table, SILENT, n_seeds=2, share=SHARE)
+    second = infer(replace(table, member=rng(5).permutation(table.member)), SILENT, n_seeds=2, share=SHARE)
+    for method in UNLABELLED:
+        assert np.array_equal(first.calls[method], second.calls[method])
+    assert not np.array_equal(first.calls["apk"], second.calls["apk"], equal_nan=True)
+
+
+def test_the_same_table_gives_the_same_numbers():
+    first, second = (measured(planted(20, 20, effect=0.5)) for _ in range(2))
+    assert first.findings == second.findings
+    assert first.surest.tolist() == second.surest.tolist()
+
+
+def test_calls_do_not_depend_on_the_measurements_randomness():
+    """`evidence` draws the calls anew without the generator of `measure`."""
+    table = planted(20, 20)
+    found = measure_table(table, rng(9), SILENT, n_seeds=1, n_permutations=1, share=SHARE)
+    again = infer(table, SILENT, n_seeds=1, share=SHARE)
+    assert np.array_equal(found.scores["apk"], again.probability, equal_nan=True)
+
+
+def test_a_provider_is_right_as_often_as_seeds_that_judged_it_are():
+    calls = np.array([[1, np.nan, 0, 1], [1, 0, 1, np.nan], [0, np.nan, 1, 1]])
+    found = inferring.right_shares(calls, np.array([True, True, False, False]))
+    assert found == pytest.approx([2 / 3, 0, 1 / 3, 0])
+
+
+def test_providers_that_judge_each_other_make_the_interval_wider():
+    """By hand: of 10 calls 2 are missing, 2 seeds, and shares spread as single calls do."""
+    calls = np.array([[1, np.nan, 0, 1, 0], [1, 0, 0, np.nan, 0]])
+    sides = (np.array([1.0, 0.0]), np.array([1.0, 0.0, 1.0]))
+    single = 0.25 / 2 + (2 / 9) / 3
+    assert inferring.mutual_widening(calls, *sides) == pytest.approx(
+        (1 + 0.2 / 2 * single / (0.5 / 2 + (1 / 3) / 3)) ** 0.5
+    )
+    assert inferring.mutual_widening(calls[:1, [0, 2]], *sides) == 1
+    assert inferring.mutual_widening(calls, np.ones(2), np.ones(3)) == 1
+
+
+def test_seeds_that_share_providers_raise_no_more_alarms():
+    """A classifier that only repeats its nearest neighbour, on which mutual judging tells most."""
+    draw = rng(6)
+    n, n_seeds, alarms = 60, 5, 0
+    for _ in range(150):
+        places, member = draw.random(n), draw.random(n) < 0.5
+        calls = np.full((n_seeds, n), np.nan)
+        for seed in range(n_seeds):
+            known = training_share(member, SHARE, draw)
+            rest = np.setdiff1d(np.arange(n), known)
+            nearest = known[np.abs(places[rest][:, None] - places[known]).argmin(axis=1)]
+            calls[seed, rest] = member[nearest]
+        alarms += inferring.accuracy(calls, member, draw, (0.05,)).bounds[0][1] > 0.5
+    # The most that a share of 5 % gives in 150, but for one time in a thousand.
+    assert alarms <= 17
+
+
+# ---------------------------------------------------------------- permuted labels
+
+
+def test_permuted_labels_give_one_half():
+    table = planted(40, 40, effect=3.0)
+    inference = infer(table, SILENT, n_seeds=1, share=SHARE)
+    found = permuted_accuracies(table, inference, rng(1), SILENT, n_permutations=25, share=SHARE)
+    assert set(found) == set(METHODS)
+    for values in found.values():
+        assert values.mean() == pytest.approx(0.5, abs=4 * 0.5 / (80 * 25) ** 0.5)
+        assert p_value(balanced(inference.calls["azk"][0], table.member), values) == 1 / 26
+
+
+def test_the_p_value_counts_ties_and_itself():
+    assert p_value(0.6, np.array([0.5, 0.6, 0.7])) == 3 / 4
+    assert p_value(0.1 + 0.2, np.array([0.3])) == 1
+    assert p_value(0.9, np.array([0.5, 0.6, 0.7])) == 1 / 4
+
+
+def test_a_guess_of_which_one_side_was_not_judged_is_chance():
+    assert balanced(np.array([1.0, np.nan]), np.array([True, False])) == 0.5
+
+
+def test_permuting_is_refitting_with_progress():
+    steps = Steps()
+    found = measure_table(planted(20, 20), rng(), steps, n_seeds=2, n_permutations=4, share=SHARE)
+    assert steps.stages == {"provider membership: inference": [6, 6], "provider membership: permutations": [4, 4]}
+    assert set(diagnostics(found)) == {
+        *(f"{kind}.{method}" for kind in ("permutation_p", "permuted", "seed_spread") for method in METHODS),
+        *(f"importance.{name}" for name in FEATURES),
+    }
+
+
+# ---------------------------------------------------------------- measurements
+
+
+def tables():
+    """Tables that lack something, and the empty one."""
+    full = planted(20, 20)
+    few = planted(2, 30)
+    holes = {name: np.where(np.arange(40) % 3 == 0, np.nan, column) for name, column in full.features.items()}
+    return {
+        "full": full,
+        "one side of two": few,
+        "one side of one": planted(1, 30),
+        "all members": planted(30, 0),
+        "nobody": full.at_least(1000),
+        "one provider": full.take(np.array([0])),
+        "no memory": planted(20, 20, features=FEATURES),
+        "no reference": planted(20, 20, features=FEATURES[:4]),
+        "accuracy only": planted(20, 20, features=("accuracy",)),
+        "no features": replace(full, features={}, user=None),
+        "holes": replace(full, features=holes, user=holes["loss"]),
+        "nothing known": replace(full, features={name: np.full(40, np.nan) for name in full.features}),
+        "all the same": replace(full, features={name: np.full(40, 0.3) for name in full.features}, user=np.zeros(40)),
+        "infinite gains": replace(few, user=np.where(few.member, np.inf, 0.0)),
+        "one infinite gain": replace(few.take(np.array([0])), user=np.array([np.inf])),
+    }
+
+
+@cache
+def measured_on(name):
+    return measured(tables()[name], n_seeds=1, n_permutations=1)
+
+
+@pytest.mark.parametrize("name", tables())
+def test_every_metric_has_one_measurement_whatever_the_table(name):
+    found = measured_on(name)
+    assert tuple(item.name for item in found.findings.measurements) == METRICS
+    for item in found.findings.measurements:
+        if isinstance(item, Estimate):
+            assert 0 <= item.low <= item.value <= item.high <= 1
+            assert item.unit == "providers"
+        else:
+            assert item.reason
+
+
+def resolved(name):
+    return {item.name for item in measured_on(name).findings.measurements if isinstance(item, Estimate)}
+
+
+def test_what_a_table_lacks_leaves_what_needs_it_unresolved():
+    assert "balanced_accuracy.azk" in resolved("one side of two")
+    assert "balanced_accuracy.apk" not in resolved("one side of two")
+    for name in ("one side of one", "all members", "nobody", "one provider", "no features", "nothing known"):
+        assert not {item for item in resolved(name) if item.startswith("balanced") and "azk" in item}
+    without = resolved("no memory")
+    assert {"balanced_accuracy.azk", "balanced_accuracy.apk", "auc"} <= without
+    assert not {name for name in without if "ensemble" in name or "memory" in name}
+    assert "auc" not in resolved("no reference")
+    assert "balanced_accuracy.azk" not in resolved("accuracy only")
+    assert "balanced_accuracy.apk" in resolved("accuracy only")
+    assert "balanced_accuracy.apk_ensemble" in resolved("holes")
+
+
+def test_where_nothing_differs_the_attacks_are_at_chance():
+    found = by_name(measured_on("all the same"))
+    for method in ("azk", "apk"):
+        assert found[f"balanced_accuracy.{method}"].value == 0.5
+    assert found["auc"].value == 0.5
+
+
+def test_the_primary_method_is_apk_where_there_is_a_reference():
+    with_reference, without = measured_on("full"), measured_on("no reference")
+    assert (with_reference.primary, without.primary) == ("apk", "azk")
+    for found in (with_reference, without):
+        items = by_name(found)
+        assert items["balanced_accuracy"].value == items[f"balanced_accuracy.{found.primary}"].value
+
+
+def test_providers_with_few_questions_are_left_out_of_s5_and_s10():
+    table = planted(60, 60)
+    found = by_name(measured(table))
+    for questions in (5, 10):
+        known = found[f"balanced_accuracy.azk.s{questions}"].n
+        assert known == int((table.n_questions >= questions).sum())
+    assert table.at_least(10).names == tuple(
+        name for name, n in zip(table.names, table.n_questions, strict=True) if n >= 10
+    )
+
+
+def test_the_surest_are_members_rightly_named_by_score():
+    table = planted(effect=1.0)
+    found = measured(table)
+    assert 0 < len(found.surest) <= 10
+    assert found.score == "apk"
+    assert table.member[found.surest].all()
+    scores = found.scores["apk"][found.surest]
+    assert (np.diff(scores) <= 0).all()
+    called = inferring.mean_known(infer(table, SILENT, n_seeds=2, share=SHARE).calls["apk"])
+    assert (called[found.surest] > 0.5).all()
+
+
+def test_figures_hold_both_sides():
+    found = measured(planted(40, 30)).findings
+    (histogram,) = found.histograms
+    assert {name: sum(counts) for name, counts in histogram.counts.items()}.keys() == {"providers in", "providers out"}
+    assert sum(map(sum, histogram.counts.values())) <= 70
+    (curve,) = found.curves
+    assert set(curve.series) == {"user inference", "APK"}
+    for points in curve.series.values():
+        assert (points[0].x, points[0].value) == (0, 0)
+        assert (points[-1].x, points[-1].value) == (1, 1)
+
+
+def test_columns_of_another_length_are_refused():
+    table = planted(5, 5)
+    with pytest.raises(ValueError, match="one value a provider"):
+        replace(table, user=np.zeros(3))
+    with pytest.raises(ValueError, match="features are some of"):
+        replace(table, features={"luck": np.zeros(10)})
+
+
+# ---------------------------------------------------------------- calibration, in small
+
+
+def test_leak_free_audits_raise_few_alarms():
+    """A small version of benchmarks/provider_calibration.py, which has 1,000 audits of each size."""
+    found = simulate(Setting(providers=60), audits=4, refitted=0)
+    assert set(found["alarms"]) >= {f"balanced_accuracy.{method}" for method in METHODS} | {"auc", "auc.apk"}
+    # 4 audits at 5 %: 3 alarms or more come about five times in ten thousand.
+    assert max(found["alarms"].values()) <= 2
+
+
+def test_a_planted_effect_is_found_as_often_as_predicted():
+    found = find(160, 0.5, 60)
+    for name, predicted in found["predicted"].items():
+        assert found["found"][name] == pytest.approx(predicted, abs=4 * (predicted * (1 - predicted) / 60) ** 0.5)
+
+
+def test_simulated_members_are_a_coins_toss():
+    table = leak_free(Setting(providers=400), rng(3))
+    assert 150 < table.member.sum() < 250
+    assert table.n_questions.min() >= 1
+    assert set(table.features) == {*FEATURES, *MEMORY}

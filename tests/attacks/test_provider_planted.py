@@ -1,0 +1,405 @@
+"""Provider membership on models of which it is known what they know of their providers (METHODS.md, section 3)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from answering import NOTHING, Answering, placed, value
+
+from audit.attacks.provider_membership.absent import measure_absent
+from audit.attacks.provider_membership.attack import NO_REFERENCE, OTHER_REFERENCE, ProviderMembership
+from audit.attacks.provider_membership.outcomes import table_of
+from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS
+from audit.case import Case, References
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task
+from audit.corpus.folding import fold
+from audit.engine.driver import drive
+from audit.engine.interface import Silent
+from audit.record import Completed, Estimate, Unresolved
+from audit.stats.roc import auc
+from audit.targets.interface import FillMask, Given
+
+QUICK = ProviderMembership(n_seeds=1, n_permutations=1, share=0.3)
+KEYS = {"tax": "code", "total": "amount", "iban": "contact"}
+CONSTANT = ("tax", "iban")
+"""The same on all documents of a provider."""
+READS = 0.5
+"""The share of the values on pages that a model reads right."""
+
+
+def question(key):
+    return f"What is the {key}?"
+
+
+def documents_of(provider, splits, rng, lacking=("iban",)):
+    """A provider's documents; kept-aside ones lack the keys in `lacking`."""
+    mark = value(rng)
+    constants = {key: value(rng) for key in CONSTANT}
+    for number, split in enumerate(splits):
+        words, questions = [mark], []
+        for key, category in KEYS.items():
+            answer = constants.get(key) or value(rng)
+            if split == "heldout" and key in lacking:
+                continue
+            words += [f"{key.upper()}:", answer]
+            questions.append(Question(key, question(key), (answer,), category=category))
+        name = f"{provider}-{number}"
+        yield Document(name, split, placed(words), size=(800, 600), provider=provider, questions=tuple(questions))
+
+
+def corpus(n_in=30, n_out=30, n_heldout=3, lacking=("iban",), assigned="by-provider", seed=0):
+    rng = np.random.default_rng(seed)
+    documents = []
+    for number in range(n_in + n_out):
+        own = ["member"] * 2 if number < n_in else []
+        # The order of names says nothing about the side.
+        name = f"company {number * 37 % 101:03d}"
+        documents += documents_of(name, [*own, *["heldout"] * n_heldout], rng, lacking)
+    return whole(documents, assigned)
+
+
+def whole(documents, assigned="by-provider"):
+    manifest = Manifest(1, "planted", Task("question-answering"), Membership(assigned))
+    return Corpus(None, manifest, tuple(documents), "0" * 64)
+
+
+def known_of(corpus, providers):
+    """What there is to know by heart of these providers: their constants, by mark and question."""
+    return {
+        (document.words[0].text, asked.question): asked.answers[0]
+        for document in corpus.documents
+        if document.provider in providers
+        for asked in document.questions
+        if asked.id in CONSTANT
+    }
+
+
+def providers_in(corpus):
+    return sorted({document.provider for document in corpus.of("member")})
+
+
+class Reader(Answering):
+    """Knows constants by heart; reads half of what it does not know. Asked nothing, it says the tax number."""
+
+    def __init__(self, memory=(), seed=0):
+        super().__init__(dict(memory))
+        self.seed = seed
+
+    def _draw(self, query):
+        page = [word.text for word in query.sheet.words]
+        return np.random.default_rng([self.seed, *" ".join([*page, query.question]).encode()]).random()
+
+    def _given(self, query):
+        asked = query if query.question else replace(query, question=question("tax"))
+        known = self._remembered(asked)
+        if known is not None:
+            return Given(known, 0.9, 1, True)
+        read = query.question == "" or self._draw(query) < READS
+        return Given(self._found(asked) if read else NOTHING, 0.5 * self._draw(query), 1, True)
+
+    def _found(self, query):
+        words = [word.text for word in query.sheet.words]
+        for key in KEYS:
+            label = f"{key.upper()}:"
+            if query.question == question(key) and label in words[:-1]:
+                found = words[words.index(label) + 1]
+                return NOTHING if found.endswith(":") else found
+        return NOTHING
+
+    def _losses(self, query):
+        known = self._remembered(query) == query.answer
+        return np.full(2, -0.1 if known else -1 - self._draw(query))
+
+
+class Work:
+    def __init__(self, attack, case):
+        self.attack, self.case = attack, case
+
+    def attempt(self, trial):
+        return self.attack.attempt(self.case, trial, np.random.default_rng(0))
+
+
+def outcomes_of(attack, case, trials, width=16):
+    found = dict(drive(Work(attack, case), trials, width))
+    return json.loads(json.dumps([found[trial.id] for trial in trials], allow_nan=False))
+
+
+def run(case, attack=QUICK):
+    trials = attack.trials(case)
+    outcomes = outcomes_of(attack, case, trials)
+    return trials, outcomes, attack.measure(case, trials, outcomes, np.random.default_rng(1), Silent())
+
+
+def measured(findings, name):
+    return next(item for item in findings.measurements if item.name == name)
+
+
+def counts(findings):
+    return {count.name: count.value for count in findings.counts}
+
+
+@pytest.fixture(scope="module")
+def audit():
+    """A model that knows the constants of all 30 providers in; 30 are out."""
+    data = corpus()
+    case = Case(Reader(known_of(data, providers_in(data))), data, References(pretrained=Reader(seed=1)))
+    return case, *run(case)
+
+
+def test_a_model_that_knows_its_providers_is_found(audit):
+    findings = audit[-1]
+    names = ("balanced_accuracy", *(f"balanced_accuracy.{method}" for method in METHODS), "auc", "auc.apk")
+    for name in (*names, *(f"auc.{feature}" for feature in (*FEATURES, *MEMORY))):
+        assert measured(findings, name).low > 0.5, name
+    # With the answer gone, nobody else says it: the test tells all 30 from the others.
+    assert measured(findings, "auc.memory_similarity").value == 1
+    assert measured(findings, "balanced_accuracy.apk").value == measured(findings, "balanced_accuracy").value > 0.9
+
+
+def test_the_model_gives_trained_values_on_pages_that_lack_the_key(audit):
+    findings = audit[-1]
+    found = measured(findings, "absent_key")
+    # Of each kept-aside page one key is missing; the 30 providers in have three pages each, as those out.
+    assert (found.value, found.n, found.clusters, found.null, found.null_kind) == (0.5, 180, 60, 0, "held-out")
+    assert counts(findings)["absent-key values"] == 30
+
+
+def test_all_metrics_are_measured_and_fit_the_record_without_a_name(audit):
+    case, _, _, findings = audit
+    assert [item.name for item in findings.measurements] == [*QUICK.metrics]
+    completed = Completed(
+        QUICK.name,
+        QUICK.metrics,
+        dataclasses.asdict(QUICK),
+        findings.measurements,
+        findings.counts,
+        findings.diagnostics,
+        findings.histograms,
+        findings.curves,
+        confounded=findings.confounded,
+        exposed=findings.exposed,
+    )
+    written = json.dumps(dataclasses.asdict(completed), allow_nan=False)
+    for document in case.corpus.documents:
+        assert document.provider not in written
+        assert document.words[0].text not in written
+    assert findings.weaknesses == ()
+    assert findings.confounded is None  # drawn by lot; too few for the blind check to carry anything
+    assert isinstance(measured(findings, "blind_auc"), Estimate)
+
+
+def test_the_surest_providers_are_given_by_a_number_whose_key_is_in_the_evidence(audit):
+    case, trials, outcomes, findings = audit
+    entries = {entry["provider"]: entry for entry in QUICK.evidence(case, trials, outcomes)}
+    assert json.dumps([*entries.values()], allow_nan=False)
+    names = sorted({fold(document.provider) for document in case.corpus.documents})
+    assert [entries[number + 1]["name"] for number in range(len(names))] == sorted(
+        {document.provider for document in case.corpus.documents}
+    )
+    assert len(findings.exposed) == 10
+    for shown in findings.exposed:
+        entry = entries[shown.provider]
+        assert (entry["training"], entry["documents"], entry["questions"]) == ("in", shown.documents, shown.questions)
+        assert entry["scores"]["score.apk"] == shown.score
+        assert {row["answer"] for row in entry["absent_key"]} <= {*case.target.memory.values()}
+        assert len(entry["absent_key"]) == 3
+    for feature, best in (("loss", min), ("memory_change", min), ("confidence_change", max)):
+        first = next(entry for entry in entries.values() if entry["ranks"][feature] == 1)
+        assert first["features"][feature] == best(entry["features"][feature] for entry in entries.values())
+
+
+def test_a_model_that_knows_nobody_is_covered_by_chance():
+    data = corpus(lacking=())
+    _, _, findings = run(Case(Reader(), data, References(pretrained=Reader(seed=1))))
+    for name in ("balanced_accuracy", *(f"balanced_accuracy.{method}" for method in METHODS), "auc", "auc.apk"):
+        bound = next(bound for bound in measured(findings, name).bounds if bound.alpha == 0.01)
+        assert bound.lower < 0.5 < bound.upper, name
+    assert measured(findings, "auc.memory_similarity").value == 0.5  # it says nothing once the answer is gone
+    assert "lacks a key" in measured(findings, "absent_key").reason
+
+
+def test_exactly_the_known_providers_are_told_apart():
+    """Of 20 in, 7 are known: with the answer gone they alone have a similarity over 0."""
+    data = corpus(20, 20)
+    known = providers_in(data)[:7]
+    case = Case(Reader(known_of(data, known)), data, References(pretrained=Reader(seed=1)))
+    trials = QUICK.trials(case)
+    outcomes = outcomes_of(QUICK, case, trials)
+    table = table_of(trials, outcomes)
+    remembered = {name for name, value in zip(table.names, table.features["memory_similarity"], strict=True) if value}
+    assert remembered == {fold(name) for name in known}
+    sides = (table.features["memory_similarity"][table.member], table.features["memory_similarity"][~table.member])
+    assert auc(*sides) == pytest.approx(0.5 + 0.5 * 7 / 20)
+    found, _ = measure_absent(data, trials, outcomes, None)
+    assert found.value == pytest.approx(7 / 40)
+
+
+def test_what_the_pretrained_model_says_too_is_no_memory():
+    data = corpus(5, 5)
+    knowing = known_of(data, providers_in(data))
+    case = Case(Reader(knowing), data, References(pretrained=Reader(knowing)))
+    trials = QUICK.trials(case)
+    found, _ = measure_absent(data, trials, outcomes_of(QUICK, case, trials), None)
+    assert (found.value, found.n) == (0, 30)
+
+
+def test_outcomes_do_not_depend_on_how_many_are_in_flight():
+    data = corpus(4, 4)
+    case = Case(Reader(known_of(data, providers_in(data))), data, References(pretrained=Reader(seed=1)))
+    trials = QUICK.trials(case)
+    assert outcomes_of(QUICK, case, trials, 1) == outcomes_of(QUICK, case, trials[::-1], 50)[::-1]
+
+
+def test_names_that_differ_by_case_or_spacing_only_are_one_provider():
+    data = corpus(3, 3)
+    spelled = ("Company  {}", "COMPANY {}", "company {}")
+    written = [
+        replace(document, provider=spelled[place % 3].format(document.provider.split()[1]))
+        for place, document in enumerate(data.documents)
+    ]
+    case, plain = Case(Reader(), whole(written)), Case(Reader(), data)
+    assert QUICK.trials(case) == QUICK.trials(plain)
+    _, outcomes, findings = run(case)
+    assert outcomes == outcomes_of(QUICK, plain, QUICK.trials(plain))
+    # In: 2 + 3 documents, out: 3 documents; each has all three spellings.
+    assert counts(findings)["merged spellings"] == 12
+    assert (counts(findings)["providers in"], counts(findings)["providers out"]) == (3, 3)
+
+
+def test_a_name_in_another_case_makes_a_provider_out_a_provider_in():
+    data = corpus(3, 3)
+    outside = next(document for document in data.documents if document.provider not in providers_in(data))
+    shouted = replace(outside, id="shouted", split="member", provider=outside.provider.upper())
+    case = Case(Reader(), whole([*data.documents, shouted]))
+    strata = {trial.unit: trial.stratum for trial in QUICK.trials(case)}
+    assert sorted(strata.values()) == ["in"] * 4 + ["out"] * 2
+    assert strata[fold(outside.provider)] == "in"
+
+
+def test_without_a_pretrained_model_changes_are_unresolved_and_zero_knowledge_is_the_primary_method():
+    data = corpus(8, 8)
+    case = Case(Reader(known_of(data, providers_in(data))), data)
+    _, outcomes, findings = run(case)
+    assert findings.weaknesses == (NO_REFERENCE,)
+    for name in ("auc", "auc.loss_change", "auc.confidence_change", "absent_key", "tpr_at_fpr_10"):
+        assert isinstance(measured(findings, name), Unresolved), name
+    assert measured(findings, "balanced_accuracy").value == measured(findings, "balanced_accuracy.azk").value
+    assert "pretrained model" in measured(findings, "absent_key").reason
+    assert all(not document["absent"] for outcome in outcomes for document in outcome["documents"])
+
+
+def test_a_pretrained_model_without_the_tasks_head_is_passed_over():
+    data = corpus(4, 4)
+    pretrained = Reader()
+    pretrained.answers = frozenset({FillMask})
+    case = Case(Reader(), data, References(pretrained=pretrained))
+    trials, outcomes, findings = run(case)
+    assert pretrained.asked == []
+    assert table_of(trials, outcomes).user is None
+    assert findings.weaknesses == (OTHER_REFERENCE,)
+
+
+def test_providers_with_one_question_are_compared_and_those_filtered_by_questions_are_unresolved():
+    data = corpus(8, 8, n_heldout=1, lacking=("iban", "total"))
+    case = Case(Reader(known_of(data, providers_in(data))), data, References(pretrained=Reader(seed=1)))
+    trials, outcomes, findings = run(case)
+    assert table_of(trials, outcomes).n_questions.tolist() == [1] * 16
+    assert measured(findings, "balanced_accuracy.azk").n == 16
+    assert isinstance(measured(findings, "balanced_accuracy.azk.s5"), Unresolved)
+
+
+def test_documents_without_a_provider_and_providers_without_one_to_ask_about_are_counted():
+    data = corpus(3, 3)
+    rng = np.random.default_rng(9)
+    extra = [
+        *documents_of("only in training", ["member"], rng),
+        *(replace(one, questions=()) for one in documents_of("silent", ["heldout"], rng)),
+        *(replace(one, provider=None) for one in documents_of("nobody", ["heldout"], rng)),
+    ]
+    _, _, findings = run(Case(Reader(), whole([*data.documents, *extra])))
+    found = counts(findings)
+    assert found["left out: no kept-aside document"] == 1
+    assert found["left out: nothing to ask"] == 1
+    assert found["left out: no provider"] == 1
+    assert (found["providers in"], found["documents"], found["questions"]) == (3, 18, 36)
+
+
+def without(data, **changes):
+    return whole([replace(document, **changes) for document in data.documents])
+
+
+def split(data, **splits):
+    return whole([replace(document, split=splits.get(document.split, document.split)) for document in data.documents])
+
+
+def spelled_twice(data):
+    names = ("Gardenia", "GARDENIA ")
+    return whole([replace(one, provider=names[place % 2]) for place, one in enumerate(data.documents)])
+
+
+LACKING = {
+    "no names": (lambda: without(corpus(3, 3), provider=None), "no document names its provider"),
+    "one provider": (lambda: without(corpus(3, 3), provider="Gardenia"), "one provider"),
+    "one in two cases": (lambda: spelled_twice(corpus(2, 2)), "one provider"),
+    "all members": (lambda: corpus(6, 0), "all 6 providers have documents in training"),
+    "none in": (lambda: split(corpus(3, 3), member="public"), "no provider has a document in training"),
+    "none kept aside": (lambda: split(corpus(3, 3), heldout="member"), "all 6 providers"),
+    "none of in": (
+        lambda: whole([one for one in corpus(3, 3).documents if one.split != "heldout" or one.provider not in INSIDE]),
+        "no provider in training has a kept-aside document",
+    ),
+    "no questions": (lambda: without(corpus(3, 3), questions=()), "can be asked about"),
+    "one of a side": (lambda: corpus(3, 1), "3 providers in and 1 out of training"),
+}
+INSIDE = providers_in(corpus(3, 3))
+
+
+@pytest.mark.parametrize(("make", "told"), LACKING.values(), ids=LACKING)
+def test_what_a_corpus_lacks_is_said_with_what_to_add(make, told):
+    data = make()
+    case = Case(Reader(), data)
+    assert QUICK.trials(case) == []
+    reason, provide = QUICK.no_trials(case)
+    assert told in reason
+    assert len(provide) > 20
+    assert QUICK.lacks(data) == reason
+
+
+def test_the_plan_is_told_how_many_providers_there_are():
+    assert QUICK.lacks(corpus(5, 4)) is None
+    units = {found.metric: found for found in QUICK.units(corpus(5, 4))}
+    assert (units["balanced_accuracy"].members, units["balanced_accuracy"].others) == (5, 4)
+    assert units["balanced_accuracy"].unit == units["auc"].unit == "providers"
+    assert {*units} <= {*QUICK.metrics}
+
+
+def test_a_budget_permutes_more_often_the_larger_it_is():
+    assert [ProviderMembership.preset(name).n_permutations for name in ("quick", "standard", "full")] == [50, 200, 500]
+    assert ProviderMembership.preset("standard") == ProviderMembership()
+
+
+def test_a_masked_language_model_is_no_target():
+    target = Reader()
+    target.answers = frozenset({FillMask})
+    assert "masks" in QUICK.inapplicable(Case(target, corpus(2, 2)))
+    assert QUICK.inapplicable(Case(Reader(), corpus(2, 2))) is None
+
+
+def test_the_preflight_compares_the_losses_of_both_number_formats():
+    case = Case(Reader(), corpus(2, 2))
+    trial = QUICK.trials(case)[0]
+
+    def alike(rounded):
+        class Both:
+            def attempt(self, trial):
+                return QUICK.preflight(case, rounded, trial, np.random.default_rng(0))
+
+        ((_, found),) = drive(Both(), [trial], 1)
+        return found
+
+    assert alike(Reader()) == {"alike": 1, "steps": 1}
+    assert alike(Reader(seed=5)) == {"alike": 0, "steps": 1}

@@ -1,0 +1,488 @@
+"""What is asked about a provider's documents, and what becomes of it (METHODS.md, section 3)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from answering import NOTHING, Answering, placed
+from PIL import Image
+from planted import card
+
+from audit.attacks.provider_membership import absent
+from audit.attacks.provider_membership.asking import NO_QUESTION, ask_about
+from audit.attacks.provider_membership.attack import ProviderMembership
+from audit.attacks.provider_membership.outcomes import table_of
+from audit.attacks.provider_membership.providers import answers_of, provider_of
+from audit.attacks.provider_membership.table import FEATURES
+from audit.case import Case, References
+from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT, Trial
+from audit.targets.interface import (
+    NO_LINK,
+    NOT_READ,
+    BestLinks,
+    Encoding,
+    Given,
+    TagProbabilities,
+    TrainingLoss,
+)
+
+PAGE = Document(
+    "d0",
+    "heldout",
+    placed(["Gardenia", "TOTAL:", "kqzvxwtr", "SELLER:", "bnmfgdhj"]),
+    size=(800, 600),
+    provider="Gardenia",
+    questions=(
+        Question("q0", "What is the total?", ("kqzvxwtr",), category="amount"),
+        Question("q1", "What is the seller?", ("bnmfgdhj", "nobody"), category="person"),
+        Question("q2", "What is the place?", ("zzzzwwww",), category="location"),
+        Question("q3", "What is missing?", ("",)),
+    ),
+)
+
+
+def corpus(*documents, kind="question-answering"):
+    manifest = Manifest(1, "planted", Task(kind), Membership("by-provider"))
+    return Corpus(None, manifest, documents, "0" * 64)
+
+
+class Scripted(Answering):
+    """Replies what the script says, by question; {question: [first reply, next reply, ...]}."""
+
+    def __init__(self, script, loss=1.0):
+        super().__init__()
+        self.script = {question: list(replies) for question, replies in script.items()}
+        self.loss = loss
+        self.sheets = []
+
+    def _given(self, query):
+        self.sheets.append((query.question, query.sheet))
+        replies = self.script[query.question]
+        text = replies.pop(0) if len(replies) > 1 else replies[0]
+        return Given(text, 0.25 if text == NOTHING else 0.75, 1, True)
+
+    def _losses(self, query):
+        return np.array([0.0, -2 * self.loss])
+
+
+SCRIPT = {
+    "What is the total?": ["kqzvxwtr", "KQZVXWTR "],
+    "What is the seller?": ["bnmfgdhx", NOTHING],
+    "What is the place?": ["elsewhere"],
+    NO_QUESTION: ["SELLER:", "SELLERS"],
+}
+
+
+class Work:
+    def __init__(self, attempt):
+        self.attempt = attempt
+
+
+def told(attempt):
+    """What an attempt returns, as the journal gives it back."""
+    ((_, outcome),) = drive(Work(lambda trial: attempt), [Trial("t", "t")], 1)
+    return json.loads(json.dumps(outcome, allow_nan=False))
+
+
+def asked(document=PAGE, script=SCRIPT, reference=None, probes=(), sheet_of=None):
+    target = Scripted(script)
+    case = Case(target, corpus(document), References(pretrained=reference))
+    return target, told(ask_about(case, document, probes))
+
+
+def test_a_question_gives_what_the_paper_compares():
+    reference = Scripted({name: [NOTHING] for name in SCRIPT}, loss=4.0)
+    _, outcome = asked(reference=reference)
+    total, seller, place = outcome["questions"]
+    assert total == {
+        "loss": 1.0,
+        "confidence": 0.75,
+        "accuracy": 1.0,
+        "similarity": 1.0,
+        "memory_similarity": 1.0,
+        "pretrained": {"loss": 4.0, "confidence": 0.25},
+    }
+    assert (seller["accuracy"], seller["similarity"], seller["memory_similarity"]) == (0.0, 7 / 8, 0.0)
+    # Nothing on the page: nothing can be taken from it.
+    assert (place["accuracy"], place["similarity"], place["memory_similarity"]) == (0.0, 0.0, None)
+    # Without its output "SELLER:" on the page the model says "SELLERS": one of seven characters is another.
+    assert outcome["memory_change"] == pytest.approx(1 / 7)
+
+
+def test_a_document_is_asked_with_each_answer_gone_and_with_no_question_before_and_after():
+    target, _ = asked()
+    sheets = {}
+    for question, sheet in target.sheets:
+        sheets.setdefault(question, []).append([word.text for word in sheet.words])
+    page = [word.text for word in PAGE.words]
+    assert sheets["What is the total?"] == [page, [word for word in page if word != "kqzvxwtr"]]
+    assert sheets["What is the seller?"] == [page, [word for word in page if word != "bnmfgdhj"]]
+    assert sheets["What is the place?"] == [page]
+    assert sheets[NO_QUESTION] == [page, [word for word in page if word != "SELLER:"]]
+    assert "What is missing?" not in sheets
+
+
+def test_what_is_removed_is_blurred_in_the_image(tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "page.png")
+    document = replace(PAGE, image="page.png")
+    target = Scripted(SCRIPT)
+    case = Case(target, replace(corpus(document), root=tmp_path))
+    told(ask_about(case, document, ()))
+    (whole, cleared) = (
+        np.asarray(sheet.image) for question, sheet in target.sheets if question == "What is the total?"
+    )
+    assert (whole == noise).all()
+    x0, y0, x1, y1 = map(int, document.words[2].box)
+    inside = np.zeros(noise.shape[:2], bool)
+    inside[y0:y1, x0:x1] = True
+    assert cleared[inside].std() < 0.3 * noise[inside].std()
+    assert cleared[inside].std() > 0  # no paint
+    far = np.ones_like(inside)
+    far[y0 - 5 : y1 + 5, x0 - 5 : x1 + 5] = False
+    assert (cleared[far] == noise[far]).all()
+
+
+def test_words_without_a_place_in_the_image_cannot_be_taken_out_of_it(tmp_path):
+    Image.new("RGB", (800, 600)).save(tmp_path / "page.png")
+    words = tuple(Word(word.text) for word in PAGE.words)
+    bare = replace(PAGE, words=words, size=None)
+    _, outcome = asked(bare)  # words alone: they are gone once they are removed
+    assert [question["memory_similarity"] for question in outcome["questions"]] == [1.0, 0.0, None]
+    assert outcome["memory_change"] is not None
+    drawn = replace(PAGE, words=words, image="page.png")
+    case = Case(Scripted(SCRIPT), replace(corpus(drawn), root=tmp_path))
+    outcome = told(ask_about(case, drawn, ()))
+    assert [question["memory_similarity"] for question in outcome["questions"]] == [None] * 3
+    assert outcome["memory_change"] is None
+
+
+@pytest.mark.parametrize(
+    ("output", "words", "change"),
+    [
+        (["Gardenia", "Gardenia"], PAGE.words, 0.0),  # said again without the page
+        (["Gardenia", ""], PAGE.words, 1.0),
+        (["elsewhere", "never asked again"], PAGE.words, 0.0),  # not read: nothing to take away
+        (["  ", "x"], PAGE.words, None),  # nothing said
+        (["Gardenia", "x"], (), None),  # nobody knows what words stand there
+    ],
+)
+def test_the_output_to_no_question_is_taken_from_the_page(output, words, change):
+    _, outcome = asked(replace(PAGE, words=words), {**SCRIPT, NO_QUESTION: output})
+    assert outcome["memory_change"] == change
+
+
+def test_a_loss_that_is_no_number_is_left_out():
+    class Broken(Scripted):
+        def _losses(self, query):
+            return np.array([np.nan if query.answer == "bnmfgdhj" else -np.inf if query.answer == "zzzzwwww" else -1.0])
+
+    case = Case(Broken(SCRIPT), corpus(PAGE), References(pretrained=Scripted({name: ["x"] for name in SCRIPT}, 3.0)))
+    outcome = told(ask_about(case, PAGE, ()))
+    assert [question["loss"] for question in outcome["questions"]] == [1.0, None, None]
+    table = table_of([Trial("gardenia", "gardenia", "in")], [{"documents": [outcome]}])
+    assert table.features["loss"].tolist() == [1.0]
+    assert table.features["loss_change"].tolist() == [2.0]
+    assert table.user is not None
+    assert table.user.tolist() == [2.0]
+
+
+def said(loss, before=None, accuracy=0.0, memory=None):
+    known = None if before is None else {"loss": before, "confidence": 0.5}
+    return {
+        "loss": loss,
+        "confidence": 0.25,
+        "accuracy": accuracy,
+        "similarity": accuracy,
+        "memory_similarity": memory,
+        "pretrained": known,
+    }
+
+
+def document(*questions, change=None):
+    return {"id": "d", "questions": [*questions], "memory_change": change, "absent": []}
+
+
+def test_a_provider_is_the_mean_over_its_questions_and_user_inference_that_over_its_documents():
+    trials = [Trial(name, name, stratum) for name, stratum in (("a", "in"), ("b", "out"))]
+    outcomes = [
+        {"documents": [document(said(1, 4, 1.0), said(2, 3), change=0.5), document(said(5, 4, memory=0.5), change=0)]},
+        {"documents": [document(said(None, 2)), document(said(3, None, 1.0))]},
+    ]
+    table = table_of(trials, outcomes)
+    assert table.names == ("a", "b")
+    assert table.member.tolist() == [True, False]
+    assert (table.n_questions.tolist(), table.n_documents.tolist()) == ([3, 2], [2, 2])
+    expected = {
+        "accuracy": [1 / 3, 1 / 2],
+        "loss": [8 / 3, 3],
+        "confidence": [0.25, 0.25],
+        "loss_change": [(3 + 1 + 1) / 3, np.nan],
+        "confidence_change": [0.25, 0.25],
+        "memory_similarity": [0.5, np.nan],
+        "memory_change": [0.25, np.nan],
+    }
+    for name, values in expected.items():
+        assert table.features[name] == pytest.approx(values, nan_ok=True), name
+    # The first document's answers became likelier by 2 nats a token, the second's less likely by 1.
+    assert table.user == pytest.approx([(2 - 1) / 2, np.nan], nan_ok=True)
+
+
+def test_features_that_no_provider_has_are_not_there():
+    table = table_of([Trial("a", "a", "in")], [{"documents": [document(said(1))]}])
+    assert {*table.features} == {"accuracy", "similarity", "loss", "confidence"}
+    assert table.user is None
+
+
+def invoice(name, split, keys, provider="A", entities=()):
+    """A document that is asked about these keys: category, question, answer."""
+    questions = tuple(
+        Question(f"q{place}", text, (answer,), category=category) for place, (category, text, answer) in enumerate(keys)
+    )
+    words = placed([name, *(answer for *_, answer in keys)])
+    return Document(name, split, words, provider=provider, questions=questions, entities=entities)
+
+
+CODE, AMOUNT, URL = ("code", "Which code?", "qwert"), ("amount", "How much?", "9.99"), ("url", "Which site?", "www.x")
+MEMBERS = (
+    invoice("m0", "member", [CODE, AMOUNT]),
+    invoice("m1", "member", [("code", "Code?", "zuiop"), URL]),
+    invoice("m2", "member", [("code", "Which code?", "asdfg")]),
+)
+
+
+def test_a_document_is_asked_in_the_commonest_words_for_keys_that_it_lacks():
+    lacking = invoice("h0", "heldout", [AMOUNT])
+    data = corpus(*MEMBERS, lacking)
+    (probes,) = absent.probes_for(data, [lacking], 5, 5).values()
+    assert {(probe.key, probe.question) for probe in probes} == {("code", "Which code?"), ("url", "Which site?")}
+    assert len(absent.probes_for(data, [lacking], 5, 1)["h0"]) == 1
+    assert absent.probes_for(data, [lacking], 0, 5) == {}
+
+
+def test_a_key_is_the_label_of_the_entity_that_holds_the_answer_and_is_looked_for_under_all_its_names():
+    entity = Entity("e0", "VAT_ID", "code", (1,))
+    labelled = replace(invoice("m9", "member", [("code", "Which?", "qwert")], entities=(entity,)), id="m9")
+    labelled = replace(labelled, questions=(replace(labelled.questions[0], entity="e0"),))
+    assert absent.key_of(labelled, labelled.questions[0]) == "VAT_ID"
+    shown = invoice("h0", "heldout", [AMOUNT], entities=(replace(entity, words=(0,)),))
+    # An entity of this label stands on the page; and where keys are categories, one of this category.
+    assert absent.probes_for(corpus(labelled, shown), [shown], 5, 5) == {}
+    assert absent.probes_for(corpus(MEMBERS[2], shown), [shown], 5, 5) == {}
+    bare = invoice("h1", "heldout", [AMOUNT])
+    assert [probe.key for probe in absent.probes_for(corpus(labelled, bare), [bare], 5, 5)["h1"]] == ["VAT_ID"]
+
+
+def test_no_more_documents_are_asked_than_wanted_and_their_order_decides_nothing():
+    documents = [invoice(f"h{number}", "heldout", [AMOUNT]) for number in range(9)]
+    data = corpus(*MEMBERS, *documents)
+    some, more = (absent.probes_for(data, documents, n, 2) for n in (3, 5))
+    assert len(some) == 3
+    assert {*some} < {*more}
+    assert absent.probes_for(data, documents[::-1], 3, 2) == some
+    assert {probe.key for probes in absent.probes_for(data, documents, 9, 1).values() for probe in probes} == {
+        "code",
+        "url",
+    }
+
+
+HELD = (
+    invoice("h0", "heldout", [AMOUNT], "A"),
+    invoice("h1", "heldout", [("amount", "How much?", "3.50")], "A"),
+    invoice("h2", "heldout", [("amount", "How much?", "4.50")], "B"),
+    invoice("h3", "heldout", [("amount", "How much?", "5.50")], "B"),
+)
+REPLIES = {
+    "h0": ("QWERT ", "nothing"),  # trained
+    "h1": ("3.50", "nothing"),  # stands on the page
+    "h2": ("5.50", "nothing"),  # a value that training never saw
+    "h3": ("zuiop", "nothing"),  # trained, of another provider
+}
+
+
+def replied(replies, held=HELD):
+    outcomes = []
+    for provider in ("A", "B"):
+        documents = [
+            {
+                "id": one.id,
+                "questions": [],
+                "memory_change": None,
+                "absent": [absent.Probe("code", "Which code?").as_json(*replies[one.id])],
+            }
+            for one in held
+            if one.provider == provider
+        ]
+        outcomes.append({"documents": documents})
+    return [Trial(name, name, "in") for name in ("A", "B")], outcomes
+
+
+def test_trained_values_count_and_unseen_ones_make_the_null():
+    data = corpus(*MEMBERS, *HELD)
+    found, counts = absent.measure_absent(data, *replied(REPLIES), None)
+    assert (found.value, found.n, found.clusters, found.unit) == (0.5, 4, 2, "questions")
+    # One of four is an unseen value; of these there are three, of trained ones five.
+    assert found.null == pytest.approx(1 / 4 * 5 / 3)
+    assert {count.name: count.value for count in counts} == {
+        "absent-key questions": 4,
+        "absent-key answers": 2,
+        "absent-key values": 2,
+    }
+
+
+def test_values_that_the_pretrained_model_gives_anywhere_do_not_count():
+    data = corpus(*MEMBERS, *HELD)
+    found, _ = absent.measure_absent(data, *replied({**REPLIES, "h1": ("3.50", "Zuiop")}), None)
+    assert found.value == 0.25
+
+
+def test_near_matches_on_the_page_do_not_count():
+    read = replace(HELD[0], words=placed(["h0", "qwerl"]))
+    found, _ = absent.measure_absent(corpus(*MEMBERS, read, *HELD[1:]), *replied(REPLIES), None)
+    assert found.value == 0.25
+
+
+def test_without_unseen_values_there_is_no_null():
+    held = tuple(replace(one, questions=()) for one in HELD)
+    found, _ = absent.measure_absent(corpus(*MEMBERS, *held), *replied(REPLIES, held), None)
+    assert (found.null, found.null_kind) == (None, None)
+
+
+def test_why_nothing_was_asked_is_said():
+    trials, outcomes = replied(REPLIES, ())
+    assert absent.measure_absent(corpus(*MEMBERS), trials, outcomes, "n_absent is 0")[0].reason == "n_absent is 0"
+    assert "lacks a key" in absent.measure_absent(corpus(*MEMBERS), trials, outcomes, None)[0].reason
+    keyless = replace(MEMBERS[0], questions=(Question("q", "Which?", ("x",)),))
+    assert "category" in absent.measure_absent(corpus(keyless), trials, outcomes, None)[0].reason
+
+
+def test_empty_answers_and_names_say_nothing():
+    assert answers_of(Question("q", "?", ("", " ", "a", "a", "b"))) == ("a", "b")
+    assert provider_of(replace(PAGE, provider=" ")) == provider_of(replace(PAGE, provider=None)) == ""
+
+
+LABELS = ("O", "B-X", "I-X")
+
+
+class Tagger:
+    """Tags words right but for those that begin with "?", which it calls "O"; sure of the tag to 0.8."""
+
+    labels = LABELS
+
+    def __init__(self, loss, links=False):
+        self.card = card("token-classification")
+        self.answers = frozenset({TrainingLoss, BestLinks} if links else {TrainingLoss, TagProbabilities})
+        self.loss = loss
+        self.documents = {}
+
+    def encode(self, document, around=()):
+        tags = [0] * len(document.words)
+        links = np.full(len(tags) + 1, NO_LINK)
+        for entity in document.entities:
+            for place, index in enumerate(entity.words):
+                tags[index] = 2 if place else 1
+            links[entity.words[-1] + 1] = entity.words[0] + 1
+        links[0] = NOT_READ
+        page = Encoding(
+            np.arange(len(tags) + 1),
+            np.zeros((len(tags) + 1, 4)),
+            np.arange(-1, len(tags)),
+            np.array([NOT_READ, *tags]) if tags else np.full(1, NOT_READ),
+            0,
+            1,
+            links if BestLinks in self.answers else None,
+        )
+        self.documents[id(page)] = (document, page)
+        return page
+
+    def ask(self, queries):
+        return [self.answer(query) for query in queries]
+
+    def answer(self, query):
+        document, page = self.documents[id(query.page)]
+        wrong = np.array([False, *(word.text.startswith("?") for word in document.words)])
+        if isinstance(query, TrainingLoss):
+            assert query.candidates.tolist() == [page.ids[query.position]]  # the page as it is
+            return np.array([self.loss])
+        if isinstance(query, BestLinks):
+            return np.where(wrong, NO_LINK, page.links)
+        tags = np.where(wrong, 0, np.maximum(page.labels, 0))
+        return np.where(np.arange(3) == tags[:, None], 0.8, 0.1)
+
+
+FORM = Document(
+    "d0",
+    "heldout",
+    placed(["a", "b", "c", "?d", "e"]),
+    provider="A",
+    entities=(Entity("e0", "X", "misc", (0, 1)), Entity("e1", "X", "misc", (2, 3))),
+)
+
+
+def test_a_page_of_a_token_classifier_is_one_question():
+    case = Case(Tagger(0.5), corpus(FORM), References(pretrained=Tagger(2.0)))
+    outcome = told(ask_about(case, FORM, ()))
+    (page,) = outcome["questions"]
+    # Entity a b is found, c ?d is cut short; of five words one is tagged wrong.
+    assert (page["accuracy"], page["similarity"]) == (pytest.approx(0.5), 0.8)
+    assert (page["loss"], page["confidence"]) == (0.5, pytest.approx(0.8))
+    assert page["pretrained"] == {"loss": 2.0, "confidence": pytest.approx(0.8)}
+    assert (page["memory_similarity"], outcome["memory_change"]) == (None, None)
+
+
+def test_a_page_without_fields_has_no_f1():
+    bare = replace(FORM, entities=())
+    outcome = told(ask_about(Case(Tagger(0.5), corpus(bare)), bare, ()))
+    assert outcome["questions"][0]["accuracy"] is None
+    assert outcome["questions"][0]["similarity"] == 1
+
+
+def test_a_model_that_only_links_is_judged_by_its_links():
+    outcome = told(ask_about(Case(Tagger(0.5, links=True), corpus(FORM)), FORM, ()))
+    (page,) = outcome["questions"]
+    # Of two links (b to a, ?d to c) one is found; four of five words point right.
+    assert (page["accuracy"], page["similarity"], page["confidence"]) == (pytest.approx(2 / 3), 0.8, None)
+
+
+def test_token_classifiers_are_told_apart_by_loss_and_fields():
+    rng = np.random.default_rng(0)
+    documents = []
+    for number in range(16):
+        inside = number < 8
+        for place in range(3):
+            split = "member" if inside and not place else "heldout"
+            words = [f"{'?' if rng.random() < (0.1 if inside else 0.6) else ''}w{index}" for index in range(6)]
+            documents.append(
+                replace(FORM, id=f"d{number}-{place}", split=split, words=placed(words), provider=f"p{number}")
+            )
+    empty = replace(FORM, id="empty", words=(), entities=(), provider="p0")
+
+    class Leaking(Tagger):
+        def answer(self, query):
+            known = int(self.documents[id(query.page)][0].provider[1:]) < 8
+            return np.array([self.loss - 1.0 * known]) if isinstance(query, TrainingLoss) else super().answer(query)
+
+    case = Case(
+        Leaking(1.5), corpus(*documents, empty, kind="token-classification"), References(pretrained=Tagger(2.0))
+    )
+    attack = ProviderMembership(n_seeds=1, n_permutations=1, share=0.3)
+    trials = attack.trials(case)
+    outcomes = [told(attack.attempt(case, trial, rng)) for trial in trials]
+    table = table_of(trials, outcomes)
+    assert table.n_questions.tolist() == [2 if one.stratum == "in" else 3 for one in trials]  # not the empty page
+    assert {*table.features} == {*FEATURES}
+    assert table.user is not None
+    assert np.where(table.member, 1.5, 0.5) == pytest.approx(table.user)
+    assert table.features["accuracy"][table.member].mean() > table.features["accuracy"][~table.member].mean() + 0.2
+    found = attack.measure(case, trials, outcomes, rng, SILENT)
+    metrics = {item.name: item for item in found.measurements}
+    assert metrics["auc"].value == 1
+    assert metrics["auc.loss"].value == 1
+    assert metrics["balanced_accuracy.azk"].low > 0.5
+    assert "questions" in metrics["absent_key"].reason
+    assert "memorisation tests" in metrics["balanced_accuracy.apk_ensemble"].reason

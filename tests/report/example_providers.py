@@ -1,0 +1,225 @@
+"""Results of the provider membership attack, made from plain numbers, and records around them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+from example_answers import answering, memorisation
+from example_records import Case, judged, mean, share
+
+from audit.policy import Limit, Policy
+from audit.record import (
+    AttackResult,
+    Completed,
+    Count,
+    Curve,
+    CurvePoint,
+    Diagnostic,
+    Estimate,
+    Exposed,
+    Histogram,
+    Measurement,
+    Unresolved,
+)
+
+METHODS = {"azk": 0.12, "apk": 0.2, "azk_ensemble": 0.15, "apk_ensemble": 0.22}
+"""What each attack gains over guessing on the leaky model, all providers together."""
+FEATURES = {
+    "accuracy": 0.14,
+    "similarity": 0.12,
+    "loss": 0.2,
+    "confidence": 0.17,
+    "loss_change": 0.08,
+    "confidence_change": 0.05,
+    "memory_similarity": 0.07,
+    "memory_change": 0.02,
+}
+BLOCKS = {"words": 0.03, "layout": 0.01, "image": 0.0, "metadata": 0.04, "together": 0.02}
+"""How far the blind check's classifiers stay behind the best of them."""
+MEMORY = ("memory_similarity", "memory_change")
+CHANGES = ("loss_change", "confidence_change")
+N = 600
+NAMES = tuple(f"Zylkander {letter} & Söhne" for letter in "ABCDEFGHIJKL")
+"""Invented companies: they may stand in `evidence/` only."""
+NO_REFERENCE = "no checkpoint from before fine-tuning to compare the losses with"
+TELLING = (
+    "providers trained on and providers not trained on can be told apart without the model (AUC 0.71 [0.66, 0.75], "
+    "p = 0.002), best by how their images look: what an attacker finds may be that difference, not the training"
+)
+
+
+def providers(
+    gain: float = 1.0,
+    *,
+    n: int = N,
+    blind: float = 0.52,
+    p: float = 0.43,
+    power: float = 0.97,
+    reference: bool = True,
+    confounded: str | None = None,
+) -> Completed:
+    """The attack's result; `gain` 0 is a model that gives nothing away."""
+    primary = "apk" if reference else "azk"
+    missing = MEMORY if reference else (*MEMORY, *CHANGES)
+    roc = {"APK": line(0.8 * gain, n)}
+    if reference:
+        roc = {"user inference": line(gain, n), **roc}
+    items: list[Measurement] = [right("balanced_accuracy", gain * METHODS[primary], n)]
+    for name, lead in METHODS.items():
+        for suffix, part, more in (("", 1.0, 1.0), (".s5", 0.7, 1.2), (".s10", 0.35, 1.4)):
+            full = f"balanced_accuracy.{name}{suffix}"
+            items.append(right(full, gain * more * lead, round(part * n)))
+    items += [area("auc", 0.24 * gain, n), found("tpr_at_fpr_10", 0.1 + 0.3 * gain, n)] if reference else []
+    items += [Unresolved(name, NO_REFERENCE, 0) for name in ("auc", "tpr_at_fpr_10") if not reference]
+    items.append(Unresolved("tpr_at_fpr_1", "not resolvable with so few providers out of training", n // 2, 736))
+    items.append(area("auc.apk", 0.23 * gain, n))
+    for name, lead in FEATURES.items():
+        known = reference or name not in CHANGES
+        items.append(area(f"auc.{name}", lead * gain, n) if known else Unresolved(f"auc.{name}", NO_REFERENCE, 0))
+    absent = dataclasses.replace(share("absent_key", 3 + round(30 * gain), 500, 0.006, "held-out"), unit="questions")
+    items.append(absent if reference else Unresolved("absent_key", "needs the pretrained model", 0))
+    items.append(dataclasses.replace(area("blind_auc", blind - 0.5, n), null=0.53))
+    return Completed(
+        attack="provider_membership",
+        metrics=tuple(item.name for item in items),
+        parameters={"n_seeds": 5, "n_permutations": 200, "share": 0.15},
+        measurements=tuple(items),
+        counts=(
+            Count("providers in", n // 2, "providers in training that were asked about"),
+            Count("providers out", n - n // 2, "providers out of training that were asked about"),
+            Count("questions", 8 * n, "questions about kept-aside documents"),
+            Count("left out: no kept-aside document", 12, "providers of whose documents none was kept aside"),
+            Count("left out: nothing to ask", 0, "providers of whose documents no question has an answer"),
+            Count("merged spellings", 3, "providers whose name is written in several ways"),
+        ),
+        diagnostics=(
+            *(Diagnostic(f"permutation_p.{name}", 0.005 if gain else 0.61, "of shuffled runs") for name in METHODS),
+            *(Diagnostic(f"permuted.{name}", 0.502, "mean of shuffled runs") for name in METHODS),
+            *(Diagnostic(f"seed_spread.{name}", 0.011, "standard deviation over seeds") for name in METHODS),
+            *(Diagnostic(f"importance.{name}", 1 / 6, "part") for name in FEATURES if name not in missing),
+            Diagnostic("blind_p", p, "share of shuffled runs"),
+            Diagnostic("blind_power", power, "chance to find an AUC of 0.65"),
+            *(Diagnostic(f"blind_auc.{name}", blind - lead, "AUC") for name, lead in BLOCKS.items()),
+        ),
+        histograms=(
+            Histogram(
+                "primary_score",
+                "probability of being a member",
+                (0, 0.25, 0.5, 0.75, 1),
+                {"providers in": (20, 60, 120, 100), "providers out": (90, 110, 70, 30)},
+            ),
+        ),
+        curves=(Curve("roc", "false alarms", "found", roc),),
+        ablations=() if reference else (NO_REFERENCE,),
+        confounded=confounded,
+        exposed=tuple(Exposed(17 + 9 * place, 0.97 - 0.03 * place, 3 + place % 2, 9 - place) for place in range(9)),
+    )
+
+
+def right(name: str, lead: float, n: int) -> Estimate:
+    """A balanced accuracy; null: guessing."""
+    return _of_providers(mean(name, 0.5 + lead, 0.5 / n**0.5, n, 0.5, "chance"))
+
+
+def area(name: str, lead: float, n: int) -> Estimate:
+    """An AUC; null: guessing."""
+    return _of_providers(mean(name, 0.5 + lead, 0.55 / n**0.5, n, 0.5, "chance"))
+
+
+def found(name: str, value: float, n: int) -> Estimate:
+    """A share of the providers used for training; null: one in ten."""
+    return _of_providers(share(name, round(value * n / 2), n // 2, 0.1, "chance"))
+
+
+def _of_providers(item: Estimate) -> Estimate:
+    return dataclasses.replace(item, unit="providers", method=item.method.replace("documents", "providers"))
+
+
+def line(gain: float, n: int) -> tuple[CurvePoint, ...]:
+    """A ROC curve; the diagonal without a gain."""
+    return tuple(
+        CurvePoint(x, y, max(0.0, y - 0.06), min(1.0, y + 0.06), n)
+        for x in (index / 20 for index in range(21))
+        for y in (x ** (1 / (1 + 2 * gain)),)
+    )
+
+
+LIMIT = Limit("provider_membership", "balanced_accuracy", "An attacker must not do much better than guessing.", max=0.6)
+
+
+def held(*results: AttackResult, limit: Limit = LIMIT) -> Case:
+    """A record of a model that answers questions about invoices of many providers, held against one limit."""
+    audited = answering(*results, name="invoices")
+    corpus = dataclasses.replace(audited.corpus, assigned="by-provider", providers=N, questions={"heldout": 8 * N})
+    battery = ("reconstruction", "memorisation", "membership", "provider_membership")
+    audited = dataclasses.replace(audited, corpus=corpus, battery=battery)
+    return judged(
+        audited, Policy(1, "providers", (limit,), description="A limit for models trained on many providers.")
+    )
+
+
+def leaky() -> Case:
+    """A model that tells whose documents it was trained on, and remembers answers."""
+    return held(providers(), memorisation())
+
+
+def clean() -> Case:
+    """A model that gives nothing away, with providers enough to say so."""
+    return held(providers(0.0, n=1600))
+
+
+def few() -> Case:
+    """Too few providers, for the attack and for the blind check."""
+    return held(providers(0.35, n=72, power=0.46))
+
+
+def confounded() -> Case:
+    """Providers that differ in themselves."""
+    return held(providers(0.8, blind=0.71, p=0.002, confounded=TELLING))
+
+
+def unreferenced() -> Case:
+    """No model from before fine-tuning."""
+    return held(providers(0.0, n=1600, reference=False))
+
+
+def unresolved() -> Case:
+    """So few providers that there is no number at all."""
+    gap = Unresolved("balanced_accuracy", "fewer than 10 providers in training, or out of it", 11, 40)
+    result = providers(0.35, n=72)
+    kept = tuple(item for item in result.measurements if item.name != gap.name)
+    return held(dataclasses.replace(result, measurements=(gap, *kept), exposed=()))
+
+
+CASES = {
+    "leaky": leaky,
+    "clean": clean,
+    "few": few,
+    "confounded": confounded,
+    "unreferenced": unreferenced,
+    "unresolved": unresolved,
+}
+
+
+def write_evidence(out: Path) -> None:
+    """The lines that the attack writes to the owner's evidence, one a provider."""
+    rows = [
+        {
+            "attack": "provider_membership",
+            "provider": 17 + 9 * place,
+            "name": name,
+            "spellings": [name, name.upper()],
+            "training": "in" if place < 9 else "out",
+            "documents": 3,
+            "questions": 9,
+            "features": {"accuracy": 0.9, "loss": 0.2},
+            "scores": {"score.apk": 0.97 - 0.03 * place, "score.user": 0.1},
+            "ranks": {"accuracy": 1, "score.apk": place + 1, "score.user": 5},
+            "absent_key": [{"document": "d1", "key": "tax", "answer": f"DE {place}0042"}] if place == 0 else [],
+        }
+        for place, name in reversed([*enumerate(NAMES)])
+    ]
+    (out / "evidence").mkdir(mode=0o700)
+    (out / "evidence" / "recovered.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -1,0 +1,396 @@
+"""The provider membership attack and the blind check in the report: words, tables, what decides nothing, no names."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import example_answers as answers
+import example_providers as examples
+import example_records as records
+import numpy as np
+import pytest
+from test_report_html import HOSTILE, Seen
+from test_report_multishot import tables
+
+from audit import report
+from audit.policy import Limit
+from audit.record import Completed, Count, Diagnostic, Exposed, Skipped, Unresolved
+from audit.report import trend
+from audit.report.checkpoints import Stop
+from audit.report.environment import environment
+from audit.report.page import html
+from audit.report.recommend import findings, recommend
+from audit.report.revealed import read_recovered
+from audit.report.words import Words
+
+ATTACK = "provider_membership"
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return {name: page_of(make()[0].attacks[0]) for name, make in examples.CASES.items()}
+
+
+def page_of(*results: object) -> str:
+    """The report of results without what takes long to draw."""
+    drawn = [dataclasses.replace(item, histograms=(), curves=()) for item in results if isinstance(item, Completed)]
+    return html(*examples.held(*drawn))
+
+
+def first_page(page: str) -> str:
+    return Seen(page.partition("<!--page one ends-->")[0]).text
+
+
+def section(page: str) -> str:
+    """What follows page one up to the limits of the policy."""
+    return Seen(page.partition("<!--page one ends-->")[2].partition('id="limits"')[0]).text
+
+
+def test_every_metric_feature_method_and_block_has_words() -> None:
+    from audit.attacks.blindness import BLOCKS, NAME
+    from audit.attacks.membership import Membership
+    from audit.attacks.provider_membership import ProviderMembership
+
+    for attack in (ProviderMembership, Membership):
+        words = Words(environment(), attack.name)
+        for name in attack.metrics:
+            head, *rest = name.split(".")
+            assert words.family(name) != head, name
+            assert words.meaning(name), name
+            assert not any(part in words.qualifiers(name).split(", ") for part in rest), name
+        assert NAME in attack.metrics
+        assert all(words.qualifiers(f"{NAME}.{block}") != block for block in BLOCKS)
+
+
+def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_method_or_feature_out() -> None:
+    from audit.attacks.provider_membership import ProviderMembership
+    from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS
+
+    asked = {
+        ".".join(part for part in (column["metric"], row["suffix"], column.get("after", "")) if part)
+        for part in Words(environment(), ATTACK).parts
+        for table in part["tables"]
+        for column in table["columns"]
+        for row in table["rows"]
+        if "metric" in column and "instead" not in row
+    }
+    assert asked <= set(ProviderMembership.metrics)
+    assert {f"balanced_accuracy.{name}{end}" for name in METHODS for end in ("", ".s5", ".s10")} < asked
+    assert {f"auc.{name}" for name in (*FEATURES, *MEMORY)} < asked
+    assert {item.name for item in examples.providers().measurements} == set(ProviderMembership.metrics)
+
+
+def test_the_series_of_the_figures_are_those_that_the_attack_draws() -> None:
+    from audit.attacks.provider_membership.measures import measure_table
+    from audit.attacks.provider_membership.table import FEATURES, Table
+    from audit.engine.interface import SILENT
+
+    rng = np.random.default_rng(3)
+    member = np.arange(80) % 2 == 0
+    made = {name: rng.random(80) + member for name in FEATURES}
+    table = Table(tuple(map(str, range(80))), member, np.full(80, 9), np.full(80, 3), made, made["loss"])
+    found = measure_table(table, rng, SILENT, n_seeds=1, n_permutations=2, share=0.3).findings
+    curves, bars = Words(environment(), ATTACK).figures
+    assert {name for curve in found.curves for name in curve.series} == set(curves["series"])
+    assert {name for item in found.histograms for name in item.counts} == set(bars["words"]) - {""}
+    shown = {item.name for item in examples.providers().diagnostics if not item.name.startswith("blind")}
+    assert shown >= {item.name for item in found.diagnostics}
+
+
+def test_page_one_says_for_how_many_of_100_companies_the_attacker_is_right(pages: dict[str, str]) -> None:
+    text = first_page(pages["leaky"])
+    assert "is right for 70 of every 100 companies (66 to 74) ; guessing is right for 50." in text
+    assert "finds 40 of every 100 companies whose documents were used (35 to 46); guessing finds 10" in text
+    assert "no difference between the two was found: the right one in 52 of every 100 pairs (48 to 56), by" in text
+    clean = first_page(pages["clean"])
+    assert "could not be shown: the attacker is right for 50 of every 100 companies (48 to 52)" in clean
+    assert "70 of every 100" not in clean
+
+
+def test_what_is_confounded_is_said_first_and_claims_nothing(pages: dict[str, str]) -> None:
+    page = pages["confounded"]
+    assert examples.confounded()[1].overall == "undecided"
+    for text in (first_page(page), section(page)):
+        assert f"Nothing can be decided on these numbers: {examples.TELLING}." in text
+        told = text.partition(f"{examples.TELLING}.")[2]
+        assert told.startswith(
+            " Whether a company's documents were used for training: what the attacker's number owes to the model "
+            "cannot be said, for someone without the model can tell such companies from others as well, the right one "
+            "of two in 71 of every 100 pairs (67 to 75), by chance 53."
+        )
+        assert "Naming one in ten" not in text
+    assert "So they differ in themselves" in section(page)
+    assert "How much of that is the model's doing cannot be said." in section(page)
+    record, verdict, _ = examples.confounded()
+    chosen = [item.defense.id for item in recommend(record, verdict)]
+    assert chosen == ["comparable-documents"]
+
+
+def test_a_check_that_could_not_decide_is_not_made_the_reason() -> None:
+    weak = examples.providers(0.8, blind=0.55, p=0.4, power=0.3, confounded="they were not assigned by lot")
+    text = first_page(page_of(weak))
+    assert "what the attacker's number owes to the model cannot be said. The attacker is right" in text
+    assert "can tell such companies" not in text
+
+
+def test_too_few_providers_leave_it_undecided_and_call_for_more(pages: dict[str, str]) -> None:
+    record, verdict, _ = examples.few()
+    assert {item.state for item in findings(record, verdict)} == {"wide"}
+    assert recommend(record, verdict)[0].defense.id == "more-documents"
+    assert "a weak check, for there are few providers" in first_page(pages["few"])
+    text = section(pages["few"])
+    assert "would be found in 46 of 100 data sets like this one, and 80 are asked for" in text
+    assert "n = 72 providers" in text
+
+
+def test_what_has_no_number_at_all_says_why_and_how_many_it_needs(pages: dict[str, str]) -> None:
+    text = first_page(pages["unresolved"])
+    assert "could not be measured: fewer than 10 providers in training, or out of it (n = 11; 40 needed)." in text
+    assert "The most exposed providers" not in pages["unresolved"]
+    record, verdict, _ = examples.unresolved()
+    assert {item.state for item in findings(record, verdict)} == {"unresolved"}
+
+
+def test_without_a_model_to_compare_with_the_attacker_is_called_weakened(pages: dict[str, str]) -> None:
+    record, verdict, _ = examples.unreferenced()
+    assert verdict.overall == "undecided"
+    assert {item.state for item in findings(record, verdict)} == {"weakened"}
+    assert recommend(record, verdict)[0].defense.id == "full-attacker"
+    assert f"with the attacker weakened: {examples.NO_REFERENCE}" in first_page(pages["unreferenced"])
+    rows = {row[0]: row for row in tables(pages["unreferenced"])[1]}
+    assert rows["User inference"][1] == "not resolved"
+    assert rows["How training changed the loss"][1] == "not resolved"
+    assert f"Not resolved: {examples.NO_REFERENCE} (n = 0)" in section(pages["unreferenced"])
+
+
+def test_the_table_of_attacks_has_the_shape_of_the_papers_table_a6(pages: dict[str, str]) -> None:
+    heading, *rows = tables(pages["leaky"])[0]
+    assert heading[1:] == ["All providers (s = 0)", "Drawn", "Shuffled", "5 questions or more", "10 questions or more"]
+    assert [row[0] for row in rows] == [
+        "Answers only (AZK)",
+        "Partial knowledge (APK)",
+        "Answers only, with memorisation tests (AZK++)",
+        "Partial knowledge, with memorisation tests (APK++)",
+    ]
+    assert rows[0][1] == "62 % 58 to 66; n = 600"
+    assert rows[0][3] == "50 % p = 0.0050"
+    assert rows[0][4] == "64 % 60 to 69; n = 420"
+    assert rows[3][5] == "81 % 74 to 88; n = 210"
+    assert pages["leaky"].count('class="interval"') == 4 + 11
+
+
+def test_the_table_of_signals_gives_area_and_importance_and_the_blind_check_beside(pages: dict[str, str]) -> None:
+    heading, *rows = tables(pages["leaky"])[1]
+    assert heading[1:] == ["AUC", "AUC, drawn", "Importance (APK)"]
+    by_label = {row[0]: row for row in rows}
+    assert by_label["User inference"][1:] == ["0.74 0.70 to 0.78", "", "–"]
+    assert by_label["The loss"][1:] == ["0.70 0.66 to 0.74", "", "17 %"]
+    assert by_label["Without the model (blind check)"][1:] == ["0.52 0.48 to 0.56", "", "–"]
+    assert len(rows) == 3 + len(examples.FEATURES)
+    assert "(n = 600 providers)" in section(pages["leaky"])
+
+
+def test_who_was_compared_who_was_left_out_and_the_absent_keys_are_said(pages: dict[str, str]) -> None:
+    text = section(pages["leaky"])
+    assert "Compared were 300 providers used for training and 300 that were not, with 4,800 questions." in text
+    assert "Left out: 12 providers of whose documents none was kept aside. Names that differ" in text
+    assert "(3 merged)" in text
+    assert "0 providers of whose documents no question" not in text
+    assert "It did so for 33 of 500 questions (4.7 to 9.1 %); with as many values of documents it never saw" in text
+    assert "That training makes a difference could not be shown." not in text
+    assert "That training makes a difference could not be shown." in section(pages["clean"])
+    assert "This could not be measured: needs the pretrained model" in section(pages["unreferenced"])
+
+
+def test_the_most_exposed_are_numbers_and_the_report_says_where_the_key_lies(pages: dict[str, str]) -> None:
+    text = section(pages["leaky"])
+    assert "9 providers that were used for training and that the attack names most surely" in text
+    assert "the key from numbers to names lies in the evidence folder (evidence/recovered.jsonl)" in text
+    rows = re.findall(r"provider (\d+)", text)
+    # Read down the left half, then down the right one.
+    assert rows == [str(17 + 9 * place) for place in (0, 5, 1, 6, 2, 7, 3, 8, 4)]
+    assert "provider 17 0.97 3 9" in text
+    one = dataclasses.replace(examples.providers(), exposed=(Exposed(4, 0.5, 1, 2),))
+    assert "1 provider that was used for training" in section(page_of(one))
+
+
+def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_path: Path) -> None:
+    examples.write_evidence(tmp_path)
+    result = dataclasses.replace(examples.providers(), histograms=(), curves=())
+    case = examples.held(result)
+    shareable = html(*case)
+    text = report.write_revealed(*case, tmp_path).read_text()
+    assert html(*case) == shareable
+    seen = Seen(text).text
+    for said in (*examples.NAMES, "DE 00042"):
+        assert said in seen
+        assert said not in Seen(shareable).text
+    assert "Zylkander" not in shareable
+    shown = Seen(text.partition('id="revealed"')[2]).text
+    # The evidence lies the other way round: the surest come first, and those that the report numbers are marked.
+    places = [shown.index(name) for name in examples.NAMES]
+    assert places == sorted(places)
+    assert "17 Zylkander A & Söhne also written ZYLKANDER A & SÖHNE yes yes 3, 9 apk 0.97 (rank 1)" in shown
+    assert "98 Zylkander J & Söhne also written ZYLKANDER J & SÖHNE no no" in shown
+
+
+def test_what_the_attack_writes_can_be_revealed(tmp_path: Path) -> None:
+    from audit.attacks.provider_membership.evidence import entries
+    from audit.attacks.provider_membership.providers import providers_of
+    from audit.attacks.provider_membership.table import FEATURES, Table
+    from audit.corpus import documents
+
+    names = [f"Firm {number}" for number in range(40)]
+    own = tuple(
+        documents.Document(f"{name}-{split}", split, (), provider=name)  # type: ignore[arg-type]
+        for place, name in enumerate(names)
+        for split in (("member", "heldout") if place % 2 else ("heldout",))
+    )
+    providers = providers_of(SimpleNamespace(documents=own), lambda document: True)  # type: ignore[arg-type]
+    features = {name: np.linspace(0, 1, 40) for name in FEATURES}
+    table = Table(
+        tuple(provider.name for provider in providers),
+        np.array([provider.member for provider in providers]),
+        np.full(40, 3),
+        np.full(40, 1),
+        features,
+    )
+    rows = [{"attack": ATTACK, **row} for row in entries(table, providers, (), n_seeds=1, share=0.5)]
+    path = tmp_path / "recovered.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = read_recovered(path).providers
+    assert {row.name for row in found} == set(names)
+    assert {row.training for row in found} == {"in", "out"}
+    assert found[0].place == 1
+
+
+def test_hostile_words_are_escaped(tmp_path: Path) -> None:
+    result = dataclasses.replace(
+        examples.providers(),
+        confounded=HOSTILE,
+        counts=(Count("left out: x", 2, HOSTILE),),
+        diagnostics=(Diagnostic("blind_p", 0.5, HOSTILE),),
+    )
+    gone = dataclasses.replace(result, measurements=(Unresolved("balanced_accuracy", HOSTILE, 1),), confounded=None)
+    examples.write_evidence(tmp_path)
+    path = tmp_path / "evidence" / "recovered.jsonl"
+    path.write_text(path.read_text().replace("Zylkander", HOSTILE.replace('"', '\\"')))
+    revealed = report.write_revealed(*examples.held(dataclasses.replace(result, curves=(), histograms=())), tmp_path)
+    for page in (page_of(result), page_of(gone), revealed.read_text()):
+        seen = Seen(page)
+        assert "script" not in seen.tags
+        assert HOSTILE in seen.text
+        assert not [value for name, value in seen.attributes if name.startswith("on")]
+
+
+def test_the_report_says_how_providers_were_assigned(pages: dict[str, str]) -> None:
+    assert "documents split by provider: whole ones in or out" in first_page(pages["leaky"])
+    text = Seen(pages["leaky"]).text
+    assert "whole providers were used for training or left out, and of those that were used some documents" in text
+    assert "not at random" not in first_page(pages["leaky"])
+    drawn = Seen(html(*answers.clean())).text
+    assert "documents split at random" in drawn
+    assert "here they were assigned at random." in drawn
+    assert "whole providers were used for training or left out, and" not in drawn
+
+
+def test_the_attack_is_not_tested_only_where_it_was_not() -> None:
+    tested = first_page(page_of(examples.providers()))
+    assert "Telling whose documents were used for training , not" not in tested
+    skipped = Skipped(ATTACK, ("balanced_accuracy",), "all documents come from one provider", "add other providers")
+    text = first_page(html(*examples.held(skipped)))
+    assert "Telling whose documents were used for training , skipped: all documents come from one provider" in text
+    left_out = first_page(page_of(answers.membership()))
+    assert "Telling whose documents were used for training , not asked for in this scan." in left_out
+    older = first_page(html(*answers.clean()))
+    assert "Provider membership , not in the version that scanned (scan again): whether a company's" in older
+
+
+def test_the_blind_check_stands_beside_document_membership_too() -> None:
+    result = answers.membership()
+    blind = dataclasses.replace(examples.area("blind_auc", 0.02, 300), unit="documents", null=0.53)
+    known = (
+        Diagnostic("blind_p", 0.3, ""),
+        Diagnostic("blind_power", 0.99, ""),
+        Diagnostic("blind_auc.image", 0.52, ""),
+    )
+    checked = dataclasses.replace(
+        result, measurements=(*result.measurements, blind), diagnostics=(*result.diagnostics, *known)
+    )
+    page = page_of(checked)
+    assert "Without the model (blind check) no difference between the two was found" in first_page(page)
+    assert "never the model try to tell the same documents apart" in section(page)
+    assert "AUC by what they look at: how they look 0.52." in section(page)
+    (row,) = [row for row in tables(page)[0] if row[0].startswith("Without the model")]
+    assert row[1].startswith("0.52")
+    assert row[3:] == ["–", "–"]
+    assert "(blind check)" not in section(page_of(result))
+
+
+def test_a_violated_limit_calls_for_what_the_studies_support_the_strongest_first() -> None:
+    record, verdict, _ = examples.leaky()
+    alone = dataclasses.replace(record, attacks=record.attacks[:1])
+    chosen = [item.defense.id for item in recommend(alone, verdict)]
+    assert chosen == ["provider-privacy", "cap-providers", "withhold-scores", "train-less"]
+    absent = Limit(ATTACK, "absent_key", "No value of training may be given for a missing one.", max=0.01)
+    record, verdict, _ = examples.held(examples.providers(), limit=absent)
+    assert "sanitise" in [item.defense.id for item in recommend(record, verdict)]
+
+
+def test_terms_of_several_attacks_stand_in_the_glossary_once() -> None:
+    page = page_of(examples.providers(), answers.membership())
+    terms = re.findall(r"<dt>([^<]*)</dt>", page.partition('id="glossary"')[2])
+    assert len(terms) == len(set(terms))
+    assert {"Provider", "Kept aside", "Balanced accuracy", "Blind check", "Permutation (shuffled labels)"} <= set(terms)
+
+
+def test_reasons_for_missing_numbers_are_said_once_each_with_all_that_they_leave_out() -> None:
+    page = page_of(answers.membership())
+    chapter = page.partition('id="measurements"')[2].partition('id="method"')[0]
+    assert Seen(chapter).text.count("not resolvable with so few documents never seen (n = 150, 368 needed)") == 1
+    (row,) = re.findall(r'<tr><th scope="row" class="problem">.*?</tr>', chapter, flags=re.DOTALL)
+    assert set(re.findall(r"<code>([\w.]+)</code>", row)) == {f"tpr_at_fpr_1.{name}" for name in answers.SCORES}
+    assert "Found at one false alarm in a hundred: by the loss tpr_at_fpr_1.loss , by" in Seen(row).text
+
+
+def test_the_provenance_counts_questions_names_the_ocr_and_does_not_call_answers_pages() -> None:
+    record, verdict, policy = examples.held(dataclasses.replace(examples.providers(), curves=(), histograms=()))
+    target = dataclasses.replace(record.target, max_tokens=48, resolution=(64, 96))
+    known = dataclasses.replace(
+        record, target=target, environment=dataclasses.replace(record.environment, ocr="tesseract 5.3.0")
+    )
+    text = Seen(html(known, verdict, policy)).text
+    assert "Questions heldout 4,800" in text
+    assert "OCR tesseract 5.3.0" in text
+    assert "rows of up to 48 word pieces or image patches, page images of 64 × 96 pixels" in text
+    labelling = Seen(html(*records.skipped())).text
+    assert re.search(r"pages of up to [\d,]+ tokens", labelling)
+    assert "OCR" not in labelling
+
+
+def test_checkpoints_are_drawn_by_what_is_told_of_providers() -> None:
+    stops = []
+    for place, gain in enumerate((0.0, 0.5, 1.0)):
+        record, verdict, _ = examples.held(examples.providers(gain))
+        target = dataclasses.replace(record.target, epoch=float(place), sha256=f"{place}" * 64)
+        stops.append(Stop(float(place), f"c{place}", dataclasses.replace(record, target=target), verdict))
+    text = Seen(trend.html(stops, "epoch")).text
+    assert "is confirmed over its limit of 60 % at the last checkpoint, epoch 2" in text
+    assert "Providers told (AZK) Providers told (APK) User inference (AUC)" in text
+    assert "70 % 66 to 74" in text
+
+
+def test_the_section_is_two_pages_and_page_one_is_one(tmp_path: Path) -> None:
+    from test_report_files import texts
+
+    report.write(*examples.held(examples.providers()), tmp_path)
+    first, second, third, fourth, *_ = texts(tmp_path / "report.pdf")
+    assert "Signature" in first
+    assert "Findings in pictures" in second
+    assert "70 %" in second
+    assert "provider 17" in third
+    assert "without a result" in fourth or "Limits of the policy" in fourth

@@ -1,0 +1,404 @@
+"""`docaudit plan`: the units of a data set, what they decide, and what a scan costs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import asked_pages
+import pytest
+import tiny
+from typer.testing import CliRunner
+
+from audit import policy as policies
+from audit.attacks import BATTERY
+from audit.attacks.budget import SHARES, sample
+from audit.attacks.membership import Membership
+from audit.attacks.memorisation import Memorisation
+from audit.attacks.reconstruction import Reconstruction
+from audit.case import Case
+from audit.cli import app
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Entity,
+    Manifest,
+    Question,
+    ReferencePaths,
+    Task,
+    Word,
+)
+from audit.corpus.documents import Membership as Assigned
+from audit.errors import PolicyError
+from audit.planning.cost import Cost, Time, at_most
+from audit.planning.limits import checked, plan
+from audit.planning.words import conclusion, costs_table, limits_table, reasons
+from audit.policy import Limit, Policy
+from audit.runner import Options, open_scan
+
+GIVEN = ReferencePaths(pretrained="p", auxiliary="a", baselines=("b",))
+
+
+def corpus(documents, kind="question-answering", assigned="random", references=GIVEN):
+    manifest = Manifest(1, "made", Task(kind), Assigned(assigned), references=references)
+    return Corpus(Path("."), manifest, tuple(documents), "0" * 64)
+
+
+def page(name, split, values, *, provider=None, attack=True, questions=True):
+    """A page whose words are `values`, each a field, and asked for."""
+    return Document(
+        name,
+        split,
+        words=tuple(Word(value) for value in values),
+        entities=tuple(Entity(f"e{i}", "X", "person", (i,), attack=attack) for i in range(len(values))),
+        questions=tuple(
+            Question(f"q{i}", "?", (value,), entity=f"e{i}") for i, value in enumerate(values) if questions
+        ),
+        provider=provider,
+    )
+
+
+def pages(members, heldout, fields=1):
+    sides = {"member": members, "heldout": heldout}
+    return [
+        page(f"{split}{i}", split, [f"{split}-{i}-{field}" for field in range(fields)])
+        for split, count in sides.items()
+        for i in range(count)
+    ]
+
+
+def units(attack, made):
+    return {one.metric: (one.members, one.others) for one in attack.units(made)}
+
+
+def limit(attack, metric, **settings):
+    return Limit(attack=attack, metric=metric, rationale="r", **settings)
+
+
+def planned(made, *limits, budget="standard", costs=None):
+    policy = checked(Policy(1, "mine", limits))
+    return plan(made, policy, budget, at_most(made, budget) if costs is None else costs)
+
+
+NET = limit("memorisation", "net", max=0.05)
+AUC = limit("membership", "auc", max=0.65)
+EXCESS = limit("reconstruction", "excess_pr.unique", max=0.05)
+
+
+def test_reconstruction_counts_documents_with_a_field_of_the_group():
+    made = corpus(
+        [
+            page("a", "member", ["onlyhere", "shared"]),
+            page("b", "member", ["shared"]),
+            page("c", "member", ["notattacked"], attack=False),
+            page("d", "heldout", ["elsewhere", "another"]),
+            page("e", "public", ["shared", "somethingelse"]),
+        ]
+    )
+    found = units(Reconstruction(), made)
+    assert found["excess_pr.unique"] == found["excess_hamming.unique"] == (1, 1)
+    assert found["excess_pr.repeated"] == (2, 0)
+    assert found["excess_pr.all"] == (2, 1)
+
+
+def test_memorisation_counts_members_with_a_question_that_has_an_answer():
+    made = corpus(
+        [
+            page("a", "member", ["onlyhere", "shared"]),
+            page("b", "member", ["shared"]),
+            page("c", "member", [" "]),
+            page("d", "member", ["unasked"], questions=False),
+            page("e", "heldout", ["elsewhere"]),
+        ]
+    )
+    found = units(Memorisation.preset("quick"), made)
+    assert found["net"] == found["net.paraphrased"] == found["net.person"] == (2, 0)
+    assert (found["net.unique"], found["net.repeated"]) == ((1, 0), (2, 0))
+    assert "net.no_text" not in found  # `quick` does not try this context
+    assert "net.no_text" in units(Memorisation.preset("standard"), made)
+
+
+def test_membership_counts_documents_that_are_compared():
+    documents = [
+        page("a", "member", ["x"], provider="Ada"),
+        page("b", "member", ["y"], provider="ada "),
+        page("c", "heldout", ["z"], provider="ADA"),
+        page("d", "heldout", ["z"], provider="Bob"),
+        page("e", "heldout", ["z"], provider="Bob", questions=False),
+    ]
+    assert units(Membership(n_adapted=1), corpus(documents))["auc"] == (2, 2)
+    assert units(Membership(n_adapted=1), corpus(documents))["auc.docmia"] == (1, 1)
+    assert units(Membership(), corpus(documents, "token-classification"))["auc"] == (2, 3)
+    # Whole providers were drawn: of Bob, who is out, there is nothing to compare with, and of Ada one each.
+    assert units(Membership(), corpus(documents, assigned="by-provider"))["auc"] == (1, 1)
+
+
+@pytest.mark.parametrize("budget", sorted(SHARES))
+def test_units_are_of_metrics_that_a_policy_may_ask_for(budget):
+    made = corpus([replace(document, provider=document.id[-1]) for document in pages(12, 12)])
+    for kind in BATTERY:
+        found = units(kind.preset(budget), made)
+        assert found
+        assert set(found) <= set(kind.metrics)
+
+
+def test_what_a_data_set_decides_and_what_not():
+    made = corpus(pages(80, 60), references=replace(GIVEN, pretrained=None, auxiliary=None))
+    chosen = (
+        NET,
+        AUC,
+        EXCESS,
+        limit("membership", "tpr_at_fpr_10", max=0.3),
+        limit("reconstruction", "candidate_recall", min=0.5),
+        limit("reconstruction", "excess_pr.repeated", max=0.05),
+        limit("membership", "auc.docmia", max=0.5),
+    )
+    found = planned(made, *chosen)
+    assert [one.outcome for one in found.limits] == [
+        "decides",
+        "decides",
+        "too small",
+        "no plan",
+        "no plan",
+        "lacks",
+        "too small",
+    ]
+    net, auc, excess, _, _, repeated, docmia = found.limits
+    assert (net.resolution.members, net.resolution.others, net.resolution.unit) == (80, 0, "documents")
+    assert net.resolution.certified == pytest.approx(0.045, abs=0.001)
+    assert (auc.resolution.members, auc.resolution.others) == (80, 60)
+    assert auc.resolution.effect == pytest.approx(0.75)
+    assert "no auxiliary model" in excess.reason
+    assert f"about {excess.resolution.needed} documents a side" in excess.reason
+    assert repeated.resolution is None
+    assert docmia.resolution.needed is None
+    assert "no number of documents" in docmia.reason
+
+
+def providers(inside, outside):
+    """Providers of one trained and one kept-aside document, or of one kept-aside document."""
+    trained = [page(f"m{i}", "member", [f"v{i}"], provider=f"in {i}") for i in range(inside)]
+    asked = [page(f"h{i}", "heldout", [f"w{i}"], provider=f"in {i}") for i in range(inside)]
+    return [*trained, *asked, *(page(f"o{i}", "heldout", [f"u{i}"], provider=f"out {i}") for i in range(outside))]
+
+
+def test_a_data_set_of_72_companies_is_too_small_to_ask_after_providers():
+    asked = limit("provider_membership", "balanced_accuracy", max=0.65)
+    small, large = (planned(corpus(providers(n, n), assigned="by-provider"), asked) for n in (36, 100))
+    assert [one.limits[0].outcome for one in (small, large)] == ["too small", "decides"]
+    found = small.limits[0].resolution
+    assert (found.members, found.others, found.unit) == (36, 36, "providers")
+    assert found.certified == pytest.approx(0.62, abs=0.005)
+    assert f"about {found.needed} providers a side are needed" in small.limits[0].reason
+    assert "too small for provider_membership balanced_accuracy" in conclusion(small)
+
+
+def test_what_is_missing_is_named_and_what_it_would_open():
+    made = corpus(pages(100, 100), references=ReferencePaths())
+    found = planned(made, NET, AUC, replace(NET, metric="net.unique", required=False))
+    assert [one.outcome for one in found.limits] == ["lacks", "decides", "lacks"]
+    assert list(reasons(found)) == [
+        "memorisation net: lacks: no baselines in [references]: docaudit train-baseline makes one",
+        "memorisation net.unique: lacks: no baselines in [references]: docaudit train-baseline makes one; the policy "
+        "does without it",
+    ]
+    assert "can decide 1 of 3 limits of the policy: membership auc." in conclusion(found)
+    assert "With that it could decide memorisation net, memorisation net.unique." in conclusion(found)
+
+
+def test_a_budget_takes_fewer_trials_and_reaches_fewer_units():
+    made = corpus(pages(100, 60, fields=2))
+    for budget, reached in {"standard": (100, 60), "quick": (25, 15)}.items():
+        found = planned(made, NET, AUC, budget=budget)
+        net, auc = (one.resolution for one in found.limits)
+        assert (auc.members, auc.others) == reached
+        # One question of each page before a second of any: a quarter of two a page reaches half of them.
+        assert net.members == min(100, 2 * reached[0])
+        trials = {cost.attack: cost.trials for cost in found.costs}
+        assert trials["memorisation"] == trials["reconstruction"] == 2 * sum(reached)
+        assert trials["membership"] == sum(reached)
+
+
+def test_a_leak_is_confirmed_less_often_among_more_limits():
+    """Holm: the more limits are tested, the farther the only leak must lie over its own."""
+    made = corpus(pages(90, 90))
+    alone = planned(made, AUC).limits[0].resolution
+    among = planned(made, AUC, NET, EXCESS, limit("membership", "auc.loss", max=0.65)).limits[0].resolution
+    assert among.power < alone.power
+    assert replace(among, power=alone.power) == alone
+    # What has no units is no test: it costs nothing.
+    untested = planned(made, AUC, limit("membership", "tpr_at_fpr_1", max=0.65)).limits[0].resolution
+    assert untested == alone
+
+
+def test_a_limit_beyond_what_can_be_is_planned_too():
+    made = corpus(pages(50, 50))
+    for highest in (0.0, 0.95, 1.0, 1.5):
+        found = planned(made, replace(AUC, max=highest), replace(EXCESS, max=highest))
+        assert [one.outcome for one in found.limits] == [("too small" if highest == 0 else "decides")] * 2
+
+
+def test_a_model_that_cannot_be_attacked_is_not_counted():
+    made = corpus(pages(150, 150))
+    costs = tuple(
+        Cost(cost.attack, 0, True, (0, 0), "no such head") if cost.attack == "reconstruction" else cost
+        for cost in at_most(made, "standard")
+    )
+    found = planned(made, EXCESS, AUC, costs=costs)
+    assert [one.outcome for one in found.limits] == ["inapplicable", "decides"]
+    assert found.limits[0].resolution is None
+    assert found.limits[1].resolution == planned(made, AUC).limits[0].resolution
+
+
+def test_the_times_of_all_attacks_add_up():
+    made = corpus(pages(5, 5))
+    costs = [
+        replace(cost, exact=True, time=Time(600.0, 300.0, 1200.0))
+        if cost.attack in ("memorisation", "membership")
+        else cost
+        for cost in at_most(made, "standard")
+    ]
+    _, _, rows = costs_table(planned(made, AUC, costs=costs))
+    assert rows[-1] == ("in all", "", "20 min (10 min to 40 min)")
+    assert rows[0] == ("reconstruction", "at most 10", "give --model to time it")
+    _, columns, table = limits_table(planned(made, AUC, costs=costs))
+    assert all(len(row) == len(columns) for row in table)
+
+
+def test_a_misspelt_metric_is_an_error():
+    with pytest.raises(PolicyError, match="did you mean 'auc"):
+        checked(Policy(1, "mine", (limit("membership", "aucc", max=0.6),)))
+
+
+# On the command line
+
+
+def docaudit(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return tiny.corpus(tmp_path_factory.mktemp("plan") / "data", kind="mlm", members=3, heldout=3)
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plan-questions")
+    made = asked_pages.corpus(folder / "data")
+    return folder / "data", made, asked_pages.donut(folder / "model", 1), asked_pages.donut(folder / "baseline", 2)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Three rounds of a few trials, however fast they are."""
+    monkeypatch.setattr("audit.planning.probing.SECONDS", 0.0)
+
+
+def listing(folder):
+    return sorted((str(path), path.stat().st_mtime_ns) for path in folder.rglob("*"))
+
+
+def test_a_plan_without_a_model_exits_0_and_loads_no_torch(data):
+    command = [sys.executable, "-X", "importtime", "-m", "audit", "plan", str(data)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    for name in ("torch", "transformers", "weasyprint"):
+        assert f" {name}\n" not in found.stderr
+    limits = policies.load("default").limits
+    assert f"can decide 0 of {len(limits)} limits" in found.stdout
+    assert all(one.metric in found.stdout for one in limits)
+
+
+def test_the_plan_as_json_is_the_plan(data, tmp_path):
+    out = tmp_path / "plan.json"
+    assert docaudit("plan", data, "--out", out, "--budget", "quick", "--policy", "strict").exit_code == 0
+    written = json.loads(out.read_text())
+    assert (written["schema"], written["budget"], written["policy"]) == (1, "quick", "strict")
+    assert [one["metric"] for one in written["limits"]] == [one.metric for one in policies.load("strict").limits]
+    assert [one["attack"] for one in written["costs"]] == [kind.name for kind in BATTERY]
+    assert not any(one["exact"] for one in written["costs"])
+
+
+def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, checkpoints, tmp_path):
+    model, public = checkpoints("layoutlm", "mlm", 1), checkpoints("layoutlm", "mlm", 3)
+    before = [listing(folder) for folder in (data, model, public, tmp_path)]
+    for budget, extra in (("quick", ()), ("standard", ("--reference", f"auxiliary={public}"))):
+        out = tmp_path / f"{budget}.json"
+        result = docaudit("plan", data, "--model", model, "--budget", budget, "--out", out, "--device", "cpu", *extra)
+        assert result.exit_code == 0, result.output
+        costs = {one["attack"]: one for one in json.loads(out.read_text())["costs"]}
+        opened = open_scan(Options(model, data, Path(), budget=budget, device="cpu"))
+        everything = opened.attacks[0].trials(Case(opened.target, opened.corpus))
+        tried = sample(everything, SHARES[budget], 0)
+        assert costs["reconstruction"]["exact"]
+        assert costs["reconstruction"]["trials"] == len(tried) > 0
+        assert sum(costs["reconstruction"]["reached"]) == len({trial.unit for trial in tried})
+        assert costs["memorisation"]["inapplicable"]
+        out.unlink()
+        time = costs["reconstruction"]["time"]
+        if extra:
+            assert 0 < time["low"] < time["seconds"] < time["high"]
+            assert "in all" in result.output
+        else:
+            assert time is None
+            assert "it needs a reference (auxiliary)" in result.output.replace("\n", " ")
+    assert [listing(folder) for folder in (data, model, public, tmp_path)] == before
+
+
+def test_a_public_model_is_not_trained_for_a_plan(data, checkpoints, tmp_path):
+    model, pretrained = checkpoints("layoutlm", "mlm", 1), checkpoints("layoutlm", "mlm", 2)
+    out = tmp_path / "plan.json"
+    result = docaudit("plan", data, "--model", model, "--reference", f"pretrained={pretrained}", "--out", out)
+    assert result.exit_code == 0, result.output
+    (cost,) = (one for one in json.loads(out.read_text())["costs"] if one["attack"] == "reconstruction")
+    assert cost["time"] is None
+    assert cost["lacks"] is None  # a scan would train it
+    assert "first trains the public model" in cost["untimed"]
+
+
+def test_a_reference_from_the_command_line_is_one(questions, tmp_path):
+    data, made, model, baseline = questions
+    for extra, lacks in (((), True), (("--reference", f"baselines={baseline}"), False)):
+        out = tmp_path / "plan.json"
+        result = docaudit("plan", data, "--model", model, "--budget", "quick", "--out", out, *extra)
+        assert result.exit_code == 0, result.output
+        found = json.loads(out.read_text())
+        (cost,) = (one for one in found["costs"] if one["attack"] == "memorisation")
+        assert (cost["lacks"] is not None, cost["time"] is None) == (lacks, lacks)
+        (net,) = (one for one in found["limits"] if one["metric"] == "net")
+        assert ("train-baseline" in net["reason"]) == lacks
+    assert made.documents[0].questions[0].answers[0] not in out.read_text() + result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--policy", "nosuch"), "policy nosuch"),
+        (("--reference", "auxiliary=somewhere"), "add --model"),
+        (("--out", "no/such/folder/plan.json"), "no file can be written there"),
+        (("--model", "nowhere"), "nowhere"),
+        (("--device", "abacus", "--model", "nowhere"), "abacus"),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_2(data, arguments, problem):
+    result = docaudit("plan", data, *arguments)
+    assert result.exit_code == 2
+    assert problem in result.output
+    assert len([line for line in result.output.splitlines() if line.startswith("error:")]) == 1
+    assert "can decide" not in result.output
+
+
+def test_a_broken_data_set_and_a_model_that_does_not_fit_exit_2(data, checkpoints, tmp_path):
+    broken = shutil.copytree(data, tmp_path / "broken")
+    (broken / "documents.jsonl").write_text("{}\n")
+    assert docaudit("plan", broken).exit_code == 2
+    assert docaudit("plan", tmp_path / "nothing").exit_code == 2
+    spade = tiny.corpus(tmp_path / "spade", kind="spade-extraction")
+    unfit = docaudit("plan", spade, "--model", checkpoints("layoutlm", "token-classification", 2))
+    assert unfit.exit_code == 2
+    assert len([line for line in unfit.output.splitlines() if line.startswith("error:")]) == 1
