@@ -126,6 +126,27 @@ class Page:
                 self._draw.line((x, middle, min(x + 4, self.right), middle), fill=0)
         self.newline(1.0 if style != "none" else 0.7)
 
+    def shape(self, name: str, corner: tuple[int, int], side: int, grey: int) -> None:
+        """Draw a "square", "disc", "triangle" or "bars" (three, upright) into a square; "none" draws nothing.
+
+        Args:
+            name: of the shape.
+            corner: the square's upper left one, pixels.
+            side: the square's, pixels.
+            grey: from 0, black, to 255, white.
+        """
+        left, top = corner
+        right, bottom = left + side - 1, top + side - 1
+        if name == "square":
+            self._draw.rectangle((left, top, right, bottom), fill=grey)
+        elif name == "disc":
+            self._draw.ellipse((left, top, right, bottom), fill=grey)
+        elif name == "triangle":
+            self._draw.polygon(((left, bottom), ((left + right) // 2, top), (right, bottom)), fill=grey)
+        elif name == "bars":
+            for part in (0, 2, 4):
+                self._draw.rectangle((left + part * side // 5, top, left + (part + 1) * side // 5, bottom), fill=grey)
+
     def png(self) -> bytes:
         """The page as a greyscale PNG with `GREY_LEVELS` greys."""
         step = 255 / (GREY_LEVELS - 1)
