@@ -32,6 +32,7 @@ from audit.training.defaults import EPOCHS, SHARE
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Split
+    from audit.corpus.importers.splits import Division
 
 EXIT_HELP = (
     "Exit codes: 0 passed; 10 a limit is violated; 11 undecided; 2 wrong usage or input; 1 docaudit failed, no record "
@@ -73,6 +74,8 @@ class Format(StrEnum):
     FUNSD = "funsd"
     DOCVQA = "docvqa"
     PFL_DOCVQA = "pfl-docvqa"
+    TAB = "tab"
+    SNIPS = "snips"
 
 
 Task = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
@@ -379,7 +382,9 @@ def plan(
 ) -> None:
     """Say before any model runs which limits a data set can decide, what it is too small for, and what a scan costs.
 
-    Exits 0 whatever the data set can decide. Times are those of the trials, without training reference models.
+    Describes the documents to check that those in training and those kept aside do not differ in themselves (the blind
+    check), which opens their page images. Exits 0 whatever the data set can decide. Times are those of the trials,
+    without training reference models.
     """
     with errors_shown(debug):
         from audit.planning import show
@@ -396,7 +401,8 @@ def import_data(
         typer.Argument(
             metavar="FORMAT",
             help="sroie (img/, box/, key/), funsd (annotations/, images/), docvqa (train*.json, val*.json, images, "
-            "OCR) or pfl-docvqa (records as JSON, images/).",
+            "OCR), pfl-docvqa (records as JSON, images/), tab (texts.json, mentions.json) or snips (train/, valid/, "
+            "test/, each with seq.in, seq.out, label).",
             show_default=False,
         ),
     ],
@@ -424,7 +430,7 @@ def import_data(
     seed: Seed = 0,
     task: Annotated[
         Task | None,
-        typer.Option(help="sroie, funsd: what your model was trained to do.", show_default="token-classification"),
+        typer.Option(help="sroie, funsd, tab: what your model was trained to do.", show_default="token-classification"),
     ] = None,
     questions: Annotated[
         bool, typer.Option("--questions", help="sroie: ask for each field, for a model that answers questions.")
@@ -433,8 +439,8 @@ def import_data(
         bool,
         typer.Option(
             "--official",
-            help="docvqa, pfl-docvqa: your model was trained on the training part. --member and --public are then "
-            "shares of its pages, --heldout of the others.",
+            help="docvqa, pfl-docvqa, snips: your model was trained on the training part. --member and --public are "
+            "then shares of its documents, --heldout of the others.",
         ),
     ] = False,
     by_provider: Annotated[
@@ -458,10 +464,10 @@ def import_data(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Turn a data set you have into docaudit's format. Documents with the same image stay in one split."""
+    """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
     with errors_shown(debug):
         from audit import console
-        from audit.corpus.importers import docvqa, funsd, pfl_docvqa, sroie
+        from audit.corpus.importers import docvqa, funsd, pfl_docvqa, snips, sroie, tab
         from audit.corpus.importers.providers import ByProvider
 
         _check_import(source_format, task, questions, official, by_provider, kept_aside)
@@ -473,15 +479,20 @@ def import_data(
         }
         rule = ByProvider(kept_aside) if by_provider else None
         learns = "question-answering" if questions else task or DEFAULT_TASK
+        division: Division = "official" if official else "drawn"
         match source_format:
             case Format.SROIE:
                 found = sroie.convert(src, dst, shares, seed, learns, rule)
             case Format.FUNSD:
                 found = funsd.convert(src, dst, shares, seed, learns)
             case Format.DOCVQA:
-                found = docvqa.convert(src, dst, shares, seed, "official" if official else "drawn")
+                found = docvqa.convert(src, dst, shares, seed, division)
             case Format.PFL_DOCVQA:
-                found = pfl_docvqa.convert(src, dst, shares, seed, rule or ("official" if official else "drawn"))
+                found = pfl_docvqa.convert(src, dst, shares, seed, rule or division)
+            case Format.TAB:
+                found = tab.convert(src, dst, shares, seed, learns)
+            case Format.SNIPS:
+                found = snips.convert(src, dst, shares, seed, division)
         console.show_import(found, dst)
 
 
@@ -492,11 +503,13 @@ def _check_import(
     asks = source_format in (Format.DOCVQA, Format.PFL_DOCVQA)
     if asks and (task or questions):
         raise UsageError(f"{source_format} holds questions and answers only", "leave out --task and --questions")
-    if official and not asks:
-        raise UsageError(f"{source_format} has one part only: --official is for docvqa and pfl-docvqa")
+    if source_format is Format.SNIPS and task:
+        raise UsageError("snips holds intents and slots only", "leave out --task")
+    if official and not (asks or source_format is Format.SNIPS):
+        raise UsageError(f"{source_format} has one part only: --official is for docvqa, pfl-docvqa and snips")
     if questions and (source_format is not Format.SROIE or task):
         raise UsageError("--questions is for sroie, and in place of --task")
-    if by_provider and source_format in (Format.FUNSD, Format.DOCVQA):
+    if by_provider and source_format not in (Format.SROIE, Format.PFL_DOCVQA):
         raise UsageError(
             f"{source_format} names no providers: --by-provider is for sroie and pfl-docvqa", "leave out --by-provider"
         )

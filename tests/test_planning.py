@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import asked_pages
+import numpy as np
 import pytest
 import tiny
 from typer.testing import CliRunner
@@ -33,8 +34,10 @@ from audit.corpus.documents import (
     Word,
 )
 from audit.corpus.documents import Membership as Assigned
+from audit.engine.interface import Silent
 from audit.errors import PolicyError
-from audit.planning.cost import Cost, Time, at_most
+from audit.planning.confounding import blind_checks
+from audit.planning.cost import Cost, Time, at_most, weakened
 from audit.planning.limits import checked, plan
 from audit.planning.words import conclusion, costs_table, limits_table, reasons
 from audit.policy import Limit, Policy
@@ -81,7 +84,14 @@ def limit(attack, metric, **settings):
 
 def planned(made, *limits, budget="standard", costs=None):
     policy = checked(Policy(1, "mine", limits))
-    return plan(made, policy, budget, at_most(made, budget) if costs is None else costs)
+    return plan(made, policy, budget, at_most(made, budget) if costs is None else costs, {})
+
+
+def checked_blindly(made, *limits, budget="standard"):
+    """With the blind check, as on the command line."""
+    policy = checked(Policy(1, "mine", limits))
+    costs = at_most(made, budget)
+    return plan(made, policy, budget, costs, blind_checks(made, policy, budget, costs))
 
 
 NET = limit("memorisation", "net", max=0.05)
@@ -147,7 +157,7 @@ def test_units_are_of_metrics_that_a_policy_may_ask_for(budget):
 
 
 def test_what_a_data_set_decides_and_what_not():
-    made = corpus(pages(80, 60), references=replace(GIVEN, pretrained=None, auxiliary=None))
+    made = corpus(pages(80, 60), "mlm", references=replace(GIVEN, pretrained=None, auxiliary=None))
     chosen = (
         NET,
         AUC,
@@ -198,7 +208,7 @@ def test_a_data_set_of_72_companies_is_too_small_to_ask_after_providers():
 
 
 def test_what_is_missing_is_named_and_what_it_would_open():
-    made = corpus(pages(100, 100), references=ReferencePaths())
+    made = corpus(pages(100, 100), references=ReferencePaths(pretrained="p"))
     found = planned(made, NET, AUC, replace(NET, metric="net.unique", required=False))
     assert [one.outcome for one in found.limits] == ["lacks", "decides", "lacks"]
     assert list(reasons(found)) == [
@@ -210,6 +220,110 @@ def test_what_is_missing_is_named_and_what_it_would_open():
     assert "With that it could decide memorisation net, memorisation net.unique." in conclusion(found)
 
 
+def test_an_attack_without_its_optional_reference_passes_nothing():
+    asked = limit("provider_membership", "balanced_accuracy", max=0.65, required=False)
+    for references, outcomes in {
+        ReferencePaths(): ["cannot pass", "cannot pass"],
+        ReferencePaths(baselines=("b",)): ["decides", "decides"],
+        ReferencePaths(pretrained="p"): ["decides", "decides"],
+    }.items():
+        # Compared by provider: 100 + 100 providers; document by document the 100 that were in.
+        found = planned(corpus(providers(100, 100), assigned="by-provider", references=references), asked, AUC)
+        assert [one.outcome for one in found.limits] == outcomes
+    found = planned(corpus(providers(100, 100), assigned="by-provider", references=ReferencePaths()), asked, AUC)
+    by_provider, auc = found.limits
+    assert by_provider.reason.startswith(
+        "no reference: no model that knows none of the providers to compare with (give "
+    )
+    assert "--reference pretrained=PATH" in by_provider.reason
+    assert "docaudit train-baseline" in auc.reason
+    assert "can decide 0 of 2 limits" in conclusion(found)
+    assert "With that it could decide provider_membership balanced_accuracy, membership auc." in conclusion(found)
+    # Baselines are trained on public documents: those of a provider that is asked about give it away.
+    known = [*providers(100, 100), page("p", "public", ["v"], provider="out 3")]
+    found = planned(corpus(known, assigned="by-provider", references=ReferencePaths(baselines=("b",))), asked)
+    assert found.limits[0].outcome == "cannot pass"
+    assert "baselines saw public documents" in found.limits[0].reason
+    small = planned(corpus(providers(20, 20), assigned="by-provider", references=ReferencePaths()), asked).limits[0]
+    assert small.outcome == "too small"
+    assert "; no reference: " in small.reason
+
+
+def test_fewer_baselines_than_a_budget_wants_weaken_memorisation():
+    full, standard = Memorisation.preset("full"), Memorisation.preset("standard")
+    made = corpus(pages(100, 100))
+    assert weakened(full, made, {"baselines": 1, "pretrained": 0}).startswith("1 of 3 baselines")
+    assert weakened(full, made, {"baselines": 3, "pretrained": 0}) is None
+    assert weakened(standard, made, {"baselines": 1, "pretrained": 0}) is None
+    assert [planned(made, NET, budget=name).limits[0].outcome for name in ("standard", "full")] == [
+        "decides",
+        "cannot pass",
+    ]
+
+
+def same_words(found):
+    """The same pages, their words as the lot would have them."""
+    rng = np.random.default_rng(3)
+    return [
+        replace(
+            document, words=tuple(Word(str(word)) for word in rng.choice(["tea", "milk", "rice", "salt", "oil"], 3))
+        )
+        for document in found
+    ]
+
+
+def test_the_plan_says_confounded_where_the_scan_will():
+    told = checked_blindly(corpus(pages(130, 130)), AUC, NET)
+    assert [one.outcome for one in told.limits] == ["confounded", "decides"]
+    assert told.limits[0].reason.startswith("documents trained on and held-out documents can be told apart without")
+    assert "Confounded, for what is compared differs without the model: membership auc." in conclusion(told)
+    assert "can decide 1 of 2" in conclusion(told)
+    alike = checked_blindly(corpus(same_words(pages(130, 130))), AUC, NET)
+    assert [one.outcome for one in alike.limits] == ["decides", "decides"]
+
+
+def test_a_blind_check_that_is_too_weak_decides_nothing_but_where_the_lot_did():
+    documents = same_words(pages(25, 25))
+    for assigned, outcome in {"random": "decides", "by-date": "blind check too weak"}.items():
+        found = checked_blindly(corpus(documents, assigned=assigned), replace(AUC, max=0.9))
+        assert found.limits[0].outcome == outcome
+    assert "too weak to rule it out" in found.limits[0].reason
+    assert "they come from different times" in found.limits[0].reason
+    assert "can decide 0 of 1" in conclusion(found)
+
+
+def test_providers_are_checked_as_providers():
+    asked = limit("provider_membership", "balanced_accuracy", max=0.65)
+    documents = providers(100, 100)
+    assert checked_blindly(corpus(documents, assigned="by-provider"), asked).limits[0].outcome == "confounded"
+    drawn = same_words(documents)
+    assert checked_blindly(corpus(drawn, assigned="by-provider"), asked).limits[0].outcome == "decides"
+    weak = checked_blindly(corpus(same_words(providers(25, 25))), replace(asked, max=0.9)).limits[0]
+    assert weak.outcome == "blind check too weak"
+    assert "documents were drawn by lot, providers were not" in weak.reason
+
+
+def test_what_no_limit_asks_for_or_cannot_be_fed_is_not_checked():
+    made = corpus(pages(40, 40))
+    policy = checked(Policy(1, "mine", (AUC, limit("provider_membership", "balanced_accuracy", max=0.65))))
+    told = []
+
+    class Told(Silent):
+        def stage(self, name, total):
+            told.append(total)
+
+    assert set(blind_checks(made, policy, "standard", at_most(made, "standard"), Told())) == {"membership"}
+    assert set(blind_checks(made, policy, "quick", at_most(made, "quick"), Told())) == {"membership"}
+    assert told == [80, 20]
+    assert blind_checks(made, Policy(1, "mine", (NET,)), "quick", at_most(made, "quick")) == {}
+
+
+def test_reconstruction_is_not_planned_for_models_that_answer():
+    found = planned(corpus(pages(150, 150)), EXCESS).limits[0]
+    assert (found.outcome, found.reason) == ("inapplicable", "does not apply to models that answer questions")
+    assert planned(corpus(pages(150, 150), "token-classification"), EXCESS).limits[0].outcome == "decides"
+
+
 def test_a_budget_takes_fewer_trials_and_reaches_fewer_units():
     made = corpus(pages(100, 60, fields=2))
     for budget, reached in {"standard": (100, 60), "quick": (25, 15)}.items():
@@ -219,13 +333,14 @@ def test_a_budget_takes_fewer_trials_and_reaches_fewer_units():
         # One question of each page before a second of any: a quarter of two a page reaches half of them.
         assert net.members == min(100, 2 * reached[0])
         trials = {cost.attack: cost.trials for cost in found.costs}
-        assert trials["memorisation"] == trials["reconstruction"] == 2 * sum(reached)
+        assert trials["memorisation"] == 2 * sum(reached)
+        assert trials["reconstruction"] == 0
         assert trials["membership"] == sum(reached)
 
 
 def test_a_leak_is_confirmed_less_often_among_more_limits():
     """Holm: the more limits are tested, the farther the only leak must lie over its own."""
-    made = corpus(pages(90, 90))
+    made = corpus(pages(90, 90), "mlm")
     alone = planned(made, AUC).limits[0].resolution
     among = planned(made, AUC, NET, EXCESS, limit("membership", "auc.loss", max=0.65)).limits[0].resolution
     assert among.power < alone.power
@@ -236,7 +351,7 @@ def test_a_leak_is_confirmed_less_often_among_more_limits():
 
 
 def test_a_limit_beyond_what_can_be_is_planned_too():
-    made = corpus(pages(50, 50))
+    made = corpus(pages(50, 50), "mlm")
     for highest in (0.0, 0.95, 1.0, 1.5):
         found = planned(made, replace(AUC, max=highest), replace(EXCESS, max=highest))
         assert [one.outcome for one in found.limits] == [("too small" if highest == 0 else "decides")] * 2
@@ -264,7 +379,7 @@ def test_the_times_of_all_attacks_add_up():
     ]
     _, _, rows = costs_table(planned(made, AUC, costs=costs))
     assert rows[-1] == ("in all", "", "20 min (10 min to 40 min)")
-    assert rows[0] == ("reconstruction", "at most 10", "give --model to time it")
+    assert rows[0] == ("reconstruction", "at most 0", "does not apply to models that answer questions")
     _, columns, table = limits_table(planned(made, AUC, costs=costs))
     assert all(len(row) == len(columns) for row in table)
 
@@ -295,8 +410,11 @@ def questions(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    """Three rounds of a few trials, however fast they are."""
-    monkeypatch.setattr("audit.planning.probing.SECONDS", 0.0)
+    """Two rounds of one trial, however fast they are."""
+    for name, value in {"SECONDS": 0.0, "MIN_ROUNDS": 2, "MAX_ROUNDS": 2, "AT_ONCE": 1}.items():
+        monkeypatch.setattr(f"audit.planning.probing.{name}", value)
+    # Adapting takes up to 200 training steps a document.
+    monkeypatch.setattr("audit.attacks.membership.attack.N_ADAPTED", dict.fromkeys(SHARES, 1))
 
 
 def listing(folder):

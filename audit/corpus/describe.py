@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -26,6 +26,9 @@ Block = Any
 
 MAX_TERMS = 20_000
 """Terms that are counted, the commonest ones (ours: bounds memory; SROIE's 626 receipts have 4,041)."""
+MAX_ASKED = 300
+"""Words of the questions that are counted, the commonest ones (ours: a column each, and most questions of a data set
+follow a few patterns; numbers and names that a question holds would be a column for every document)."""
 LONG = 4
 """Digits from which on a number's first two digits and its length are a term too (ours): numbers that run on."""
 GRID = 8
@@ -118,15 +121,22 @@ def _words(documents: Sequence[Document]) -> Block | None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     found = [[*terms_of(document)] for document in documents]
-    in_documents = Counter(term for terms in found for term in set(terms))
-    # A term of one document tells nothing about any other.
-    shared = sorted((-count, term) for term, count in in_documents.items() if count > 1)[:MAX_TERMS]
-    if not shared:
+    vocabulary = sorted(_shared(found, MAX_TERMS))
+    if not vocabulary:
         return None
-    vocabulary = sorted(term for _, term in shared)
     return TfidfVectorizer(analyzer=list, lowercase=False, vocabulary=vocabulary, sublinear_tf=True).fit_transform(
         found
     )
+
+
+def _shared(found: Sequence[Collection[str]], most: int) -> list[str]:
+    """The terms of two documents or more, the commonest first, at most so many.
+
+    A term of one document tells nothing about any other.
+    """
+    in_documents = Counter(term for terms in found for term in set(terms))
+    shared = sorted((-count, term) for term, count in in_documents.items() if count > 1)
+    return [term for _, term in shared[:most]]
 
 
 def _layout(document: Document) -> Floats:
@@ -186,8 +196,25 @@ def _metadata(documents: Sequence[Document]) -> Block:
     """How much there is of everything, on a logarithmic scale, by label, category and words of the questions."""
     from sklearn.feature_extraction import DictVectorizer
 
-    counted = [{name: float(np.log1p(count)) for name, count in _counts(document).items()} for document in documents]
+    asked = [_asked(document) for document in documents]
+    common = set(_shared(asked, MAX_ASKED))
+    counted = [
+        {
+            **_logarithms(_counts(document)),
+            **_logarithms({f"asked {term}": count for term, count in terms.items() if term in common}),
+        }
+        for document, terms in zip(documents, asked, strict=True)
+    ]
     return DictVectorizer(sparse=False).fit_transform(counted)
+
+
+def _logarithms(counts: Mapping[str, int]) -> dict[str, float]:
+    return {name: float(np.log1p(count)) for name, count in counts.items()}
+
+
+def _asked(document: Document) -> Counter[str]:
+    """The words of a document's questions, as often as they stand there."""
+    return Counter(term for question in document.questions for term in _PIECES.findall(question.question.lower()))
 
 
 def _counts(document: Document) -> Counter[str]:
@@ -202,9 +229,6 @@ def _counts(document: Document) -> Counter[str]:
     counts.update(f"label {entity.label}" for entity in document.entities)
     counts.update(f"category {entity.category}" for entity in document.entities)
     counts.update(f"asked for {question.category}" for question in document.questions)
-    counts.update(
-        f"asked {term}" for question in document.questions for term in _PIECES.findall(question.question.lower())
-    )
     counts.update(f"tag {tag}" for tag in document.tags or ())
     counts[f"intent {document.intent}"] += 1
     counts[f"file {None if document.image is None else PurePosixPath(document.image).suffix.lower()}"] += 1

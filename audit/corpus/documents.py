@@ -81,6 +81,8 @@ class Document:
 
     `size` is (width, height) in pixels; `image` a path inside DATA_DIR; `links` hold the ids of two entities, the
     parent (in a form, the question) first. Entity linking gives an entity one parent, that of its first link.
+    `paragraphs` hold the index of the first word of each paragraph of a running text, a heading being one: no sentence
+    goes on across them. Empty where they are not known: one paragraph.
     """
 
     id: str
@@ -94,6 +96,7 @@ class Document:
     questions: tuple[Question, ...] = ()
     tags: tuple[str, ...] | None = None
     intent: str | None = None
+    paragraphs: tuple[int, ...] = ()
 
     def text_of(self, entity: Entity) -> str:
         """The entity's value: its words joined by single spaces."""

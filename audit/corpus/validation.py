@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from audit.corpus.documents import Document, Entity, Question, Task
@@ -31,11 +32,17 @@ def text_problem(text: str) -> str | None:
     return None
 
 
+def is_bio(tag: str) -> bool:
+    """Whether a tag has the form O, B-LABEL or I-LABEL."""
+    return tag == "O" or (tag[:2] in ("B-", "I-") and len(tag) > 2)
+
+
 def problems_of(document: Document, task: Task | None) -> Iterator[str]:
     """Every problem of a document except its image's, as `place: what`; `task` is None where the manifest is broken."""
     yield from _texts(document)
     yield from _words(document)
     yield from _boxes(document)
+    yield from _paragraphs(document)
     yield from _repeated("entities", [entity.id for entity in document.entities])
     yield from _repeated("questions", [question.id for question in document.questions])
     for number, entity in enumerate(document.entities):
@@ -53,6 +60,8 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
         yield from links_to_itself(document)
     if task.kind == "question-answering" and document.questions and not document.words and document.image is None:
         yield "questions: asked on a page with neither words nor image"
+    if task.kind == "intent-slots":
+        yield from _tagged(document, task)
 
 
 def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile | None]:
@@ -138,6 +147,18 @@ def _boxes(document: Document) -> Iterator[str]:
             yield f"words[{number}].box: outside the page"
 
 
+def _paragraphs(document: Document) -> Iterator[str]:
+    """Paragraphs cover all words, each once, so that what is read by paragraph loses none."""
+    if not document.paragraphs:
+        return
+    if document.paragraphs[0] != 0:
+        yield "paragraphs: the first must begin at word 0"
+    if any(later <= earlier for earlier, later in pairwise(document.paragraphs)):
+        yield "paragraphs: the indices must increase"
+    if document.paragraphs[-1] >= len(document.words):
+        yield f"paragraphs: index {document.paragraphs[-1]} of {len(document.words)} words"
+
+
 def _repeated(place: str, ids: Iterable[str]) -> Iterator[str]:
     for name, count in Counter(ids).items():
         if count > 1:
@@ -218,3 +239,18 @@ def _needed_labels(document: Document, task: Task) -> Iterator[str]:
         missing = [label for label in needed if labels and label not in labels]
         if missing:
             yield (f"entities[{number}].label: {' and '.join(missing)} not among task.labels of the manifest")
+
+
+def _tagged(document: Document, task: Task) -> Iterator[str]:
+    """An utterance needs an intent and BIO tags, which the manifest names where it names any."""
+    if document.intent is None:
+        yield "intent: missing, and task.kind is intent-slots"
+    if document.tags is None:
+        yield "tags: missing, and task.kind is intent-slots"
+        return
+    labels = frozenset(task.labels)
+    for number, tag in enumerate(document.tags):
+        if not is_bio(tag):
+            yield f"tags[{number}]: none of O, B-..., I-..."
+        elif labels and tag not in labels:
+            yield f"tags[{number}]: {tag} is not among task.labels of the manifest"

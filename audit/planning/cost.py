@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from audit.attacks import BATTERY
 from audit.attacks.budget import SHARES
 from audit.attacks.interface import Attack
+from audit.attacks.membership import Membership
+from audit.attacks.membership.attack import NO_REFERENCE as NO_DOCUMENT_REFERENCE
+from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.questions import all_questions
+from audit.attacks.provider_membership import ProviderMembership
+from audit.attacks.provider_membership.asking import GIVE
+from audit.attacks.provider_membership.asking import NO_REFERENCE as NO_PROVIDER_REFERENCE
+from audit.attacks.provider_membership.providers import provider_of
 from audit.corpus.documents import Corpus, Split
 
 Sides = tuple[int, int]
 """Of members and of others."""
+ANSWERING = "does not apply to models that answer questions"
 UNTIMED = "give --model to time it"
 SPLITS: tuple[Split, Split] = ("member", "heldout")
 
@@ -38,6 +46,7 @@ class Cost:
         reached: how many units (documents, providers) of members and of others these trials belong to, at most.
         inapplicable: why the model cannot be attacked this way; None when it can, or no model was given.
         lacks: what the attack cannot do without and nobody gave; None when nothing.
+        weakened: what it does without, and so passes no limit; None when nothing.
         time: None where it was not measured.
         untimed: why not, where nothing above says so.
     """
@@ -48,6 +57,7 @@ class Cost:
     reached: Sides
     inapplicable: str | None = None
     lacks: str | None = None
+    weakened: str | None = None
     time: Time | None = None
     untimed: str = ""
 
@@ -58,9 +68,55 @@ def at_most(corpus: Corpus, budget: str) -> tuple[Cost, ...]:
 
 
 def _at_most(attack: Attack, corpus: Corpus, share: float) -> Cost:
+    if attack.name == "reconstruction" and corpus.manifest.task.kind == "question-answering":
+        # Such models have no loss over the page's tokens (`Reconstruction.inapplicable`).
+        return Cost(attack.name, 0, False, (0, 0), inapplicable=ANSWERING)
     sides = _offered(attack, corpus)
+    references = corpus.manifest.references
+    given = {"baselines": len(references.baselines), "pretrained": int(references.pretrained is not None)}
     sampled = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
-    return Cost(attack.name, sum(sampled), False, sampled, lacks=attack.lacks(corpus), untimed=UNTIMED)
+    return Cost(
+        attack.name,
+        sum(sampled),
+        False,
+        sampled,
+        lacks=attack.lacks(corpus),
+        weakened=weakened(attack, corpus, given),
+        untimed=UNTIMED,
+    )
+
+
+def weakened(attack: Attack, corpus: Corpus, given: Mapping[str, int]) -> str | None:
+    """What an attack lacks of the references that it can do without, in its own words and what to give.
+
+    Policies pass no limit with a weakened attacker. None when nothing weakens it.
+
+    Args:
+        attack: one of the battery.
+        corpus: the data set.
+        given: how many references there are, of "baselines" and of "pretrained".
+    """
+    match attack:
+        case ProviderMembership() if not given["pretrained"]:
+            if not given["baselines"]:
+                return f"no reference: {NO_PROVIDER_REFERENCE} ({GIVE}: --reference pretrained=PATH or baselines=PATH)"
+            if _public_are_asked_about(corpus):
+                saw = "baselines saw public documents of providers that are asked about"
+                return f"no reference: {NO_PROVIDER_REFERENCE}, for {saw} ({GIVE})"
+        case Membership() if not given["pretrained"] and not given["baselines"]:
+            return (
+                f"no reference: {NO_DOCUMENT_REFERENCE} (give --reference baselines=PATH, see docaudit train-baseline, "
+                "or pretrained=PATH)"
+            )
+        case Memorisation() if 0 < given["baselines"] < attack.n_baselines:
+            return f"{given['baselines']} of {attack.n_baselines} baselines (give more: --reference baselines=PATH)"
+    return None
+
+
+def _public_are_asked_about(corpus: Corpus) -> bool:
+    """Whether baselines, which are trained on public documents, know providers (`asking.reference_of`)."""
+    public = {provider_of(document) for document in corpus.of("public")} - {""}
+    return any(provider_of(document) in public for document in corpus.of("heldout"))
 
 
 def _offered(attack: Attack, corpus: Corpus) -> Sides:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from audit.attacks import BATTERY
+from audit.attacks.blindness import Blind
 from audit.attacks.interface import Units
 from audit.corpus.documents import Corpus
 from audit.planning.cost import Cost
@@ -14,7 +15,9 @@ from audit.policy import SIGNIFICANCE, Limit, Policy, check_names
 from audit.record import ALPHAS
 from audit.stats.power import CHANCE, certified, needed, pass_power, power
 
-Outcome = Literal["decides", "too small", "lacks", "inapplicable", "no plan"]
+Outcome = Literal[
+    "decides", "confounded", "too small", "blind check too weak", "lacks", "cannot pass", "inapplicable", "no plan"
+]
 WANTED_POWER = 0.8
 """A data set is too small for a limit that a model which leaks nothing passes less often (METHODS, section 6)."""
 EXCESS = 0.10
@@ -33,7 +36,7 @@ class Resolution:
         members: units that training saw.
         others: units that they are compared with; 0 where each member is compared with itself.
         certified: the smallest limit that a model which leaks nothing passes, at its expected outcome.
-        pass_power: the chance that it passes this limit.
+        pass_power: the chance that it passes this limit, as far as the number of units goes.
         effect: a leak over the limit.
         power: the chance that this leak is confirmed, when it is the only one (Holm over the limits that the data set
             can feed).
@@ -58,7 +61,8 @@ class LimitPlan:
         attack: whose metric it is.
         metric: what is limited.
         max: to what; None for a least value.
-        outcome: "decides": a model that leaks nothing most probably passes.
+        outcome: "decides": a model that leaks nothing most probably passes; "confounded" and "blind check too weak":
+            see `attacks.blindness`; "lacks": the attack cannot run; "cannot pass": it runs, weakened.
         reason: why not, in words.
         resolution: None where the data set has no units for the metric.
     """
@@ -102,7 +106,7 @@ def checked(policy: Policy) -> Policy:
     return policy
 
 
-def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost]) -> Plan:
+def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], blind: Mapping[str, Blind]) -> Plan:
     """Hold what a data set has against every limit of a policy.
 
     Args:
@@ -110,6 +114,7 @@ def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost]) -> 
         policy: one that was `checked`.
         budget: of the scan.
         costs: of every attack under this budget.
+        blind: what came of the blind checks, by attack; see `confounding.blind_checks`.
     """
     cost_of = {cost.attack: cost for cost in costs}
     named = {limit.attack for limit in policy.limits}
@@ -125,7 +130,7 @@ def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost]) -> 
     ]
     tested = sum(_tested(limit, cost, one) for limit, cost, one in found)
     alpha = _level(max(1, tested))
-    limits = tuple(_planned(limit, cost, one, alpha) for limit, cost, one in found)
+    limits = tuple(_planned(limit, cost, one, alpha, blind.get(limit.attack)) for limit, cost, one in found)
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
 
 
@@ -152,11 +157,11 @@ def _comparable(units: Units) -> bool:
     return units.members > 0 and (units.others > 0 or units.kind == "paired difference")
 
 
-def _planned(limit: Limit, cost: Cost, units: Units | None, alpha: float) -> LimitPlan:
+def _planned(limit: Limit, cost: Cost, units: Units | None, alpha: float, blind: Blind | None) -> LimitPlan:
     resolution = None
     if cost.inapplicable is None and limit.max is not None and units is not None and _comparable(units):
         resolution = _resolution(limit.max, units, alpha)
-    outcome, reason = _outcome(limit, cost, units, resolution)
+    outcome, reason = _outcome(limit, cost, units, resolution, blind)
     if outcome == "lacks" and not limit.required:
         reason += "; the policy does without it"
     return LimitPlan(limit.attack, limit.metric, limit.max, outcome, reason, resolution)
@@ -177,7 +182,9 @@ def _resolution(limit: float, units: Units, alpha: float) -> Resolution:
     )
 
 
-def _outcome(limit: Limit, cost: Cost, units: Units | None, resolution: Resolution | None) -> tuple[Outcome, str]:
+def _outcome(
+    limit: Limit, cost: Cost, units: Units | None, resolution: Resolution | None, blind: Blind | None
+) -> tuple[Outcome, str]:
     lacks = cost.lacks
     if cost.inapplicable is not None:
         return "inapplicable", cost.inapplicable
@@ -187,9 +194,19 @@ def _outcome(limit: Limit, cost: Cost, units: Units | None, resolution: Resoluti
         return ("lacks", lacks) if lacks is not None else ("no plan", "no plan for this metric")
     if resolution is None:
         return "lacks", lacks or f"no {units.unit} {'to compare them with' if units.members else 'of members'}"
-    if resolution.pass_power >= WANTED_POWER:
-        return ("lacks", lacks) if lacks is not None else ("decides", "")
-    return "too small", "; ".join(filter(None, (_too_small(limit.max, resolution), lacks)))
+    small = _too_small(limit.max, resolution) if resolution.pass_power < WANTED_POWER else None
+    told_apart = blind is not None and blind.told_apart
+    confounded = None if blind is None else blind.confounded
+    # What nobody can mend comes first, what takes a reference only last.
+    hindrances: tuple[tuple[Outcome, str | None], ...] = (
+        ("confounded", confounded if told_apart else None),
+        ("too small", small),
+        ("blind check too weak", None if told_apart else confounded),
+        ("lacks", lacks),
+        ("cannot pass", cost.weakened),
+    )
+    there = [(outcome, reason) for outcome, reason in hindrances if reason is not None]
+    return (there[0][0], "; ".join(reason for _, reason in there)) if there else ("decides", "")
 
 
 def _too_small(limit: float, found: Resolution) -> str:

@@ -6,17 +6,21 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from audit.attacks.budget import sample
 from audit.attacks.interface import Attack
+from audit.attacks.membership.documents import kind_of
+from audit.attacks.provider_membership import ProviderMembership
+from audit.attacks.provider_membership.asking import unreferenced
 from audit.attacks.provider_membership.outcomes import IN, OUT
 from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial
-from audit.planning.cost import Cost, Sides, Time
+from audit.planning.cost import Cost, Sides, Time, weakened
 from audit.runner import Opened
 from audit.runner.execution import AttackWork, in_number_format
 from audit.runner.opening import needs_of
@@ -64,14 +68,33 @@ def _cost(opened: Opened, attack: Attack, filled: Filled, progress: Progress) ->
     reason = attack.inapplicable(case)
     if reason is not None:
         return Cost(attack.name, 0, True, (0, 0), reason)
+    weak = _weakened(case, attack)
     trials = sample(attack.trials(case), opened.share, opened.options.seed)
     reached = _reached(trials)
     lacks = _missing(opened, attack, filled) if trials else attack.no_trials(case)[0]
+    cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weak)
     if lacks is not None:
-        return Cost(attack.name, len(trials), True, reached, lacks=lacks)
+        return cost
     if "auxiliary" in attack.needs and filled.references.auxiliary is None:
-        return Cost(attack.name, len(trials), True, reached, untimed=TO_TRAIN)
-    return Cost(attack.name, len(trials), True, reached, time=_timed(opened, attack, case, trials, progress))
+        return replace(cost, untimed=TO_TRAIN)
+    return replace(cost, time=_timed(opened, attack, case, trials, progress))
+
+
+def _weakened(case: Case, attack: Attack) -> str | None:
+    """See `cost.weakened`; with the models at hand an attack says so itself, as far as it does before its trials."""
+    if isinstance(attack, ProviderMembership):
+        return unreferenced(case)
+    return weakened(attack, case.corpus, _usable(case))
+
+
+def _usable(case: Case) -> dict[str, int]:
+    """The references that can be asked what the target is, by name."""
+    own, references = kind_of(case.target), case.references
+    pretrained = references.pretrained
+    return {
+        "baselines": sum(kind_of(model) == own for model in references.baselines),
+        "pretrained": int(pretrained is not None and kind_of(pretrained) == own),
+    }
 
 
 def _missing(opened: Opened, attack: Attack, filled: Filled) -> str | None:

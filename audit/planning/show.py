@@ -12,6 +12,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.errors import UsageError
 from audit.planning import words
+from audit.planning.confounding import blind_checks
 from audit.planning.cost import Cost, at_most
 from audit.planning.limits import checked, plan
 
@@ -47,7 +48,9 @@ def planned(
     chosen = checked(policies.load(policy))
     corpus = manifest.load(data_dir)
     costs = at_most(corpus, budget) if model is None else _probed(model, corpus, budget, references or {}, device)
-    found = plan(corpus, chosen, budget, costs)
+    with console.Reporter() as progress:
+        blind = blind_checks(corpus, chosen, budget, costs, progress)
+    found = plan(corpus, chosen, budget, costs, blind)
     console.show_table(*words.limits_table(found), gap=1)
     for line in (*words.legend(), "", *words.reasons(found), ""):
         console.say(line)

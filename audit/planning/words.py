@@ -12,10 +12,13 @@ from audit.planning.cost import Cost, Time
 from audit.planning.limits import EXCESS, WANTED_POWER, LimitPlan, Outcome, Plan, Resolution
 
 _NOT_DECIDED: dict[Outcome, str] = {
+    "confounded": "Confounded, for what is compared differs without the model:",
     "too small": "It is too small for",
+    "blind check too weak": "Too weak is the blind check to rule out other differences for",
     "inapplicable": "This kind of model is not asked for",
     "no plan": "Nothing can be said of",
     "lacks": "Something is missing (above) for",
+    "cannot pass": "Without a reference (above) no model passes",
 }
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 """Title, columns, rows."""
@@ -52,7 +55,8 @@ def legend() -> tuple[str, ...]:
     """What the columns of `limits_table` say, a line each."""
     return (
         "units: members + others; at most so many, as a model's tokens may leave some out",
-        "shows: the smallest limit that a model which leaks nothing passes; passes: how often it passes this one",
+        "shows: the smallest limit that a model which leaks nothing passes; passes: how often it passes this one, if",
+        "  nothing else stands in the way",
         f"confirms: how often a leak {EXCESS:g} over the limit is confirmed, when it is the only one",
         f"needs: units a side with which a model that leaks nothing passes in {_share(WANTED_POWER)} of audits",
     )
@@ -80,7 +84,7 @@ def conclusion(plan: Plan) -> str:
     for outcome, words in _NOT_DECIDED.items():
         if limits := _of(plan, outcome):
             parts.append(f"{words} {_listed(limits)}.")
-    later = [limit for limit in _of(plan, "lacks") if limit.resolution is not None]
+    later = [limit for limit in (*_of(plan, "lacks"), *_of(plan, "cannot pass")) if limit.resolution is not None]
     if later:
         parts.append(f"With that it could decide {_listed(later)}.")
     return " ".join(parts)

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.stats.clusters import Floats
-from audit.stats.intervals import Interval, make_interval, tail_levels
+from audit.stats.intervals import Interval, beta_bounds, make_interval, tail_levels
 from audit.stats.shares import LEVEL, rate
 
 FEW = 20
 """Under so many units on a side the method says "few" (METHODS, section 6)."""
+LOPSIDED = 0.1
+"""Of the units, a share under this, or over 1 minus this, that is called a member makes a guess lopsided (ours)."""
 
 
 def balanced_accuracy(
@@ -29,6 +31,11 @@ def balanced_accuracy(
     Each unit brings the share of several runs (seeds) that guess it right; with one run a share is 0 or 1. The two
     rates have the intervals of `rate`, and their reaches are joined as MOVER joins those of independent parts (Zou &
     Donner 2008): 36 units a side, half of them right, give about +-0.12.
+
+    A guess that calls nearly all units the same is right on nearly all of one side and wrong on nearly all of the
+    other, and both rates look sure, though it says next to nothing. Where under 10 % of the units, or over 90 %, are
+    called members, bounds therefore reach at least as far as where both rates are the balanced accuracy, the widest
+    split of it (ours).
 
     Args:
         members: shares in [0, 1], shape (n_members,), at least one.
@@ -48,7 +55,14 @@ def balanced_accuracy(
     rates = [rate(side, np.arange(side.size), rng, alphas=tails.tolist(), unit=unit) for side in sides]
     value = sum(one.value for one in rates) / 2
     down, up = (_joined(rates, which) / 2 for which in (1, 2))
+    called = (sides[0].sum() + (1 - sides[1]).sum()) / sum(side.size for side in sides)
+    lopsided = not LOPSIDED <= called <= 1 - LOPSIDED
+    if lopsided:
+        even = [np.array(beta_bounds(value, np.float64(side.size), tails)) for side in sides]
+        down = np.maximum(down, np.hypot(*(value - lower for lower, _ in even)) / 2)
+        up = np.maximum(up, np.hypot(*(upper - value for _, upper in even)) / 2)
     few = f", few {unit}s" if min(side.size for side in sides) < FEW else ""
+    alike = f", as wide as for even rates since nearly all {unit}s are called the same" if lopsided else ""
     n = sum(side.size for side in sides)
     return make_interval(
         value,
@@ -56,7 +70,7 @@ def balanced_accuracy(
         np.minimum(value + up, 1.0),
         n=n,
         clusters=n,
-        method=f"MOVER on the true-positive and the true-negative rate, {unit}s{few}",
+        method=f"MOVER on the true-positive and the true-negative rate, {unit}s{few}{alike}",
         level=LEVEL,
         alphas=alphas,
     )

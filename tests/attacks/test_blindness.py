@@ -113,7 +113,9 @@ def test_few_units_are_a_weakness_where_they_were_drawn_and_confound_where_they_
     for assigned in ("random", "by-provider"):
         blind = by_document(corpus(drawn, halves(24), assigned))
         assert blind.confounded is None
-        assert "drawn by lot carries the comparison" in blind.weakness
+        assert "that documents were drawn by lot is the data set's own statement" in blind.weakness
+        assert "that its classifiers see as an AUC of 0.65" in blind.weakness
+        assert not blind.told_apart
         (power,) = (found for found in blind.diagnostics if found.name == "blind_power")
         assert blind.weakness in power.meaning
     shops = dict(zip(sorted({shop for _, shop, _ in drawn}), halves(12), strict=False))
@@ -129,6 +131,19 @@ def test_hardly_any_units_leave_the_measurement_unresolved():
         assert blind.confounded is None
         assert blind.weakness is not None
         assert by_document(corpus(receipts(n), member, "by-date")).confounded is not None
+
+
+def test_documents_that_are_all_alike_leave_the_measurement_unresolved():
+    words = receipts(1)[0]
+    for assigned in ("random", "official"):
+        blind = by_document(corpus([words] * 60, halves(60), assigned))
+        assert isinstance(blind.estimate, Unresolved)
+        assert blind.estimate.reason == "documents are alike in everything that is described"
+        assert diagnostics(blind) == {"blind_power": 0.0}
+        said = blind.weakness if assigned == "random" else blind.confounded
+        assert "too weak" in said
+        assert "alike in everything" in said
+        assert (blind.confounded is None) == (assigned == "random")
 
 
 def test_the_check_is_the_same_whatever_order_documents_come_in():

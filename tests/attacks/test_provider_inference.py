@@ -21,7 +21,7 @@ from audit.attacks.provider_membership.permuting import balanced, p_value, permu
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Table
 from audit.engine.interface import SILENT
 from audit.record import Estimate, Unresolved
-from benchmarks.provider_calibration import Setting, find, leak_free, simulate
+from benchmarks.provider_calibration import SETTINGS, UNEQUAL, Setting, find, leak_free, simulate
 
 LOWER = ("loss", "memory_change")
 SHARE = 0.15
@@ -305,7 +305,7 @@ def test_permuting_is_refitting_with_progress():
     found = measure_table(planted(20, 20), rng(), steps, n_seeds=2, n_permutations=4, share=SHARE)
     assert steps.stages == {"provider membership: inference": [6, 6], "provider membership: permutations": [4, 4]}
     assert set(diagnostics(found)) == {
-        *(f"{kind}.{method}" for kind in ("permutation_p", "permuted", "seed_spread") for method in METHODS),
+        *(f"{kind}.{method}" for kind in ("permutation_p", "permuted", "called", "seed_spread") for method in METHODS),
         *(f"importance.{name}" for name in FEATURES),
     }
 
@@ -372,15 +372,37 @@ def test_what_a_table_lacks_leaves_what_needs_it_unresolved():
     assert "balanced_accuracy.apk_ensemble" in resolved("holes")
 
 
-def test_where_nothing_differs_the_attacks_are_at_chance():
-    found = by_name(measured_on("all the same"))
-    for method in ("azk", "apk"):
-        assert found[f"balanced_accuracy.{method}"].value == 0.5
-    assert found["auc"].value == 0.5
+def test_an_attack_that_says_nothing_is_no_measurement():
+    found = measured_on("all the same")
+    items = by_name(found)
+    for name in ("balanced_accuracy", *(f"balanced_accuracy.{method}" for method in ("azk", "apk")), "auc.apk"):
+        assert "every provider is called the same" in items[name].reason
+    for name in ("auc", "auc.loss", "auc.memory_change"):
+        assert "same value" in items[name].reason
+    assert found.surest.size == 0
+    assert diagnostics(found)["called.azk"] == 0
+
+
+def test_seeds_that_each_call_everybody_the_same_say_nothing():
+    calls = np.array([[1, 1, np.nan], [0, np.nan, 0]])
+    assert inferring.says_nothing(calls)
+    assert not inferring.says_nothing(np.vstack([calls, [0, 1, np.nan]]))
+
+
+def test_the_share_called_members_is_given():
+    table = planted(effect=1.0)
+    found = diagnostics(measured(table))
+    calls = infer(table, SILENT, n_seeds=2, share=SHARE).calls
+    for method in METHODS:
+        assert found[f"called.{method}"] == pytest.approx(np.nanmean(inferring.mean_known(calls[method])))
 
 
 def test_the_primary_method_is_apk_where_there_is_a_reference():
-    with_reference, without = measured_on("full"), measured_on("no reference")
+    with_reference = measured_on("full")
+    without = measured(tables()["no reference"], n_seeds=1, n_permutations=1, unreferenced="nobody gave one")
+    assert by_name(without)["auc"].reason == by_name(without)["auc.loss_change"].reason == "nobody gave one"
+    assert "no finite number" in by_name(measured_on("no reference"))["auc"].reason
+    assert measured_on("no reference").primary == "apk"
     assert (with_reference.primary, without.primary) == ("apk", "azk")
     for found in (with_reference, without):
         items = by_name(found)
@@ -439,6 +461,19 @@ def test_leak_free_audits_raise_few_alarms():
     assert set(found["alarms"]) >= {f"balanced_accuracy.{method}" for method in METHODS} | {"auc", "auc.apk"}
     # 4 audits at 5 %: 3 alarms or more come about five times in ten thousand.
     assert max(found["alarms"].values()) <= 2
+
+
+@pytest.mark.parametrize("setting", UNEQUAL)
+def test_numbers_of_documents_tell_nothing(setting):
+    tables = [leak_free(SETTINGS[setting], rng(seed)) for seed in range(8)]
+    for column in ("n_documents", "n_questions"):
+        insides, outsides = (
+            [getattr(table, column)[table.member == side].mean() for table in tables] for side in (True, False)
+        )
+        assert np.mean(insides) == pytest.approx(np.mean(outsides), rel=0.02)
+    found = [inferring.forest_area(infer(t, SILENT, n_seeds=2, share=SHARE), t.member, (0.05,)) for t in tables]
+    # Without a cut 0.6 to 0.7; here four deviations of a mean of eight.
+    assert np.mean([one.value for one in found]) == pytest.approx(0.5, abs=4 * 0.05 / 8**0.5)
 
 
 def test_a_planted_effect_is_found_as_often_as_predicted():

@@ -12,8 +12,10 @@ from PIL import Image
 from planted import card
 
 from audit.attacks.provider_membership import absent
-from audit.attacks.provider_membership.asking import NO_QUESTION, ask_about
+from audit.attacks.provider_membership.asking import NO_QUESTION, reference_of
+from audit.attacks.provider_membership.asking import ask_about as ask_about_it
 from audit.attacks.provider_membership.attack import ProviderMembership
+from audit.attacks.provider_membership.numbers import Numbers
 from audit.attacks.provider_membership.outcomes import table_of
 from audit.attacks.provider_membership.providers import answers_of, provider_of
 from audit.attacks.provider_membership.table import FEATURES
@@ -87,6 +89,10 @@ def told(attempt):
     """What an attempt returns, as the journal gives it back."""
     ((_, outcome),) = drive(Work(lambda trial: attempt), [Trial("t", "t")], 1)
     return json.loads(json.dumps(outcome, allow_nan=False))
+
+
+def ask_about(case, document, probes):
+    return ask_about_it(case, document, probes, reference_of(case))
 
 
 def asked(document=PAGE, script=SCRIPT, reference=None, probes=(), sheet_of=None):
@@ -192,6 +198,13 @@ def test_a_loss_that_is_no_number_is_left_out():
     assert table.user.tolist() == [2.0]
 
 
+def test_no_number_that_json_does_not_know_reaches_the_journal():
+    nothing = Numbers(*[float("nan")] * 4)
+    written = nothing.as_json(Numbers(float("inf"), float("-inf")), float("nan"))
+    assert {*written.pop("pretrained").values(), *written.values()} == {None}
+    assert Numbers(1.0).as_json(None)["confidence"] is None
+
+
 def said(loss, before=None, accuracy=0.0, memory=None):
     known = None if before is None else {"loss": before, "confidence": 0.5}
     return {
@@ -212,14 +225,14 @@ def test_a_provider_is_the_mean_over_its_questions_and_user_inference_that_over_
     trials = [Trial(name, name, stratum) for name, stratum in (("a", "in"), ("b", "out"))]
     outcomes = [
         {"documents": [document(said(1, 4, 1.0), said(2, 3), change=0.5), document(said(5, 4, memory=0.5), change=0)]},
-        {"documents": [document(said(None, 2)), document(said(3, None, 1.0))]},
+        {"documents": [document(said(None, 2), said(None, 1)), document(said(3, None, 1.0))]},
     ]
     table = table_of(trials, outcomes)
     assert table.names == ("a", "b")
     assert table.member.tolist() == [True, False]
-    assert (table.n_questions.tolist(), table.n_documents.tolist()) == ([3, 2], [2, 2])
+    assert (table.n_questions.tolist(), table.n_documents.tolist()) == ([3, 3], [2, 2])
     expected = {
-        "accuracy": [1 / 3, 1 / 2],
+        "accuracy": [1 / 3, 1 / 3],
         "loss": [8 / 3, 3],
         "confidence": [0.25, 0.25],
         "loss_change": [(3 + 1 + 1) / 3, np.nan],
@@ -297,6 +310,7 @@ HELD = (
     invoice("h2", "heldout", [("amount", "How much?", "4.50")], "B"),
     invoice("h3", "heldout", [("amount", "How much?", "5.50")], "B"),
 )
+"""A is in, B is out."""
 REPLIES = {
     "h0": ("QWERT ", "nothing"),  # trained
     "h1": ("3.50", "nothing"),  # stands on the page
@@ -326,10 +340,11 @@ def test_trained_values_count_and_unseen_ones_make_the_null():
     data = corpus(*MEMBERS, *HELD)
     found, counts = absent.measure_absent(data, *replied(REPLIES), None)
     assert (found.value, found.n, found.clusters, found.unit) == (0.5, 4, 2, "questions")
-    # One of four is an unseen value; of these there are three, of trained ones five.
-    assert found.null == pytest.approx(1 / 4 * 5 / 3)
+    # One of four is an unseen value; of these there are two, of trained ones five.
+    assert found.null == pytest.approx(1 / 4 * 5 / 2)
     assert {count.name: count.value for count in counts} == {
         "absent-key questions": 4,
+        "absent-key pages without words": 0,
         "absent-key answers": 2,
         "absent-key values": 2,
     }
@@ -345,6 +360,62 @@ def test_near_matches_on_the_page_do_not_count():
     read = replace(HELD[0], words=placed(["h0", "qwerl"]))
     found, _ = absent.measure_absent(corpus(*MEMBERS, read, *HELD[1:]), *replied(REPLIES), None)
     assert found.value == 0.25
+
+
+def test_values_of_both_sides_are_of_neither():
+    """Those that only one side has: 9.99 and 7.00 stand on pages of both, if only public or kept-aside ones."""
+    shared = (
+        invoice("b0", "heldout", [AMOUNT, ("amount", "How much?", "7.00")], "B"),
+        invoice("a0", "public", [("amount", "How much?", "7.00")], "A"),
+        invoice("b1", "public", [("code", "Code?", "zuiop")], "B"),
+        invoice("n0", "heldout", [("code", "Code?", "nobodys")], None),
+    )
+    values = absent.Values.of(corpus(*MEMBERS, *HELD, *shared), [])
+    assert values.trained == {"qwert", "asdfg", "www.x"}
+    assert values.unseen == {"4.50", "5.50"}
+
+
+def test_common_values_that_are_hit_by_chance_are_no_memory():
+    """Replies and pages draw from one pool, in which few values are on most pages; nothing was learned."""
+    draw = np.random.default_rng(0)
+    pool = [f"val{number:04d}x" for number in range(3000)]
+    chances = 1 / np.arange(1, 3001)
+    answers = iter(draw.choice(pool, 1800, p=chances / chances.sum()).tolist())
+    pages = [
+        invoice(f"{split}{number}", split, [("code", "Which code?", next(answers))], f"p{number % 100 + first}")
+        for split, first in (("member", 0), ("heldout", 100))
+        for number in range(600)
+    ]
+    trials = [Trial(f"p{number}", f"p{number}", "out") for number in range(100, 200)]
+    outcomes = [{"documents": []} for _ in trials]
+    for page in pages[600:]:
+        said = absent.Probe("total", "Which total?").as_json(next(answers), "nothing")
+        outcomes[int(page.provider[1:]) - 100]["documents"].append({"id": page.id, "questions": [], "absent": [said]})
+    found, _ = absent.measure_absent(corpus(*pages), trials, outcomes, None)
+    assert 0 < found.low < found.null < found.high
+
+
+def test_answers_of_the_page_itself_are_no_memory():
+    """Its reader did not see the answer, which its questions have."""
+    unread = replace(HELD[3], words=placed(["h3", "5.5O"]))
+    values = {**REPLIES, "h3": ("5.50", "nothing"), "h2": ("nothing", "nothing")}
+    data = corpus(*MEMBERS, *HELD[:3], unread)
+    trials, outcomes = replied(values)
+    replies = absent.judged(data, absent.Values.of(data, outcomes), trials, outcomes)
+    assert [reply.unseen for reply in replies] == [False] * 4
+    # Said about another page, it is a value that training never saw.
+    trials, outcomes = replied({**values, "h2": ("5.50", "nothing")})
+    replies = absent.judged(data, absent.Values.of(data, outcomes), trials, outcomes)
+    assert [reply.unseen for reply in replies] == [False, False, True, False]
+
+
+def test_pages_without_words_are_not_asked_and_not_counted():
+    bare = replace(HELD[0], words=())
+    data = corpus(*MEMBERS, bare, *HELD[1:])
+    assert absent.probes_for(data, [bare, HELD[1]], 5, 5).keys() == {"h1"}
+    found, counts = absent.measure_absent(data, *replied(REPLIES), None)
+    assert (found.n, found.value) == (3, pytest.approx(1 / 3))
+    assert {count.name: count.value for count in counts}["absent-key pages without words"] == 1
 
 
 def test_without_unseen_values_there_is_no_null():
@@ -474,7 +545,8 @@ def test_token_classifiers_are_told_apart_by_loss_and_fields():
     trials = attack.trials(case)
     outcomes = [told(attack.attempt(case, trial, rng)) for trial in trials]
     table = table_of(trials, outcomes)
-    assert table.n_questions.tolist() == [2 if one.stratum == "in" else 3 for one in trials]  # not the empty page
+    # Not the empty page; of providers out as many as of those in.
+    assert table.n_questions.tolist() == [2] * 16
     assert {*table.features} == {*FEATURES}
     assert table.user is not None
     assert np.where(table.member, 1.5, 0.5) == pytest.approx(table.user)

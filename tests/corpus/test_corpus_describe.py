@@ -140,6 +140,22 @@ def test_metadata_counts_what_a_document_holds():
     assert not np.array_equal(block[0], block[2])  # it has no entity
 
 
+def test_words_of_questions_are_counted_when_several_documents_share_them_and_only_the_commonest(monkeypatch):
+    def asked(number, question):
+        return page(number, questions=(Question("q", question, ("x",)),))
+
+    def columns(*documents):
+        return described(*documents).blocks["metadata"].shape[1]
+
+    own = [asked(number, f"What does client{number} owe for {10**7 + number}") for number in range(30)]
+    same = [asked(number, "What does client owe for") for number in range(30)]
+    assert columns(*own) == columns(*same)
+    monkeypatch.setattr("audit.corpus.describe.MAX_ASKED", 2)
+    assert columns(*same) == columns(*(asked(number, "What does") for number in range(30)))
+    # Those and how many questions and answers there are, no word of them.
+    assert columns(asked(0, "What"), asked(1, "Who")) == columns(asked(0, ""), asked(1, ""))
+
+
 def test_every_document_is_counted_as_it_is_described():
     seen = []
     describe(corpus(page(0), page(1)), [page(0), page(1)], lambda: seen.append(1))

@@ -13,7 +13,7 @@ import pytest
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold, occurrences
-from audit.corpus.importers import funsd, sroie
+from audit.corpus.importers import funsd, snips, sroie, tab
 from audit.corpus.importers.conversion import ImportReport
 from audit.corpus.importers.providers import ByProvider
 from audit.corpus.providers import asked_providers
@@ -137,3 +137,46 @@ def test_funsd_answers(forms: tuple[ImportReport, Corpus], tokens: Callable[[str
     assert abs(sum(3 <= tokens(answer) <= 15 for answer in answers) - 1690) <= 5
     assert sum(report.fields.values()) == sum(len(d.entities) for d in corpus.documents) + len(report.unlocated)
     assert summarise(corpus).duplicate_images.across == 0
+
+
+def test_tab_mentions(real_data: Path, tmp_path: Path) -> None:
+    """127 documents, 7,341 mentions; the 21 that overlap a longer one are left out, and no character is lost."""
+    report = tab.convert(real_data / "tab", tmp_path / "tab", {"member": 1.0}, seed=7)
+    corpus = manifests.load(tmp_path / "tab")
+    assert len(corpus.documents) == 127
+    assert sum(report.fields.values()) == 7341
+    assert {reason for *_, reason in report.unlocated} == {"overlapping"}
+    assert sum(len(document.entities) for document in corpus.documents) == 7341 - len(report.unlocated) == 7320
+    texts = json.loads((real_data / "tab" / "texts.json").read_text(encoding="utf-8"))
+    mentions = json.loads((real_data / "tab" / "mentions.json").read_text(encoding="utf-8"))
+    for document in corpus.documents:
+        text = texts[document.id]
+        assert "".join(word.text for word in document.words) == "".join(text.split())
+        assert len(document.paragraphs) == sum(bool(line.strip()) for line in text.split("\n"))
+        annotated = {(label, text[start:end]) for start, end, label in mentions[document.id]}
+        # A value is the mention itself, white space apart: no punctuation beside it, no part of it missing.
+        assert annotated.issuperset((entity.label, document.text_of(entity)) for entity in document.entities)
+    assert sum(d.words[0].text == "PROCEDURE" and d.paragraphs[1] == 1 for d in corpus.documents) >= 120
+
+
+def test_snips_utterances(real_data: Path, tmp_path: Path) -> None:
+    """13,084 to train, 700 and 700 to choose and test; 39 slots, 7 intents, none left out."""
+    report = snips.convert(real_data / "snips", tmp_path / "snips", SHARES, seed=7)
+    corpus = manifests.load(tmp_path / "snips")
+    parts = Counter(document.id.split("-")[0] for document in corpus.documents)
+    assert parts == {"train": 13084, "valid": 700, "test": 700}
+    assert len(report.fields) == 39
+    assert len(corpus.manifest.task.labels) == 72
+    assert len({document.intent for document in corpus.documents}) == 7
+    assert report.unlocated == ()
+    splits: dict[str, set[Split]] = defaultdict(set)
+    for document in corpus.documents:
+        splits[fold(" ".join(word.text for word in document.words))].add(document.split)
+    assert all(len(found) == 1 for found in splits.values())
+    repeated = report.notes["utterances that stand several times, never in two splits"]
+    assert repeated == 189
+    official: dict[Split, float] = {"member": 0.9, "public": 0.1, "heldout": 1.0}
+    divided = snips.convert(real_data / "snips", tmp_path / "official", official, seed=7, division="official")
+    copies = divided.notes["utterances of valid/ and test/ that stand in train/ too, left out"]
+    assert divided.documents["heldout"] == 1400 - copies == 1359
+    assert divided.documents["member"] + divided.documents["public"] == 13084

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import example_answers as answers
 import example_providers as examples
@@ -143,8 +142,43 @@ def test_too_few_providers_leave_it_undecided_and_call_for_more(pages: dict[str,
     assert recommend(record, verdict)[0].defense.id == "more-documents"
     assert "a weak check, for there are few providers" in first_page(pages["few"])
     text = section(pages["few"])
-    assert "would be found in 46 of 100 data sets like this one, and 80 are asked for" in text
+    said = (
+        "which are linear, see as an AUC of 0.65 would be found in 46 of 100 data sets like this one; 80 are asked for"
+    )
+    assert said in text
+    assert (
+        "The comparison rests on the lot instead: that providers were drawn by lot is the data set's own statement"
+        in (text)
+    )
+    assert "that providers were drawn by lot is the data set's own statement." in first_page(pages["few"])
     assert "n = 72 providers" in text
+
+
+def test_a_weak_check_carries_nothing_where_the_assignment_was_refused(pages: dict[str, str]) -> None:
+    weak = dataclasses.replace(
+        examples.providers(n=72, power=0.46, confounded="not ruled out"), curves=(), histograms=()
+    )
+    page = page_of(weak)
+    assert "is not ruled out, so nothing is decided." in section(page)
+    assert "own statement" not in Seen(page).text
+    gap = Unresolved("blind_auc", "documents are alike in everything that is described", 72)
+    alike = dataclasses.replace(
+        weak,
+        confounded=None,
+        measurements=(*(item for item in weak.measurements if item.name != "blind_auc"), gap),
+        diagnostics=(Diagnostic("blind_power", 0.0, ""),),
+    )
+    text = section(page_of(alike))
+    assert "The check could not be made: documents are alike in everything that is described (n = 72)." in text
+    assert "that providers were drawn by lot is the data set's own statement." in text
+    assert "rests on the lot" not in section(pages["leaky"])
+
+
+def test_how_many_documents_are_found_is_not_said_where_the_model_may_not_be_the_reason() -> None:
+    result = answers.membership()
+    found = "Naming one in ten of the others wrongly"
+    assert found in first_page(page_of(result))
+    assert found not in first_page(page_of(dataclasses.replace(result, confounded="they differ")))
 
 
 def test_what_has_no_number_at_all_says_why_and_how_many_it_needs(pages: dict[str, str]) -> None:
@@ -200,9 +234,15 @@ def test_who_was_compared_who_was_left_out_and_the_absent_keys_are_said(pages: d
     assert "Left out: 12 providers of whose documents none was kept aside. Names that differ" in text
     assert "(3 merged)" in text
     assert "0 providers of whose documents no question" not in text
-    assert "It did so for 33 of 500 questions (4.7 to 9.1 %); with as many values of documents it never saw" in text
-    assert "That training makes a difference could not be shown." not in text
-    assert "That training makes a difference could not be shown." in section(pages["clean"])
+    assert (
+        "It did so for 33 of 500 questions (4.7 to 9.1 %); with values that stand only in documents of companies"
+        in text
+    )
+    assert "scaled to as many values, for 0.60 %: that much comes up without training on them." in text
+    assert "That training makes a difference is not shown" not in text
+    assert "comes up without training on them. That training makes a difference is not shown." in section(
+        pages["clean"]
+    )
     assert "This could not be measured: needs the pretrained model" in section(pages["unreferenced"])
 
 
@@ -250,7 +290,9 @@ def test_what_the_attack_writes_can_be_revealed(tmp_path: Path) -> None:
         for place, name in enumerate(names)
         for split in (("member", "heldout") if place % 2 else ("heldout",))
     )
-    providers = providers_of(SimpleNamespace(documents=own), lambda document: True)  # type: ignore[arg-type]
+    manifest = documents.Manifest(1, "made", documents.Task("question-answering"), documents.Membership("by-provider"))
+    made = documents.Corpus(tmp_path, manifest, own, "0" * 64)
+    providers = providers_of(made, lambda document: True)
     features = {name: np.linspace(0, 1, 40) for name in FEATURES}
     table = Table(
         tuple(provider.name for provider in providers),

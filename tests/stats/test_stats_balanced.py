@@ -72,6 +72,25 @@ def test_bounds_are_widened_around_the_value():
         widened(plain, 0.9, "of that")
 
 
+def test_calling_nearly_nobody_a_member_is_as_unsure_as_guessing():
+    found = balanced_accuracy(hits(1, 80), hits(79, 80), rng(), alphas=ALPHAS)
+    even = balanced_accuracy(hits(40, 80), hits(40, 80), rng(), alphas=ALPHAS)
+    assert found.value == 0.5
+    assert (found.low, found.high) == pytest.approx((even.low, even.high))
+    assert np.array(found.bounds) == pytest.approx(np.array(even.bounds))
+    assert "called the same" in found.method
+    everybody = balanced_accuracy(hits(79, 80), hits(1, 80), rng())
+    assert (everybody.low, everybody.high) == pytest.approx((even.low, even.high))
+
+
+def test_calling_a_tenth_members_is_judged_as_it_is():
+    found = balanced_accuracy(hits(12, 80), hits(76, 80), rng())
+    assert "called the same" not in found.method
+    even = balanced_accuracy(hits(44, 80), hits(44, 80), rng())
+    assert found.value == pytest.approx(even.value)
+    assert found.high - found.low < even.high - even.low
+
+
 @settings(max_examples=25)
 @given(SHARES, SHARES)
 def test_bounds_enclose_the_value_and_widen_with_confidence(members, others):

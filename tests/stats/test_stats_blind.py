@@ -10,7 +10,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import roc_auc_score
 
 from audit.stats import blind
-from audit.stats.blind import MIN_UNITS, PENALTY, TOGETHER, auc_error, blind_check
+from audit.stats.blind import MIN_UNITS, PENALTY, SPREAD, TOGETHER, auc_error, blind_check
 from audit.stats.roc import auc
 
 
@@ -33,9 +33,9 @@ def test_a_difference_in_one_block_is_found_and_named():
     assert max(check.by_block, key=check.by_block.get) == "terms"
     assert check.auc.value == pytest.approx(check.by_block["terms"])
     assert check.auc.low > check.chance > 0.5
-    assert set(check.by_block) == {*features, TOGETHER}
+    assert set(check.by_block) == {*features, SPREAD, TOGETHER}
     assert check.auc.n == 200
-    assert "best of 4" in check.auc.method
+    assert "best of 5" in check.auc.method
 
 
 def test_predictions_are_those_of_ridge_regression_on_the_other_folds():
@@ -167,15 +167,45 @@ def test_units_that_are_all_alike_cannot_be_told_apart():
     alike = {"same": np.full((30, 4), 0.1), "terms": csr_array(np.full((30, 3), 0.7))}
     check = blind_check(alike, member, np.arange(30), np.random.default_rng(0))
     assert (check.auc.value, check.p_value, check.chance) == (0.5, 1.0, 0.5)
-    assert check.by_block == {TOGETHER: 0.5}
+    assert check.power == 0.0  # what cannot differ was not looked for
+    assert check.by_block == {}
     assert blind_check({}, member, np.arange(30), np.random.default_rng(0)).p_value == 1.0
 
 
 def test_a_block_alone_is_not_counted_twice():
     rng = np.random.default_rng(10)
-    features = {"one": rows(rng, 30), "same": np.ones((30, 2))}
+    features = {"one": csr_array(rows(rng, 30)), "same": np.ones((30, 2))}
     check = blind_check(features, halves(rng, 30), np.arange(30), rng)
     assert set(check.by_block) == {"one"}
+
+
+def test_a_difference_in_spread_alone_is_found():
+    rng = np.random.default_rng(13)
+    member = halves(rng, 200)
+    features = {"dense": rows(rng, 200), "terms": csr_array(rng.poisson(0.2, (200, 30)).astype(float))}
+    features["dense"][member, 0] *= 3
+    check = blind_check(features, member, np.arange(200), rng)
+    assert check.p_value <= 0.01
+    assert max(check.by_block, key=check.by_block.get) == SPREAD
+
+
+def test_how_many_rows_a_unit_has_does_not_show_in_its_spread():
+    """Of a mean of more rows the square is smaller; of one row drawn it is not."""
+
+    def p_of(seed):
+        rng = np.random.default_rng([seed, 21])
+        member = halves(rng, 60)
+        place = np.repeat(np.arange(60), np.where(member, 6, 1))
+        features = {"a": rows(rng, len(place), 3)}
+        return blind_check(features, member[place], place, rng, n_permutations=59).p_value
+
+    squared = 0
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 21])
+        means = rows(rng, 60, 3) / np.sqrt(np.where(np.arange(60) < 30, 6, 1))[:, None]
+        squared += blind_check({"a": means}, np.arange(60) < 30, np.arange(60), rng, n_permutations=59).p_value <= 0.05
+    assert squared >= 15
+    assert sum(p_of(seed) <= 0.05 for seed in range(40)) <= 7  # 2 are expected; more than 7 have 1 chance in 1,000
 
 
 def test_too_few_units_are_not_checked():

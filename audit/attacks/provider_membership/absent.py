@@ -2,7 +2,7 @@
 
 A key is what a question asks for: the label of the entity that holds its answer, else the answer's category. A page
 that has a key neither in its questions nor in its entities is asked for it. A value of training that is answered then,
-whatever its key, did not come from the page.
+whatever its key, did not come from the page: from memory, or by chance.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from audit.attacks.provider_membership.providers import answers_of, questions_of
+from audit.attacks.provider_membership.providers import answers_of, provider_of, questions_of
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.removal import found
@@ -26,7 +26,7 @@ from audit.targets.utility import estimate
 METRIC = "absent_key"
 NO_KEYS = "no member document has a question of which the key is known: the entity of its answer, or its category"
 NONE_LACKS = "no kept-aside document lacks a key that member documents are asked about"
-NOT_COMPARED = "needs the pretrained model: what that answers too is no memory"
+NOT_COMPARED = "needs the pretrained model, or a baseline: what that answers too is no memory"
 PAGES = "for models that answer questions only"
 
 
@@ -51,8 +51,8 @@ class Reply:
         document: its id.
         key: what was asked for.
         text: the reply.
-        trained: whether it is a value that training saw: an answer of a member document, any key.
-        unseen: whether it is a value of kept-aside documents that training never saw.
+        trained: whether it is a value of providers in, of any key; see `Values`.
+        unseen: whether it is a value of providers out; likewise.
     """
 
     provider: str
@@ -73,7 +73,8 @@ def probes_for(corpus: Corpus, documents: Sequence[Document], n_absent: int, n_k
     """The questions about missing keys, by document id.
 
     Documents and keys are taken in an order that follows from their names alone and follows no order of theirs (ours),
-    so that all keys get their turn. A key is asked for in the commonest words that member documents ask for it.
+    so that all keys get their turn. A key is asked for in the commonest words that member documents ask for it. Pages
+    of which nobody knows the words are not asked: whether a reply stands on them cannot be said.
 
     Args:
         corpus: the data set.
@@ -84,7 +85,7 @@ def probes_for(corpus: Corpus, documents: Sequence[Document], n_absent: int, n_k
     if not n_absent:
         return {}
     wordings = _wordings(corpus)
-    missing = {document.id: sorted(wordings.keys() - _keys_on(document)) for document in documents}
+    missing = {document.id: sorted(wordings.keys() - _keys_on(document)) for document in documents if document.words}
     lacking = _scattered(name for name, keys in missing.items() if keys)
     return {
         name: [Probe(key, wordings[key]) for key in _scattered(missing[name], name)[:n_keys]]
@@ -118,10 +119,10 @@ def _scattered(names: Iterable[str], salt: str = "") -> list[str]:
 def measure_absent(
     corpus: Corpus, trials: Sequence[Trial], outcomes: Sequence[Json], reason: str | None
 ) -> tuple[Measurement, tuple[Count, ...]]:
-    """The share of questions about missing keys that are answered with a value of training, clustered by provider.
+    """The share of questions about missing keys that are answered with a trained value, clustered by provider.
 
-    Null: the share answered with a value of kept-aside documents that training never saw, as if there were as many of
-    these values as of trained ones (ours: the more values, the more are hit by chance).
+    Null: the share answered with an unseen one, as if there were as many of these as of trained ones (ours: the more
+    values, the more are hit by chance). See `Values` for both.
 
     Args:
         corpus: the data set.
@@ -131,14 +132,25 @@ def measure_absent(
     """
     values = Values.of(corpus, outcomes)
     replies = judged(corpus, values, trials, outcomes)
+    wordless = [
+        document["id"]
+        for outcome in outcomes
+        for document in outcome["documents"]
+        if reason is None and not corpus.document(document["id"]).words
+    ]
     trained = np.array([reply.trained for reply in replies], bool)
     counts = (
         Count("absent-key questions", len(replies), "questions about keys that a kept-aside document does not have"),
-        Count("absent-key answers", int(trained.sum()), "of these, answered with a value of training"),
+        Count("absent-key pages without words", len(wordless), "documents without words, which are not asked"),
+        Count(
+            "absent-key answers",
+            int(trained.sum()),
+            "of these, answered with a value of member documents that no document of a provider out has",
+        ),
         Count(
             "absent-key values",
             len({fold(reply.text) for reply in replies if reply.trained}),
-            "distinct values of training among these answers",
+            "distinct values among these answers",
         ),
     )
     if not replies:
@@ -154,11 +166,15 @@ def measure_absent(
 
 @dataclass(frozen=True)
 class Values:
-    """Folded answers, without those that the pretrained model gave to any of the questions (METHODS.md, section 3).
+    """Folded answers, without those that the reference gave to any of the questions (METHODS.md, section 3).
+
+    Both sides are made alike (ours). A value that many providers have, such as a town, is hit by chance; were it left
+    among those of training, and only what training never saw made the null, the null would hold rare values alone, and
+    lie under chance. So a value that stands in documents of both sides, whatever their split, is of neither.
 
     Attributes:
-        trained: of member documents.
-        unseen: of kept-aside documents, where no member document has them.
+        trained: of member documents, where no document of a provider that is out has them.
+        unseen: of kept-aside documents of providers that are out, where no document of a provider that is in has them.
     """
 
     trained: frozenset[str]
@@ -168,11 +184,19 @@ class Values:
     def of(cls, corpus: Corpus, outcomes: Sequence[Json]) -> Values:
         """Those of a data set, and of what the pretrained model replied."""
         known = {fold(said["pretrained"]) for _, said in _asked(outcomes) if said["pretrained"] is not None}
-        trained, heldout = (
-            {fold(answer) for document in documents for asked in document.questions for answer in answers_of(asked)}
-            for documents in (corpus.of("member"), corpus.of("heldout"))
-        )
-        return cls(frozenset(trained - known), frozenset(heldout - trained - known))
+        inside = {provider_of(document) for document in corpus.of("member")} - {""}
+        trained, sides, unseen = set[str](), (set[str](), set[str]()), set[str]()
+        for document in corpus.documents:
+            values, provider = _answers(document), provider_of(document)
+            # Member documents that name no provider were trained on; others of which nobody knows the side have none.
+            if document.split == "member":
+                trained |= values
+            if document.split == "member" or provider in inside:
+                sides[0].update(values)
+            elif provider:
+                sides[1].update(values)
+                unseen |= values if document.split == "heldout" else set()
+        return cls(frozenset(trained - sides[1] - known), frozenset(unseen - sides[0] - known))
 
     def null(self, share: float) -> float | None:
         """The share of replies that are unseen values, had there been as many of these as of trained ones."""
@@ -180,16 +204,27 @@ class Values:
 
 
 def judged(corpus: Corpus, values: Values, trials: Sequence[Trial], outcomes: Sequence[Json]) -> list[Reply]:
-    """What each reply is, in trial order; what stands on the page, or nearly so, is neither trained nor unseen."""
+    """What each reply is, in trial order; pages without words are passed over.
+
+    What stands on the page, or nearly so, or is an answer to any of its questions, is neither trained nor unseen.
+    """
     replies = []
     for trial, outcome in zip(trials, outcomes, strict=True):
         for document, said in _asked([outcome]):
+            page = corpus.document(document)
+            if not page.words:
+                continue
             value, text = fold(said["target"]), said["target"]
             trained, unseen = value in values.trained, value in values.unseen
-            if (trained or unseen) and found([word.text for word in corpus.document(document).words], [text]):
+            if (trained or unseen) and (value in _answers(page) or found([word.text for word in page.words], [text])):
                 trained = unseen = False
             replies.append(Reply(trial.unit, document, said["key"], text, trained, unseen))
     return replies
+
+
+def _answers(document: Document) -> set[str]:
+    """The folded answers to a document's questions."""
+    return {fold(answer) for question in document.questions for answer in answers_of(question)}
 
 
 def _asked(outcomes: Sequence[Json]) -> Iterator[tuple[str, Json]]:

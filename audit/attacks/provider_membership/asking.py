@@ -1,7 +1,8 @@
 """What is asked about a kept-aside document, and what comes of it, as it goes into the journal (METHODS.md, section 3).
 
 One object a document: {"id", "questions": one object each (see `numbers`), "memory_change", "absent": one object a
-question about a key that the document lacks (see `absent`)}. What does not exist is None.
+question about a key that the document lacks (see `absent`)}. What does not exist is None. "pretrained" stands for the
+reference, see `reference_of`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from audit.attacks.interface import ask, ask_all
 from audit.attacks.provider_membership.absent import Probe
 from audit.attacks.provider_membership.numbers import Numbers
 from audit.attacks.provider_membership.pages import read_page
-from audit.attacks.provider_membership.providers import answers_of, kind_of, questions_of
+from audit.attacks.provider_membership.providers import answers_of, kind_of, provider_of, questions_of
 from audit.case import Case
 from audit.corpus.documents import Document, Question
 from audit.corpus.folding import fold
@@ -29,25 +30,58 @@ BLUR = 20.0
 """Radius in pixels of the Gaussian blur over what is removed (Tito et al. 2024, appendix D.1.1)."""
 NO_QUESTION = ""
 """Stands for no query (section 5.2.2): of what a model is asked only the frame of its prompt is left."""
+NO_REFERENCE = "no model that knows none of the providers to compare with"
+GIVE = "give the pretrained model with a head for the task, or a baseline trained on documents of other providers"
+"""What would mend it."""
 
 
 def reference_of(case: Case) -> Target | None:
-    """The pretrained model, where it can be asked the same; one without the task's head gives no changes."""
-    pretrained = case.references.pretrained
-    return pretrained if pretrained is not None and kind_of(pretrained) == kind_of(case.target) else None
+    """What the target is compared with: a model that knows of no provider, and can be asked the same; None without one.
+
+    That is the pretrained model. Often it has no head for the task, as what token classifiers are fine-tuned from; then
+    it is the first baseline, provided that it learned nothing of the providers that are asked about (ours). Baselines
+    are trained on public documents, so no public document may be of a provider with kept-aside ones: a reference that
+    knows some providers, of one side rather than of the other, would tilt the comparison.
+    """
+    kind, references = kind_of(case.target), case.references
+    if references.pretrained is not None and kind_of(references.pretrained) == kind:
+        return references.pretrained
+    found = next((model for model in references.baselines if kind_of(model) == kind), None)
+    return None if found is None or _public_are_asked_about(case) else found
 
 
-def ask_about(case: Case, document: Document, probes: Sequence[Probe]) -> Generator[Request, Any, Json]:
+def unreferenced(case: Case) -> str | None:
+    """Why the target is compared with nothing, and what to give; None when `reference_of` finds a model."""
+    if reference_of(case) is not None:
+        return None
+    pretrained = case.references.pretrained is not None
+    why = "the pretrained model has no head for the task" if pretrained else "no pretrained model was given"
+    if not case.references.baselines:
+        return f"{NO_REFERENCE}: {why}, and no baseline; {GIVE}"
+    if _public_are_asked_about(case):
+        return f"{NO_REFERENCE}: {why}, and baselines saw public documents of providers that are asked about; {GIVE}"
+    return f"{NO_REFERENCE}: {why}, and no baseline can be asked the same; {GIVE}"
+
+
+def _public_are_asked_about(case: Case) -> bool:
+    """Whether a public document is of a provider that has kept-aside ones, asked about or not."""
+    public = {provider_of(document) for document in case.corpus.of("public")} - {""}
+    return any(provider_of(document) in public for document in case.corpus.of("heldout")) if public else False
+
+
+def ask_about(
+    case: Case, document: Document, probes: Sequence[Probe], reference: Target | None
+) -> Generator[Request, Any, Json]:
     """All that is asked about one document; used with `yield from`.
 
     Args:
-        case: the target, and the pretrained model where there is one.
+        case: the target and the data set.
         document: a kept-aside one that can be asked about.
         probes: questions about keys that the document lacks; for models that answer only.
+        reference: see `reference_of`.
     """
     if kind_of(case.target) == "answers":
-        return (yield from _ask_answers(case, document, probes))
-    reference = reference_of(case)
+        return (yield from _ask_answers(case, document, probes, reference))
     said = yield from read_page(case.target, document)
     known = None if reference is None else (yield from read_page(reference, document))
     assert said is not None
@@ -64,11 +98,12 @@ def loss_of(case: Case, model: Target, document: Document) -> Generator[Request,
     return said.loss
 
 
-def _ask_answers(case: Case, document: Document, probes: Sequence[Probe]) -> Generator[Request, Any, Json]:
+def _ask_answers(
+    case: Case, document: Document, probes: Sequence[Probe], reference: Target | None
+) -> Generator[Request, Any, Json]:
     sheet, questions = sheet_of(case.corpus, document), questions_of(document)
     texts = [*(question.question for question in questions), *(probe.question for probe in probes)]
     given, losses = yield from _said(case.target, sheet, questions, [*texts, NO_QUESTION])
-    reference = reference_of(case)
     known: list[Given] = []
     if reference is not None:
         known, known_losses = yield from _said(reference, sheet, questions, texts)

@@ -11,9 +11,10 @@ from numpy.random import Generator as Rng
 from audit.attacks import blindness
 from audit.attacks.interface import Findings, Units
 from audit.attacks.provider_membership import absent
-from audit.attacks.provider_membership.asking import ask_about, loss_of, reference_of
+from audit.attacks.provider_membership.asking import ask_about, loss_of, reference_of, unreferenced
 from audit.attacks.provider_membership.evidence import entries
-from audit.attacks.provider_membership.measures import METRICS, Measured, measure_table
+from audit.attacks.provider_membership.matching import Matched, matched
+from audit.attacks.provider_membership.measures import CHANGES, METRICS, NO_NUMBER, Measured, measure_table
 from audit.attacks.provider_membership.outcomes import IN, OUT, table_of
 from audit.attacks.provider_membership.providers import (
     REASONS,
@@ -39,8 +40,6 @@ N_PERMUTATIONS = {"quick": 50, "standard": 200, "full": 500}
 ALIKE = 0.01
 """A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours,
 as for the membership of documents)."""
-NO_REFERENCE = "no model from before the training to compare with"
-OTHER_REFERENCE = "the model from before the training cannot be asked the same: it has no head for the task"
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,10 @@ class ProviderMembership:
     """Did documents of a provider train the model (Tito et al. 2024, section 5.2; METHODS.md, section 3)?
 
     The adversary holds documents of the provider that were kept aside. What the model makes of them, alone, beside what
-    it made of them before it was fine-tuned, and with the answers taken off the page, is averaged over the provider's
-    questions, and providers are told apart by that. Names of providers that differ by case or spacing only are one
-    provider. The primary method, fixed before the scan, is APK where there is a pretrained model, else AZK.
+    a model makes of them that knows none of the providers (`asking.reference_of`), and with the answers taken off the
+    page, is averaged over the provider's questions, of as many documents and questions of providers in as of providers
+    out (`matching`), and providers are told apart by that. Names of providers that differ by case or spacing only are
+    one provider. The primary method, fixed before the scan, is APK where there is such a model, else AZK.
 
     Attributes:
         n_seeds: of K-means, and of the training shares of APK (ours).
@@ -68,7 +68,7 @@ class ProviderMembership:
 
     name: ClassVar[str] = "provider_membership"
     needs: ClassVar[tuple[str, ...]] = ()
-    uses: ClassVar[tuple[str, ...]] = ("pretrained",)
+    uses: ClassVar[tuple[str, ...]] = ("pretrained", "baselines")
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME, absent.METRIC)
     power: ClassVar[str | None] = None
 
@@ -122,9 +122,10 @@ class ProviderMembership:
         probes: Mapping[str, Sequence[absent.Probe]] = {}
         if self._probes_nothing(case) is None:
             probes = absent.probes_for(case.corpus, documents, self.n_absent, self.n_absent_keys)
+        reference = reference_of(case)
         found: list[Json] = []
         for document in documents:
-            found += [(yield from ask_about(case, document, probes.get(document.id, ())))]
+            found += [(yield from ask_about(case, document, probes.get(document.id, ()), reference))]
         return {"documents": found}
 
     def _probes_nothing(self, case: Case) -> str | None:
@@ -147,11 +148,24 @@ class ProviderMembership:
     ) -> Findings:
         """See `Attack.measure`; the metrics are described in `measures`, `absent` and `blindness`."""
         providers = providers_of(case.corpus, askable(case))
-        table = table_of(trials, outcomes)
+        table, compared = table_of(trials, outcomes), matched(trials, outcomes)
+        lacking = unreferenced(case)
         measured = measure_table(
-            table, rng, progress, n_seeds=self.n_seeds, n_permutations=self.n_permutations, share=self.share
+            table,
+            rng,
+            progress,
+            n_seeds=self.n_seeds,
+            n_permutations=self.n_permutations,
+            share=self.share,
+            unreferenced=lacking,
         )
-        asked = [(provider, document) for provider in _tried(providers, trials) for document in provider.asked]
+        looked_at = {document["id"] for outcome in compared.outcomes for document in outcome["documents"]}
+        asked = [
+            (provider, document)
+            for provider in _tried(providers, trials)
+            for document in provider.asked
+            if document.id in looked_at
+        ]
         blind = blindness.by_provider(
             case.corpus,
             [document for _, document in asked],
@@ -163,10 +177,10 @@ class ProviderMembership:
         return replace(
             measured.findings,
             measurements=(*measured.findings.measurements, blind.estimate, found),
-            counts=(*_counts(case.corpus, providers, table, outcomes), *counts),
+            counts=(*_counts(case.corpus, providers, compared), *counts),
             diagnostics=(*measured.findings.diagnostics, *blind.diagnostics),
             confounded=blind.confounded,
-            weaknesses=_weaknesses(case),
+            weaknesses=_weaknesses(lacking, table),
             exposed=_exposed(measured, table, providers),
         )
 
@@ -186,31 +200,35 @@ def _tried(providers: Sequence[Provider], trials: Sequence[Trial]) -> list[Provi
     return [provider for provider in providers if provider.name in taken]
 
 
-def _weaknesses(case: Case) -> tuple[str, ...]:
-    if reference_of(case) is not None:
-        return ()
-    return (NO_REFERENCE if case.references.pretrained is None else OTHER_REFERENCE,)
+def _weaknesses(lacking: str | None, table: Table) -> tuple[str, ...]:
+    """That there is no model to compare with, or that it said nothing."""
+    if lacking is not None:
+        return (lacking,)
+    compared = table.user is not None or any(name in table.features for name in CHANGES)
+    return () if compared else (NO_NUMBER,)
 
 
-def _counts(corpus: Corpus, providers: Sequence[Provider], table: Table, outcomes: Sequence[Json]) -> tuple[Count, ...]:
-    members = int(table.member.sum())
-    losses = [
-        question["loss"]
-        for outcome in outcomes
-        for document in outcome["documents"]
-        for question in document["questions"]
-    ]
+def _counts(corpus: Corpus, providers: Sequence[Provider], compared: Matched) -> tuple[Count, ...]:
+    members, others = (sum(trial.stratum == side for trial in compared.trials) for side in (IN, OUT))
+    documents = [document for outcome in compared.outcomes for document in outcome["documents"]]
+    losses = [question["loss"] for document in documents for question in document["questions"]]
     nameless = sum(not provider_of(document) for document in corpus.of("heldout"))
     merged = sum(len(provider.spellings) - 1 for provider in providers)
     return (
         Count("providers in", members, "providers that training saw, and that were asked about"),
-        Count("providers out", len(table) - members, "providers that training never saw, and that were asked about"),
-        Count("documents", int(table.n_documents.sum()), "kept-aside documents of these providers"),
+        Count(
+            "providers out",
+            others,
+            "providers that training never saw, and that were asked about",
+        ),
+        Count("documents", len(documents), "kept-aside documents of these providers"),
         Count("questions", len(losses), "questions about these documents; a page of a token classifier is one"),
+        Count("cut to match", compared.cut, "other questions about them: of both sides as many are looked at"),
         *(
             Count(f"left out: {reason}", sum(one.left_out == reason for one in providers), meaning)
             for reason, meaning in REASONS.items()
         ),
+        Count("left out: nothing asked", compared.dropped, "providers of whom nothing was asked"),
         Count("left out: no provider", nameless, "kept-aside documents that name no provider"),
         Count("no finite loss", losses.count(None), "questions whose loss is no finite number: without that feature"),
         Count("merged spellings", merged, "names that differ from another by case or spacing only: one provider"),

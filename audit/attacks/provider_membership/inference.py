@@ -118,6 +118,15 @@ def memory_calls(table: Table, seed: int) -> tuple[Floats, Floats] | None:
     return remembers(similarity), unmoved(change, seed)
 
 
+def says_nothing(calls: Floats) -> bool:
+    """Whether every seed calls all providers that it judges the same, which tells nobody from anybody.
+
+    Args:
+        calls: shape (n_seeds, n), NaN for not judged.
+    """
+    return all(np.unique(row[~np.isnan(row)]).size < 2 for row in calls)
+
+
 def right_shares(calls: Floats, member: Mask) -> Floats:
     """For each provider the share of seeds that call it right, of those that judge it, shape (n,); NaN: none does.
 

@@ -20,6 +20,7 @@ from audit.attacks.provider_membership.inference import (
     infer,
     mean_known,
     right_shares,
+    says_nothing,
     smaller_side,
 )
 from audit.attacks.provider_membership.permuting import balanced, p_value, permuted_accuracies
@@ -57,7 +58,9 @@ QUANTITIES = {
     "accuracy": "share of the provider's questions that are answered right",
 }
 """The scores that may rank providers, the preferred one first, in words, as an axis has it."""
-NO_REFERENCE = "no checkpoint from before fine-tuning to compare the losses with"
+NO_NUMBER = "the model to compare with gave no finite number for any provider"
+"""As where all its losses overflow."""
+CONSTANT = "every provider has the same value, which tells nobody from anybody"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +82,9 @@ class Measured:
     surest: Ints
 
 
-def primary_method(table: Table) -> str:
-    """APK where a checkpoint from before fine-tuning was asked too, else AZK; no number decides it."""
-    compared = table.user is not None or any(name in table.features for name in CHANGES)
-    return "apk" if compared else "azk"
+def primary_method(unreferenced: str | None) -> str:
+    """APK where there is a model to compare with, else AZK; no number that a model gave decides it."""
+    return "apk" if unreferenced is None else "azk"
 
 
 def scores_of(table: Table, inference: Inference) -> dict[str, Floats]:
@@ -92,7 +94,14 @@ def scores_of(table: Table, inference: Inference) -> dict[str, Floats]:
 
 
 def measure_table(
-    table: Table, rng: Generator, progress: Progress, *, n_seeds: int, n_permutations: int, share: float
+    table: Table,
+    rng: Generator,
+    progress: Progress,
+    *,
+    n_seeds: int,
+    n_permutations: int,
+    share: float,
+    unreferenced: str | None = None,
 ) -> Measured:
     """Everything that a table of providers gives, one measurement for each of `METRICS`.
 
@@ -105,21 +114,22 @@ def measure_table(
         n_seeds: of K-means, and of APK's training shares.
         n_permutations: of the labels, at least one.
         share: of the providers, whose membership APK knows.
+        unreferenced: why there is no model to compare the target with (`asking.unreferenced`); None where there is.
     """
     progress.stage("provider membership: inference", n_seeds * len(QUESTIONS))
     tables = {questions: table.at_least(questions) for questions in QUESTIONS}
     inferences = {questions: infer(part, progress, n_seeds=n_seeds, share=share) for questions, part in tables.items()}
-    inference, primary = inferences[0], primary_method(table)
+    inference, primary = inferences[0], primary_method(unreferenced)
     found: dict[str, Measurement] = {}
     for (questions, suffix), method in product(SUFFIXES.items(), METHODS):
         name = f"balanced_accuracy.{method}{suffix}"
         found[name] = _accuracy(name, tables[questions], inferences[questions], method, questions, rng)
     found["balanced_accuracy"] = replace(found[f"balanced_accuracy.{primary}"], name="balanced_accuracy")
     scores = scores_of(table, inference)
-    found |= _areas(table, scores)
+    found |= _areas(table, scores, unreferenced or NO_NUMBER)
     found["auc.apk"] = _forest_area("auc.apk", table, inference)
     for rate in RATES:
-        found[f"tpr_at_fpr_{rate}"] = _tpr(table, rate, rng)
+        found[f"tpr_at_fpr_{rate}"] = _tpr(table, rate, rng, unreferenced or NO_NUMBER)
     progress.stage("provider membership: permutations", n_permutations)
     null = permuted_accuracies(table, inference, rng, progress, n_permutations=n_permutations, share=share)
     score = next(iter(scores), None)
@@ -138,28 +148,34 @@ def _accuracy(
 ) -> Measurement:
     """The balanced accuracy of a method over providers; null: 0.5."""
     lack = inference.lacks.get(method)
-    if lack is None:
+    if lack is None and says_nothing(inference.calls[method]):
+        lack = Lack(f"every provider is called the same: {method} tells nobody from anybody", len(table))
+    elif lack is None:
         found = accuracy(inference.calls[method], table.member, rng, ALPHAS)
         if found is not None:
             return estimate(name, found, "providers", 0.5, "chance")
         lack = Lack(f"fewer than {MIN_JUDGED} providers of a side could be judged", len(table), 2 * NEEDED)
+    assert lack is not None
     among = f", of those with at least {questions} questions" if questions and lack.n else ""
     return Unresolved(name, lack.reason + among, lack.n, lack.needed)
 
 
-def _areas(table: Table, scores: Mapping[str, Floats]) -> dict[str, Measurement]:
+def _areas(table: Table, scores: Mapping[str, Floats], uncompared: str) -> dict[str, Measurement]:
     """The chance that a member scores higher than a provider that is out, by score and feature; null: 0.5."""
     columns = {"auc": scores.get("user")}
     for name in (*FEATURES, *MEMORY):
         column = table.features.get(name)
         columns[f"auc.{name}"] = -column if column is not None and name in LOWER else column
-    return {name: _area(name, table, column) for name, column in columns.items()}
+    compared = {"auc", *(f"auc.{change}" for change in CHANGES)}
+    return {
+        name: _area(name, table, column, uncompared if name in compared else "no provider has it")
+        for name, column in columns.items()
+    }
 
 
-def _area(name: str, table: Table, column: Floats | None) -> Measurement:
+def _area(name: str, table: Table, column: Floats | None, nothing: str) -> Measurement:
     if column is None:
-        compared = name in {"auc", *(f"auc.{change}" for change in CHANGES)}
-        return Unresolved(name, NO_REFERENCE if compared else "no provider has it", 0)
+        return Unresolved(name, nothing, 0)
     missing = _unscored(name, table, column)
     if missing is not None:
         return missing
@@ -169,6 +185,8 @@ def _area(name: str, table: Table, column: Floats | None) -> Measurement:
 
 def _forest_area(name: str, table: Table, inference: Inference) -> Measurement:
     """The chance that APK's forests find a member likelier than a provider that is out; null: 0.5."""
+    if inference.probability is not None and says_nothing(inference.calls["apk"]):
+        return Unresolved(name, "every provider is called the same: apk tells nobody from anybody", len(table))
     found = forest_area(inference, table.member, ALPHAS)
     if found is not None:
         return estimate(name, found, "providers", 0.5, "chance")
@@ -176,11 +194,11 @@ def _forest_area(name: str, table: Table, inference: Inference) -> Measurement:
     return Unresolved(name, lack.reason, lack.n, lack.needed)
 
 
-def _tpr(table: Table, rate: str, rng: Generator) -> Measurement:
+def _tpr(table: Table, rate: str, rng: Generator, uncompared: str) -> Measurement:
     """The share of members that user inference finds at a false-positive rate; null: the rate itself."""
     name = f"tpr_at_fpr_{rate}"
     if table.user is None:
-        return Unresolved(name, NO_REFERENCE, 0)
+        return Unresolved(name, uncompared, 0)
     missing = _unscored(name, table, table.user)
     if missing is not None:
         return missing
@@ -198,6 +216,8 @@ def _unscored(name: str, table: Table, column: Floats) -> Unresolved | None:
     if smaller_side(table.member[known]) < MIN_JUDGED:
         reason = f"fewer than {MIN_JUDGED} providers in training, or out of it, have it"
         return Unresolved(name, reason, int(known.sum()), 2 * NEEDED)
+    if (column[known] == column[known][0]).all():
+        return Unresolved(name, CONSTANT, int(known.sum()))
     return None
 
 
@@ -212,7 +232,8 @@ def _against_null(table: Table, inference: Inference, null: Mapping[str, Floats]
     found = []
     for method, values in null.items():
         calls = inference.calls[method]
-        observed = balanced(mean_known(calls), table.member)
+        called = mean_known(calls)
+        observed, judged = balanced(called, table.member), called[~np.isnan(called)]
         spread = float(np.std([balanced(row, table.member) for row in calls], ddof=1)) if len(calls) > 1 else 0.0
         words = f"balanced accuracy of {method}"
         found += [
@@ -222,6 +243,11 @@ def _against_null(table: Table, inference: Inference, null: Mapping[str, Floats]
                 f"share of {values.size} runs of the whole pipeline with permuted labels that reach the {words}",
             ),
             Diagnostic(f"permuted.{method}", float(values.mean()), f"mean {words} over runs with permuted labels"),
+            Diagnostic(
+                f"called.{method}",
+                float(judged.mean()) if judged.size else 0.0,
+                f"share of the providers judged that {method} calls members",
+            ),
             Diagnostic(f"seed_spread.{method}", spread, f"standard deviation of the {words} over {len(calls)} seeds"),
         ]
     return found
@@ -260,7 +286,7 @@ def _curves(table: Table, scores: Mapping[str, Floats]) -> tuple[Curve, ...]:
 
 def _surest(table: Table, inference: Inference, primary: str, score: Floats) -> Ints:
     """Rows of the members that most seeds of the primary method call members, the highest scores first."""
-    if primary not in inference.calls:
+    if primary not in inference.calls or says_nothing(inference.calls[primary]):
         return np.empty(0, np.int64)
     right = right_shares(inference.calls[primary], table.member)
     named = np.flatnonzero(table.member & (right > 0.5) & ~np.isnan(score))

@@ -25,18 +25,20 @@ class Numbers:
     similarity: float | None = None
 
     def as_json(self, pretrained: Numbers | None, memory_similarity: float | None = None) -> dict[str, Json]:
-        """For the journal, beside what the pretrained model showed of the same question; None where not finite."""
-        known = None if pretrained is None else {"loss": finite(pretrained.loss), "confidence": pretrained.confidence}
+        """For the journal, beside what the reference showed of the same question; None where not finite."""
+        known = None
+        if pretrained is not None:
+            known = {"loss": finite(pretrained.loss), "confidence": finite(pretrained.confidence)}
         return {
             "loss": finite(self.loss),
-            "confidence": self.confidence,
-            "accuracy": self.accuracy,
-            "similarity": self.similarity,
-            "memory_similarity": memory_similarity,
+            "confidence": finite(self.confidence),
+            "accuracy": finite(self.accuracy),
+            "similarity": finite(self.similarity),
+            "memory_similarity": finite(memory_similarity),
             "pretrained": known,
         }
 
 
-def finite(value: float) -> float | None:
-    """The number, or None where it is infinite or NaN, which JSON does not know."""
-    return value if math.isfinite(value) else None
+def finite(value: float | None) -> float | None:
+    """The number, or None where there is none, or it is infinite or NaN, which JSON does not know."""
+    return value if value is not None and math.isfinite(value) else None

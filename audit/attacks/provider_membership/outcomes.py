@@ -6,22 +6,24 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from audit.attacks.provider_membership.matching import IN, OUT, matched
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, Table
 from audit.engine.interface import Json, Trial
 from audit.stats.clusters import Floats
 
-IN, OUT = "in", "out"
-"""The strata of trials: providers that training saw, and those that it did not."""
+__all__ = ["IN", "OUT", "table_of"]
 _CHANGES = {"loss_change": "loss", "confidence_change": "confidence"}
 
 
 def table_of(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Table:
-    """One row a provider, in trial order.
+    """One row a provider of whom anything was asked, in trial order, both sides cut to match (see `matching`).
 
     A feature is the mean over those of the provider's questions that have it; `memory_change`, which is asked once a
     document, the mean over its documents. User inference is the mean over documents of the mean over their questions of
-    the log-probability a token of the true answer, minus that of the pretrained model.
+    the log-probability a token of the true answer, minus that of the reference.
     """
+    compared = matched(trials, outcomes)
+    trials, outcomes = compared.trials, compared.outcomes
     columns = {name: _column([_values(outcome, name) for outcome in outcomes]) for name in (*FEATURES, *MEMORY)}
     user = _column([_gains(outcome) for outcome in outcomes])
     return Table(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Literal
 
 from audit.attacks.memorisation.questions import said
@@ -31,7 +32,8 @@ class Provider:
 
     Attributes:
         name: folded; what its trial is called.
-        number: its place among the sorted folded names of the data set, from 1: what stands for it in a report.
+        number: its place, from 1, in a shuffled order of the data set's providers: what stands for it in a report. The
+            key is in `evidence/`.
         member: whether any of its documents is a member.
         spellings: how the data set writes its name, sorted.
         heldout: its documents that were kept aside, in file order.
@@ -69,9 +71,25 @@ def providers_of(corpus: Corpus, askable: Askable) -> tuple[Provider, ...]:
     for document in corpus.documents:
         if name := provider_of(document):
             documents[name].append(document)
-    return tuple(
-        _provider(name, number, documents[name], askable) for number, name in enumerate(sorted(documents), start=1)
-    )
+    numbers = _numbers(corpus, documents)
+    return tuple(_provider(name, numbers[name], documents[name], askable) for name in sorted(documents))
+
+
+def _numbers(corpus: Corpus, names: Iterable[str]) -> dict[str, int]:
+    """From 1, in the order of hashes of the names, salted with the words of the kept-aside documents.
+
+    Numbers in the order of names would give the names back to whoever holds a list of the owner's suppliers, and so
+    would hashes without salt. A record holds the sha256 of the corpus, so that would salt nothing; what kept-aside
+    documents say, the owner alone knows. Pages that nobody read have their questions and answers instead of words.
+    """
+    salt = sha256()
+    for document in corpus.of("heldout"):
+        asked = (text for question in document.questions for text in (question.question, *question.answers))
+        for text in (*(word.text for word in document.words), *asked):
+            salt.update(f"{text}\0".encode())
+    prefix = salt.digest()
+    shuffled = sorted(names, key=lambda name: sha256(prefix + name.encode()).digest())
+    return {name: number for number, name in enumerate(shuffled, start=1)}
 
 
 def _provider(name: str, number: int, documents: list[Document], askable: Askable) -> Provider:

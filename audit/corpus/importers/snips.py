@@ -1,0 +1,193 @@
+"""Snips (Coucke et al. 2018) as slot-filling models take it: `train/`, `valid/` and `test/` with three files each.
+
+A line of `seq.in` is an utterance, the same line of `seq.out` its tags, one a word, and of `label` its intent.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from audit.corpus.documents import Document, Manifest, Membership, Split, Task, Word
+from audit.corpus.folding import fold
+from audit.corpus.importers.conversion import (
+    ImportReport,
+    check_destination,
+    printing,
+    publish,
+    raise_listed,
+    split_sizes,
+)
+from audit.corpus.importers.splits import ASSIGNED, Division, Part, check_division, copies_of_trained, divide
+from audit.corpus.paths import inside
+from audit.corpus.validation import is_bio
+from audit.errors import UsageError
+
+FOLDERS: Mapping[str, Part] = {"train": "train", "valid": "validation", "test": "validation"}
+FILES = ("seq.in", "seq.out", "label")
+_NOT_UTF8 = "lines that are not UTF-8, read as Latin-1"
+_SPACES = "utterances with spaces at an end or doubled, which were dropped"
+_EMPTY = "empty lines, left out"
+
+
+@dataclass(frozen=True)
+class _Utterance:
+    """One utterance of the source; `reason` says why it is left out, if it is."""
+
+    part: Part
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    intent: str
+    reason: str | None
+
+
+def convert(
+    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division = "drawn"
+) -> ImportReport:
+    """Make an intent-slots data set: one document an utterance, its id the folder and the number of its line.
+
+    Equal utterances, but for case and spacing, stay in one split. The labels of the task are all tags of the source,
+    sorted. In the report a field is a slot.
+
+    Args:
+        src: the folder that holds `train/`, and `valid/` or `test/` or both.
+        dst: a new folder.
+        shares: by split: of all utterances; with "official" member and public of those in `train/`, heldout of the
+            others. The rest is left out.
+        seed: of the draw.
+        division: "official" where the audited model was trained on `train/`: held-out utterances come from `valid/` and
+            `test/` alone, and one that stands in `train/` too is left out. "drawn" where it was trained on the members
+            of this very draw.
+
+    Raises:
+        UsageError: `src` has another layout, `dst` is not empty, or the shares cannot be honoured.
+        ManifestError: a file is missing or has another number of lines than those beside it, or a tag is no BIO tag;
+            all problems are listed.
+        EngineError: the data set cannot be written.
+    """
+    check_division(shares, division)
+    check_destination(dst)
+    folders = [name for name in FOLDERS if (src / name).is_dir()]
+    if "train" not in folders:
+        raise UsageError(f"{src} has no folder train/", "give the folder that holds it")
+    if division == "official" and len(folders) == 1:
+        raise UsageError(f"{src} holds one part only; the official division needs train/ and valid/ or test/")
+    notes: Counter[str] = Counter({_NOT_UTF8: 0, _SPACES: 0, _EMPTY: 0})
+    read = _read(src, folders, notes)
+    kept = {name: utterance for name, utterance in read.items() if utterance.reason is None}
+    if not kept:
+        raise UsageError(f"{src} holds no utterance with a tag for each word and an intent")
+    parts = {name: utterance.part for name, utterance in kept.items()}
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name, utterance in kept.items():
+        alike[fold(" ".join(utterance.words))].append(name)
+    drawn = divide(alike.values(), (), parts, shares, seed, division)
+    notes["utterances that stand several times, never in two splits"] = sum(len(g) > 1 for g in alike.values())
+    if division == "official":
+        copies = copies_of_trained(alike.values(), parts)
+        notes["utterances of valid/ and test/ that stand in train/ too, left out"] = len(copies)
+    labels = sorted({tag for utterance in kept.values() for tag in utterance.tags})
+    documents = [_document(name, drawn[name], utterance) for name, utterance in kept.items() if name in drawn]
+    report = _report(read, drawn, notes)
+    manifest = Manifest(1, "snips", Task("intent-slots", tuple(labels)), Membership(ASSIGNED[division]))
+    publish(dst, manifest, documents, {}, report)
+    return report
+
+
+def _read(src: Path, folders: Sequence[str], notes: Counter[str]) -> dict[str, _Utterance]:
+    """Every utterance by its id, in order of the files; counts in `notes` what was odd."""
+    problems: list[str] = []
+    utterances: dict[str, _Utterance] = {}
+    for folder in folders:
+        missing = [name for name in FILES if not (src / folder / name).is_file()]
+        problems += [f"{folder}/{name}: missing" for name in missing]
+        if missing:
+            continue
+        files = [list(_lines(inside(src.resolve(), f"{folder}/{name}"), notes)) for name in FILES]
+        if len({len(lines) for lines in files}) > 1:
+            counts = ", ".join(f"{name} {len(lines)}" for name, lines in zip(FILES, files, strict=True))
+            problems.append(f"{folder}: numbers of lines differ: {counts}")
+            continue
+        for number, (sentence, tags, intent) in enumerate(zip(*files, strict=True), start=1):
+            if not (sentence.strip() or tags.strip() or intent.strip()):
+                notes[_EMPTY] += 1
+                continue
+            utterance = _utterance(FOLDERS[folder], sentence, tags, intent)
+            notes[_SPACES] += sentence != " ".join(utterance.words)
+            if not all(map(is_bio, utterance.tags)):
+                problems.append(f"{folder}/seq.out:{number}: a tag is none of O, B-..., I-...")
+            utterances[f"{folder}-{number:05d}"] = utterance
+    raise_listed(problems)
+    return utterances
+
+
+def _lines(path: Path, notes: Counter[str]) -> Iterator[str]:
+    """The lines of a file; one that is not UTF-8 is read as Latin-1, by itself. Control characters become spaces."""
+    content = path.read_bytes().removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
+    for line in content.split(b"\n") if content else []:
+        line = line.removesuffix(b"\r")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError:
+            text = line.decode("latin-1")
+            notes[_NOT_UTF8] += 1
+        yield printing(text)
+
+
+def _utterance(part: Part, sentence: str, tagged: str, intent: str) -> _Utterance:
+    words, tags, intent = tuple(sentence.split()), tuple(tagged.split()), " ".join(intent.split())
+    reason = None
+    if len(words) != len(tags):
+        reason = "another number of tags than words"
+    elif not intent:
+        reason = "no intent"
+    elif not words:
+        reason = "no words"
+    return _Utterance(part, words, tags, intent, reason)
+
+
+def _document(name: str, split: Split, utterance: _Utterance) -> Document:
+    return Document(
+        id=name,
+        split=split,
+        words=tuple(map(Word, utterance.words)),
+        tags=utterance.tags,
+        intent=utterance.intent,
+    )
+
+
+def _slots(tags: Sequence[str]) -> Iterator[str]:
+    """The label of each slot; an I- tag that goes on with no slot of its label begins one."""
+    before = "O"
+    for tag in tags:
+        if tag.startswith("B-") or (tag.startswith("I-") and before[2:] != tag[2:]):
+            yield tag[2:]
+        before = tag
+
+
+def _report(read: Mapping[str, _Utterance], drawn: Mapping[str, Split], notes: Mapping[str, int]) -> ImportReport:
+    located: Counter[str] = Counter()
+    not_located: dict[str, Counter[str]] = defaultdict(Counter)
+    unlocated: list[tuple[str, str, str]] = []
+    unusable: Counter[str] = Counter()
+    for name, utterance in read.items():
+        if utterance.reason is None:
+            located.update(_slots(utterance.tags))
+            continue
+        unusable[f"utterances left out: {utterance.reason}"] += 1
+        for label in _slots(utterance.tags):
+            not_located[label][utterance.reason] += 1
+            unlocated.append((name, label, utterance.reason))
+    labels = sorted(located.keys() | not_located.keys())
+    return ImportReport(
+        documents=split_sizes(read, drawn),
+        fields={label: located[label] + not_located[label].total() for label in labels},
+        located={label: {"annotated": located[label]} for label in labels},
+        not_located={label: dict(not_located[label]) for label in labels},
+        duplicates=(),
+        unlocated=tuple(unlocated),
+        notes={**notes, **unusable},
+    )

@@ -1,0 +1,255 @@
+"""The importer of the Text Anonymization Benchmark on small files of its shape: what a span is, what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from audit.cli import app
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Document, Split
+from audit.corpus.importers import tab
+from audit.corpus.importers.conversion import ImportReport
+from audit.errors import DocauditError, ManifestError, UsageError
+
+ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
+Spans = list[list[Any]]
+
+
+def marked(text: str) -> tuple[str, Spans]:
+    """A text without its marks, `[PERSON:Ann]`, and what they mark; marks do not nest."""
+    plain, spans = "", []
+    for piece in re.split(r"(\[[A-Z]+:[^\]]*\])", text):
+        found = re.fullmatch(r"\[([A-Z]+):([^\]]*)\]", piece)
+        if found:
+            spans.append([len(plain), len(plain) + len(found[2]), found[1]])
+        plain += found[2] if found else piece
+    return plain, spans
+
+
+def lay_out(folder: Path, texts: dict[str, Any], mentions: dict[str, Any]) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
+    (folder / "mentions.json").write_text(json.dumps(mentions), encoding="utf-8")
+    return folder
+
+
+def imported(folder: Path, text: str, spans: Spans) -> tuple[ImportReport, Document]:
+    """The one document of a source with this text."""
+    report = tab.convert(lay_out(folder / "src", {"001": text}, {"001": spans}), folder / "dst", ALL_MEMBERS, seed=1)
+    return report, manifests.load(folder / "dst").document("001")
+
+
+def texts_of(document: Document) -> list[str]:
+    return [word.text for word in document.words]
+
+
+def test_spans_are_whole_words_and_what_stands_beside_them_is_kept(tmp_path: Path) -> None:
+    text, spans = marked(
+        "PROCEDURE\n\nMr [PERSON:Ann Lee] (“[ORG:the Bank]”) wrote on [DATETIME:2 May\n1999]’s eve, no. [CODE:7/98]."
+        "\n\nShe is [DEM:Turkish]."
+    )
+    report, document = imported(tmp_path, text, spans)
+    assert texts_of(document) == [
+        *("PROCEDURE", "Mr", "Ann", "Lee", "(“", "the", "Bank", "”)", "wrote", "on", "2", "May", "1999", "’s", "eve,"),
+        *("no.", "7/98", ".", "She", "is", "Turkish", "."),
+    ]
+    assert [(entity.label, entity.category, document.text_of(entity)) for entity in document.entities] == [
+        ("PERSON", "person", "Ann Lee"),
+        ("ORG", "organization", "the Bank"),
+        ("DATETIME", "datetime", "2 May 1999"),
+        ("CODE", "code", "7/98"),
+        ("DEM", "demographic", "Turkish"),
+    ]
+    assert all(entity.attack for entity in document.entities)
+    assert [document.words[index].text for index in document.paragraphs] == ["PROCEDURE", "Mr", "She"]
+    assert document.image is document.size is document.words[0].box is None
+    assert report.fields["PERSON"] == 1
+    assert report.located["PERSON"] == {"between white space": 1, "beside other characters": 0}
+    assert report.located["CODE"] == {"between white space": 0, "beside other characters": 1}
+    assert report.notes["mentions that begin or end inside a word"] == 0
+
+
+@given(st.data())
+def test_every_character_is_kept_and_every_span_is_itself(data: st.DataObject) -> None:
+    """Words joined are the text without white space, and the words of a span the span, wherever spans are."""
+    text = data.draw(st.text("aé.( \n", min_size=1, max_size=40).filter(str.strip))
+    edges = data.draw(st.lists(st.integers(0, len(text)), unique=True, max_size=8).map(sorted))
+    spans = [tab._Mention(a, b, "MISC") for a, b in zip(edges[::2], edges[1::2], strict=False) if text[a:b].strip()]
+    found = tab._text(text, spans)
+    assert "".join(word.text for word in found.words) == "".join(text.split())
+    values = ["".join(found.words[index].text for index in entity.words) for entity in found.entities]
+    assert values == ["".join(text[span.start : span.end].split()) for span in spans]
+    assert found.paragraphs[0] == 0
+    inner = {index for entity in found.entities for index in entity.words[1:]}
+    assert inner.isdisjoint(found.paragraphs)
+
+
+def test_the_longest_of_overlapping_mentions_is_kept(tmp_path: Path) -> None:
+    text = "Serco Limited (“Serco”) of London"
+    spans: Spans = [
+        [16, 21, "ORG"],
+        [0, 23, "ORG"],
+        [0, 23, "ORG"],
+        [27, 33, "LOC"],
+        [27, 33, "MISC"],
+        [24, 30, "DEM"],
+    ]
+    report, document = imported(tmp_path, text, spans)
+    assert [(entity.id, entity.label, document.text_of(entity)) for entity in document.entities] == [
+        ("m1", "ORG", "Serco Limited (“Serco”)"),
+        ("m2", "DEM", "of Lon"),  # as long as the two after it, and the first in the text
+    ]
+    assert report.fields["ORG"] == 3
+    assert report.not_located["ORG"] == {"repeated": 1, "overlapping": 1}
+    assert report.not_located["LOC"] == report.not_located["MISC"] == {"overlapping": 1}
+    assert sorted(report.unlocated) == [
+        ("001", "LOC", "overlapping"),
+        ("001", "MISC", "overlapping"),
+        ("001", "ORG", "overlapping"),
+        ("001", "ORG", "repeated"),
+    ]
+    assert report.notes["mentions that begin or end inside a word"] == 1
+
+
+def test_characters_are_counted_not_bytes_nor_code_units(tmp_path: Path) -> None:
+    text, spans = marked("Ça 😀 \x07 é\u2028[PERSON:Çağlayan]\r\n\r\nand [LOC:Łódź].")
+    _, document = imported(tmp_path, text, spans)
+    assert texts_of(document) == ["Ça", "😀", "é", "Çağlayan", "and", "Łódź", "."]
+    assert [document.text_of(entity) for entity in document.entities] == ["Çağlayan", "Łódź"]
+    assert document.paragraphs == (0, 4)  # a line separator is no blank line, two CRLF are one
+
+
+def test_offsets_that_fit_another_text_are_refused(tmp_path: Path) -> None:
+    plain, spans = marked("The\n[PERSON:Ann]\n[ORG:Bank]\nand\n[LOC:Paris]\n[LOC:Rome]\n")
+    fitting = imported(tmp_path, plain, spans)[1]
+    assert [fitting.text_of(entity) for entity in fitting.entities] == ["Ann", "Bank", "Paris", "Rome"]
+    shifted = lay_out(tmp_path / "shifted", {"001": plain.replace("\n", "\r\n")}, {"001": spans})
+    with pytest.raises(ManifestError, match="001 4 of 4 mentions begin or end inside a word: offsets must count"):
+        tab.convert(shifted, tmp_path / "no", ALL_MEMBERS, seed=1)
+    accented, spans = marked("ééé [PERSON:Ann] [ORG:Bank] and [LOC:Paris]\n[LOC:Rome]")
+    in_bytes = [[len(accented[:offset].encode()) for offset in span[:2]] + span[2:] for span in spans[:3]]
+    counted = lay_out(tmp_path / "bytes", {"001": accented}, {"001": in_bytes})
+    with pytest.raises(ManifestError, match="offsets must count characters"):
+        tab.convert(counted, tmp_path / "no", ALL_MEMBERS, seed=1)
+
+
+def test_the_manifest_and_the_splits(tmp_path: Path) -> None:
+    texts = {f"{number:03}": f"Number {number} is Ann" for number in range(8)} | {"900": "Same Ann", "901": "same  ANN"}
+    mentions: dict[str, Any] = {name: [[len(text) - 3, len(text), "PERSON"]] for name, text in texts.items()}
+    mentions["003"] = []
+    src = lay_out(tmp_path / "src", texts, mentions)
+    shares: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.2}
+    for seed in range(6):
+        report = tab.convert(src, tmp_path / f"{seed}", shares, seed)
+        corpus = manifests.load(tmp_path / f"{seed}")
+        assert report.documents == {"member": 4, "heldout": 2, "public": 2, "left out": 2}
+        both = [document.split for document in corpus.documents if document.id in ("900", "901")]
+        assert len(both) in (0, 2)
+        assert len(set(both)) < 2
+        assert report.notes["texts that stand several times, never in two splits"] == 1
+        assert report.notes["documents without a mention"] == 1
+    assert corpus.manifest.task.kind == "token-classification"
+    assert corpus.manifest.task.labels[:5] == ("O", "B-PERSON", "I-PERSON", "B-CODE", "I-CODE")
+    assert len(corpus.manifest.task.labels) == 17
+    assert corpus.manifest.membership.assigned == "random"
+    written = json.loads((tmp_path / "5" / "import-report.json").read_text(encoding="utf-8"))
+    assert written["documents"] == report.documents
+    tab.convert(src, tmp_path / "mlm", ALL_MEMBERS, seed=1, task="mlm")
+    assert manifests.load(tmp_path / "mlm").manifest.task.labels == ()
+    with pytest.raises(UsageError, match="neither boxes nor links"):
+        tab.convert(src, tmp_path / "no", ALL_MEMBERS, seed=1, task="spade-extraction")
+
+
+@pytest.mark.parametrize(
+    ("texts", "mentions", "message"),
+    [
+        ({"a": "Ann"}, {"a": []}, "mentions.json: no mention in any text"),
+        ({}, {}, "mentions.json: no mention in any text"),
+        ({"a": "Ann"}, {"a": [[0, 4, "PERSON"]]}, "a mention 0: 0 to 4 are no characters of a text of 3"),
+        ({"a": "Ann"}, {"a": [[-1, 2, "PERSON"]]}, "a mention 0: -1 to 2 are no characters"),
+        ({"a": "Ann"}, {"a": [[0, 3, "PERSON"], [2, 2, "PERSON"]]}, "a mention 1: 2 to 2 are no characters"),
+        ({"a": "An n"}, {"a": [[2, 3, "PERSON"]]}, "a mention 0: 2 to 3 is white space"),
+        ({"a": "An\0n"}, {"a": [[2, 3, "PERSON"]]}, "a mention 0: 2 to 3 is white space"),
+        ({"a": " "}, {"a": [[0, 1, "PERSON"]]}, "a text: empty"),
+        ({"a": "Ann", "b": "Bo"}, {"a": [[0, 3, "PERSON"]]}, "mentions.json: b is missing"),
+        ({"a": "Ann"}, {"a": [[0, 3, "PERSON"]], "b": []}, "texts.json: b is missing, but has mentions"),
+        ({"a": "Ann"}, {"a": [[0, 3, "NAME"]]}, "mentions.json a.0.2: Input should be 'PERSON'"),
+        ({"a": "Ann"}, {"a": [[0, True, "ORG"]]}, "mentions.json a.0.1: Input should be a valid integer"),
+        ({"a": "Ann"}, {"a": [[0, 3]]}, "mentions.json a.0.2: Field required"),
+        ({"a": 1}, {"a": [[0, 3, "ORG"]]}, "texts.json a: Input should be a valid string"),
+    ],
+)
+def test_broken_sources(tmp_path: Path, texts: dict[str, Any], mentions: dict[str, Any], message: str) -> None:
+    src = lay_out(tmp_path / "src", texts, mentions)
+    with pytest.raises(ManifestError, match=re.escape(message)):
+        tab.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
+    assert not (tmp_path / "dst").exists()
+
+
+def test_all_problems_are_listed_without_a_word_of_the_text(tmp_path: Path) -> None:
+    spans = [[0, 99, "PERSON"]] * 80
+    src = lay_out(tmp_path / "src", {"a": "Secretly", "b": "Secretly"}, {"a": [[5, 3, "ORG"]], "b": spans})
+    with pytest.raises(ManifestError) as caught:
+        tab.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
+    assert caught.value.problems[0].startswith("a mention 0: 5 to 3")
+    assert caught.value.problems[1].startswith("b mention 0: 0 to 99")
+    assert caught.value.problems[-1] == "... and 31 more problems"
+    assert "Secret" not in str(caught.value)
+    src = lay_out(tmp_path / "src", {"a": "Secretly"}, {"a": [[0, 8, "secret"]] * 80})
+    with pytest.raises(ManifestError) as caught:
+        tab.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
+    assert len(caught.value.problems) == 51
+    assert "secret" not in str(caught.value)
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    src = lay_out(tmp_path / "src", {"a": "Ann"}, {"a": [[0, 3, "PERSON"]]})
+    (src / "texts.json").write_bytes('{"a": "Ann é"}'.encode("latin-1"))
+    with pytest.raises(ManifestError, match=r"texts\.json is not UTF-8 at byte 11: save it as UTF-8"):
+        tab.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
+    (src / "texts.json").write_bytes(b"\xef\xbb\xbf" + '{"a":\r\n"Ann é"}'.encode())
+    tab.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
+    assert texts_of(manifests.load(tmp_path / "dst").document("a")) == ["Ann", "é"]
+    (src / "mentions.json").write_text("{")
+    with pytest.raises(ManifestError, match=r"mentions\.json is not JSON"):
+        tab.convert(src, tmp_path / "no", ALL_MEMBERS, seed=1)
+
+
+def test_another_layout(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds no texts\.json and no mentions\.json"):
+        tab.convert(tmp_path, tmp_path / "dst", ALL_MEMBERS, seed=1)
+    src = lay_out(tmp_path / "src", {"a": "Ann"}, {"a": [[0, 3, "PERSON"]]})
+    (tmp_path / "elsewhere.json").write_bytes((src / "texts.json").read_bytes())
+    (src / "texts.json").unlink()
+    (src / "texts.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(DocauditError, match="symbolic link"):
+        tab.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    text, spans = marked("[PERSON:Ann] met [PERSON:Bo].")
+    src = lay_out(tmp_path / "src", {"a": text}, {"a": spans})
+    shares = ["--member", "1", "--heldout", "0", "--public", "0"]
+    result = CliRunner().invoke(app, ["import", "tab", str(src), str(tmp_path / "dst"), *shares])
+    assert result.exit_code == 0, result.output
+    assert "documents without a mention: 0" in result.output
+    inspected = CliRunner().invoke(app, ["inspect", str(tmp_path / "dst")])
+    assert inspected.exit_code == 0, inspected.output
+    assert "2 of 2" in inspected.output
+    for option, message in (
+        (["--official"], "tab has one part only"),
+        (["--by-provider"], "tab names no providers"),
+        (["--questions"], "--questions is for sroie"),
+        (["--task", "spade-linking"], "TAB has neither boxes nor links"),
+    ):
+        result = CliRunner().invoke(app, ["import", "tab", str(src), str(tmp_path / "no"), *shares, *option])
+        assert result.exit_code == 2
+        assert message in result.output
