@@ -16,6 +16,11 @@ from pathlib import Path
 
 import pytest
 import tiny
+from hypothesis import settings
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("docaudit", deadline=None)
+settings.load_profile("docaudit")
 
 Checkpoints = Callable[..., Path]
 
