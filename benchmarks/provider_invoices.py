@@ -17,7 +17,6 @@ import io
 import json
 import os
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from PIL import Image
 from provider_invoices_data import Sizes, png, pretraining, write_data
 from provider_invoices_report import write_report
 from provider_invoices_sroie import run_sroie
+from provider_invoices_training import fit
 from small_donut import Size, write_untrained
 
 from audit import record as records
@@ -39,7 +39,7 @@ from audit.corpus.sheets import Sheet
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.usefulness import held_out_anls
-from audit.training.answering import AnsweringRecipe, fit_answering, samples_of, save_answering
+from audit.training.answering import AnsweringRecipe, samples_of
 
 HERE = Path(__file__).parent
 ATTACK = "provider_membership"
@@ -61,23 +61,6 @@ SMOKE = {
     "long": 2,
     "brief": 1,
 }
-
-
-@dataclass
-class Epochs:
-    """A `Progress` that prints every epoch."""
-
-    name: str
-    total: int
-    done: int = 0
-
-    def stage(self, name: str, total: int) -> None:
-        """See `Progress.stage`."""
-
-    def advance(self, steps: int = 1) -> None:
-        """See `Progress.advance`."""
-        self.done += steps
-        print(f"{self.name}: epoch {self.done} of {self.total}", flush=True)
 
 
 def main() -> None:
@@ -150,8 +133,8 @@ def pretrain(data: Path, sizes: Sizes, options: argparse.Namespace) -> None:
         first.append(asked[FIRST_READ])
         samples += asked.values()
     began = options.work / "began"
-    _fit(untrained, began, first, options.first_epochs, options.out / "began.training.json")
-    _fit(began, folder, samples, options.pretraining_epochs, options.out / "pretrained.training.json")
+    fit(untrained, began, first, _recipe(options.first_epochs), options.out / "began.training.json")
+    fit(began, folder, samples, _recipe(options.pretraining_epochs), options.out / "pretrained.training.json")
 
 
 def _texts(document: Document) -> list[str]:
@@ -171,26 +154,11 @@ def train(name: str, data: Path, options: argparse.Namespace) -> None:
     corpus = manifest.load(data)
     samples = list(samples_of(corpus, corpus.of("member")))
     log = options.out / f"{name}.training.json"
-    _fit(data / "references" / "pretrained", folder, samples, getattr(options, name), log)
+    fit(data / "references" / "pretrained", folder, samples, _recipe(getattr(options, name)), log)
 
 
-def _fit(start: Path, folder: Path, samples: list[Sample], epochs: int, log: Path) -> None:
-    """Train the checkpoint `start` on samples and save it in `folder`; how that went goes into `log`."""
-    recipe = AnsweringRecipe(epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH_SIZE, seed=SEED)
-    began, target = time.monotonic(), load_answering(start, device="cpu")
-    losses = fit_answering(target, samples, recipe, Epochs(folder.name, epochs))
-    save_answering(target.model, start, folder)
-    content = {
-        "epochs": epochs,
-        "batch_size": BATCH_SIZE,
-        "learning_rate": LEARNING_RATE,
-        "samples": len(samples),
-        "parameters": target.card.parameters,
-        "losses": losses,
-        "seconds": round(time.monotonic() - began, 1),
-    }
-    log.write_text(json.dumps(content, indent=1) + "\n")
-    print(f"{folder.name}: loss {losses[0]:.2f} -> {losses[-1]:.2f} in {content['seconds']} s", flush=True)
+def _recipe(epochs: int) -> AnsweringRecipe:
+    return AnsweringRecipe(epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH_SIZE, seed=SEED)
 
 
 def read_before(data: Path, result: Path) -> None:

@@ -7,12 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from provider_invoices_training import fit
 from vqa_sroie_models import make_start
 
 from audit import policy
@@ -22,8 +22,7 @@ from audit.corpus.documents import Split
 from audit.corpus.importers import sroie
 from audit.corpus.importers.asking import PHRASINGS
 from audit.corpus.importers.providers import ByProvider
-from audit.targets.answering.loading import load_answering
-from audit.training.answering import AnsweringRecipe, fit_answering, samples_of, save_answering
+from audit.training.answering import AnsweringRecipe, samples_of
 
 SEED = 0
 SHARES: dict[Split, float] = {"member": 0.5, "heldout": 0.5}
@@ -109,19 +108,6 @@ def _texts(source: Path, taken: set[str]) -> Iterable[str]:
 
 
 def _train(data: Path, start: Path, folder: Path, epochs: int, log: Path) -> None:
-    corpus, target = manifest.load(data), load_answering(start, device="cpu")
-    samples = samples_of(corpus, corpus.of("member"))
+    corpus = manifest.load(data)
     recipe = AnsweringRecipe(epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH_SIZE, seed=SEED)
-    began = time.monotonic()
-    losses = fit_answering(target, samples, recipe)
-    save_answering(target.model, start, folder)
-    content = {
-        "epochs": epochs,
-        "batch_size": BATCH_SIZE,
-        "learning_rate": LEARNING_RATE,
-        "samples": len(samples),
-        "parameters": target.card.parameters,
-        "losses": losses,
-        "seconds": round(time.monotonic() - began, 1),
-    }
-    log.write_text(json.dumps(content, indent=1) + "\n")
+    fit(start, folder, samples_of(corpus, corpus.of("member")), recipe, log)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "sample_models"))
+
 import torch
+from small_donut import MARKS, SPREAD, untrained
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import (
     AutoModel,
     BeitConfig,
     DonutSwinConfig,
-    MBartConfig,
     PreTrainedTokenizerFast,
-    VisionEncoderDecoderConfig,
-    VisionEncoderDecoderModel,
 )
 from transformers.models.beit.image_processing_pil_beit import BeitImageProcessorPil
 from transformers.models.donut.image_processing_pil_donut import DonutImageProcessorPil
@@ -26,10 +27,7 @@ from audit.targets.loading import load_tokenizer
 
 Shape = Literal["donut", "vt5"]
 SEED = 0
-MARKS = ("<s_docvqa>", "<s_question>", "</s_question>", "<s_answer>", "</s_answer>")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-SPREAD = 0.1
-"""Standard deviation of Donut's fresh weights: with the usual 0.02 a model this narrow does not begin to learn."""
 DIMENSION = 32
 """Of the first of three stages of Donut's encoder; doubled by each next one. The decoder is as wide as the last."""
 POSITIONS = 192
@@ -119,27 +117,7 @@ def _donut(size: tuple[int, int], tokenizer: Any) -> Any:
         drop_path_rate=0.0,
         initializer_range=SPREAD,
     )
-    decoder = MBartConfig(
-        vocab_size=len(tokenizer),
-        max_position_embeddings=POSITIONS,
-        decoder_layers=2,
-        d_model=4 * DIMENSION,
-        decoder_ffn_dim=16 * DIMENSION,
-        decoder_attention_heads=4,
-        is_decoder=True,
-        is_encoder_decoder=False,
-        add_cross_attention=True,
-        dropout=0.0,
-        init_std=SPREAD,
-        bos_token_id=tokenizer.bos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        forced_eos_token_id=None,
-    )
-    config = VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
-    config.decoder_start_token_id = tokenizer.convert_tokens_to_ids(MARKS[0])
-    config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
-    return VisionEncoderDecoderModel(config)
+    return untrained(encoder, tokenizer, POSITIONS)
 
 
 def _vt5(size: tuple[int, int], tokenizer: Any) -> VT5ForConditionalGeneration:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import DonutSwinConfig, MBartConfig, VisionEncoderDecoderConfig, VisionEncoderDecoderModel
@@ -57,12 +58,25 @@ def write_untrained(folder: Path, size: Size, texts: Iterable[str], seed: int) -
         drop_path_rate=0.0,
         initializer_range=SPREAD,
     )
+    images = DonutImageProcessorPil(size={"height": size.height, "width": size.width})
+    for part in (untrained(encoder, tokenizer, size.positions), tokenizer, images):
+        part.save_pretrained(folder)
+
+
+def untrained(encoder: DonutSwinConfig, tokenizer: Any, positions: int) -> Any:
+    """A model with fresh weights: this encoder, and an MBart decoder of two layers as wide as its last stage.
+
+    Args:
+        encoder: of the page.
+        tokenizer: that knows `MARKS`.
+        positions: tokens of the decoder.
+    """
     decoder = MBartConfig(
         vocab_size=len(tokenizer),
-        max_position_embeddings=size.positions,
+        max_position_embeddings=positions,
         decoder_layers=2,
-        d_model=2 * size.dimension,
-        decoder_ffn_dim=8 * size.dimension,
+        d_model=encoder.hidden_size,
+        decoder_ffn_dim=4 * encoder.hidden_size,
         decoder_attention_heads=4,
         is_decoder=True,
         is_encoder_decoder=False,
@@ -77,6 +91,4 @@ def write_untrained(folder: Path, size: Size, texts: Iterable[str], seed: int) -
     config = VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
     config.decoder_start_token_id = tokenizer.convert_tokens_to_ids(MARKS[0])
     config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
-    images = DonutImageProcessorPil(size={"height": size.height, "width": size.width})
-    for part in (VisionEncoderDecoderModel(config), tokenizer, images):
-        part.save_pretrained(folder)
+    return VisionEncoderDecoderModel(config)
