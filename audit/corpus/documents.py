@@ -32,6 +32,7 @@ TaskKind = Literal[
     "question-answering",
     "intent-slots",
 ]
+Mask = Literal["length", "fixed", "all"]
 Assignment = Literal["random", "by-provider", "by-date", "official"]
 Box = tuple[float, float, float, float]
 
@@ -123,6 +124,17 @@ class Membership:
 
 
 @strict_dataclass(frozen=True, config=STRICT)
+class Redaction:
+    """How entities are hidden in what is shared of the data set: by what the attack on redactions is gated.
+
+    `mask` is "length" (as long as the value), "fixed" (of one length), or "all" (of one length, and every other entity
+    of the sentence, or the line and block, hidden with it).
+    """
+
+    mask: Mask
+
+
+@strict_dataclass(frozen=True, config=STRICT)
 class ReferencePaths:
     """Where models that never saw the audited documents lie, relative to DATA_DIR."""
 
@@ -168,6 +180,7 @@ class Manifest:
     documents: str = "documents.jsonl"
     references: ReferencePaths = ReferencePaths()
     canaries: dict[str, Any] | None = None
+    redaction: Redaction | None = None
     recipe: TrainingRecipe = TrainingRecipe()
 
 

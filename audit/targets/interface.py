@@ -108,6 +108,7 @@ class Encoding:
         links: (n_tokens,) position in this page of each token's predecessor (SPADE extraction) or parent (SPADE
             linking), `NO_LINK` where it has none, `NOT_READ` where the loss does not read it; None for other tasks.
         picture: the page's image, for targets that see it.
+        intent: class of the whole utterance, for models that name intents.
     """
 
     ids: Ints
@@ -118,6 +119,7 @@ class Encoding:
     unknown_id: int
     links: Ints | None = None
     picture: Picture | None = None
+    intent: int | None = None
 
     def positions_of(self, words: Iterable[int]) -> tuple[int, ...]:
         """Positions of the tokens of these words, left to right."""
@@ -222,6 +224,60 @@ class FirstOrderLoss(PageQuery[Floats]):
 
     position: int
     candidates: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """The loss of a page with mixed tokens.
+
+    Attributes:
+        loss: nats.
+        gradient: of the loss with respect to each weight, shape (n_positions, n_candidates).
+    """
+
+    loss: float
+    gradient: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class RelaxedLoss(PageQuery[Relaxed]):
+    """The training loss of `page` with mixtures of `candidates` at `positions` (Parikh et al. 2022, equation 2).
+
+    The input at a position is the sum of the candidates' embeddings, weighted. Unlike other answers it may depend on
+    the queries beside it, by rounding.
+
+    Attributes:
+        positions: of the unknown tokens.
+        candidates: (n_candidates,) token ids that may stand there.
+        weights: (n_positions, n_candidates), each row a distribution.
+        mix_characters: for models with a character layer: what it makes of the candidates is mixed with the same
+            weights (the attacker who knows the model); False: unknown tokens show it no characters, as in the paper.
+    """
+
+    positions: tuple[int, ...]
+    candidates: Ints
+    weights: Floats
+    mix_characters: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class CompletionLoss(PageQuery[Floats]):
+    """The training loss of `page` with each of `completions` at `positions`: shape (n_completions,), nats.
+
+    Attributes:
+        positions: of the unknown tokens.
+        completions: (n_completions, n_positions) token ids.
+    """
+
+    positions: tuple[int, ...]
+    completions: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Embed(Query[Floats]):
+    """The embedding of a text by a sentence embedder: shape (n_dimensions,); of unit length where the model says so."""
+
+    text: str
 
 
 @dataclass(frozen=True, eq=False)
