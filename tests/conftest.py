@@ -49,3 +49,12 @@ def undrawn() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("audit.report.output.pdf", lambda html: b"%PDF-1.7\n")
         yield
+
+
+@pytest.fixture(scope="module")
+def few_candidates() -> Iterator[None]:
+    """Reconstruction with few candidates, most of a small scan's time, where a test is about something else."""
+    with pytest.MonkeyPatch.context() as patch:
+        few = {"quick": 4, "standard": 8, "full": 16}
+        patch.setattr("audit.attacks.reconstruction.attack.N_CANDIDATES", few)
+        yield

@@ -21,7 +21,7 @@ from audit import record as records
 from audit.cli import app
 from audit.report.pdf import pdf
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("undrawn", "few_candidates")
 DOCAUDIT = [sys.executable, "-m", "audit"]
 
 

@@ -16,6 +16,9 @@ from audit.record import Completed
 from audit.runner import execution
 
 
+pytestmark = pytest.mark.usefixtures("few_candidates")
+
+
 @pytest.fixture(scope="module")
 def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Scans the same tagger and corpus with an option changed; gives the attack's result."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from audit.attacks.blindness import Blind, by_document, by_provider
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.membership.documents import compared
-from audit.attacks.provider_membership.outcomes import IN, OUT
+from audit.attacks.provider_membership.matching import IN, OUT
 from audit.attacks.provider_membership.providers import perhaps_askable, providers_of, tried
 from audit.corpus.documents import Corpus
 from audit.engine.interface import SILENT, Progress, Trial

@@ -16,7 +16,7 @@ from audit.attacks.memorisation.questions import all_questions
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.asking import GIVE
 from audit.attacks.provider_membership.asking import NO_REFERENCE as NO_PROVIDER_REFERENCE
-from audit.attacks.provider_membership.providers import provider_of
+from audit.attacks.provider_membership.providers import knows_public
 from audit.corpus.documents import Corpus, Split
 
 Sides = tuple[int, int]
@@ -100,7 +100,7 @@ def weakened(attack: Attack, corpus: Corpus, given: Mapping[str, int]) -> str | 
         case ProviderMembership() if not given["pretrained"]:
             if not given["baselines"]:
                 return f"no reference: {NO_PROVIDER_REFERENCE} ({GIVE}: --reference pretrained=PATH or baselines=PATH)"
-            if _public_are_asked_about(corpus):
+            if knows_public(corpus):
                 saw = "baselines saw public documents of providers that are asked about"
                 return f"no reference: {NO_PROVIDER_REFERENCE}, for {saw} ({GIVE})"
         case Membership() if not given["pretrained"] and not given["baselines"]:
@@ -111,12 +111,6 @@ def weakened(attack: Attack, corpus: Corpus, given: Mapping[str, int]) -> str | 
         case Memorisation() if 0 < given["baselines"] < attack.n_baselines:
             return f"{given['baselines']} of {attack.n_baselines} baselines (give more: --reference baselines=PATH)"
     return None
-
-
-def _public_are_asked_about(corpus: Corpus) -> bool:
-    """Whether baselines, which are trained on public documents, know providers (`asking.reference_of`)."""
-    public = {provider_of(document) for document in corpus.of("public")} - {""}
-    return any(provider_of(document) in public for document in corpus.of("heldout"))
 
 
 def _offered(attack: Attack, corpus: Corpus) -> Sides:

@@ -16,7 +16,7 @@ from audit.attacks.interface import Attack
 from audit.attacks.membership.documents import kind_of
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.asking import unreferenced
-from audit.attacks.provider_membership.outcomes import IN, OUT
+from audit.attacks.provider_membership.matching import IN, OUT
 from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial

@@ -121,6 +121,11 @@ class Encoding:
     picture: Picture | None = None
     intent: int | None = None
 
+    @property
+    def has_loss(self) -> bool:
+        """Whether the training loss reads anything of this page."""
+        return any(values is not None and bool((values != NOT_READ).any()) for values in (self.labels, self.links))
+
     def positions_of(self, words: Iterable[int]) -> tuple[int, ...]:
         """Positions of the tokens of these words, left to right."""
         return tuple(int(position) for position in np.flatnonzero(np.isin(self.words, list(words))))

@@ -18,12 +18,10 @@ from audit.corpus.sheets import sheet_of
 from audit.engine.interface import Request
 from audit.stats.likelihood_ratio import logit_confidence, min_k
 from audit.targets.interface import (
-    NOT_READ,
     Adaptation,
     AdaptationRule,
     Adapted,
     AnswerLoss,
-    Encoding,
     Floats,
     PageAdaptation,
     Query,
@@ -105,7 +103,8 @@ def left_out(case: Case, document: Document) -> str | None:
     """Why a document cannot be scored (one of `REASONS`); None when it can."""
     if kind_of(case.target) == "answers":
         return None if _asked(document) else "no question"
-    return None if _readable(case.reader.encode(document)) else "nothing to read"
+    page = case.reader.encode(document)
+    return None if page is not None and page.has_loss else "nothing to read"
 
 
 def first_by_name(documents: Sequence[Document], count: int) -> frozenset[str]:
@@ -119,7 +118,7 @@ def say(case: Case, model: Target, document: Document) -> Generator[Request, Any
     if kind_of(model) == "answers":
         return (yield from _say_answers(case, model, document))
     page = cast("TokenTarget", model).encode(document)
-    if page is None or not _readable(page):
+    if page is None or not page.has_loss:
         return None
     # The loss of the page as it is: a token in its own place.
     (losses,) = yield from ask_all(model, [TrainingLoss(page, 0, page.ids[:1])])
@@ -162,10 +161,3 @@ def adapts(target: Target) -> bool:
 def _asked(document: Document) -> list[Question]:
     """The questions of a document that have an answer; its first accepted one is what models are trained on."""
     return [question for question in document.questions if question.answers]
-
-
-def _readable(page: Encoding | None) -> bool:
-    """Whether the training loss of a page reads anything."""
-    if page is None:
-        return False
-    return any(values is not None and bool((values != NOT_READ).any()) for values in (page.labels, page.links))

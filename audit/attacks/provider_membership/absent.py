@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 
 import numpy as np
 
+from audit.attacks.provider_membership.matching import scattered
 from audit.attacks.provider_membership.providers import answers_of, provider_of, questions_of
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
@@ -113,7 +113,8 @@ def _keys_on(document: Document) -> set[str]:
 
 
 def _scattered(names: Iterable[str], salt: str = "") -> list[str]:
-    return sorted(names, key=lambda name: sha256(f"{salt}\0{name}".encode()).digest())
+    listed = list(names)
+    return scattered(listed, [f"{salt}\0{name}" for name in listed])
 
 
 def measure_absent(

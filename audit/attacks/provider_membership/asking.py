@@ -16,7 +16,7 @@ from audit.attacks.interface import ask, ask_all
 from audit.attacks.provider_membership.absent import Probe
 from audit.attacks.provider_membership.numbers import Numbers
 from audit.attacks.provider_membership.pages import read_page
-from audit.attacks.provider_membership.providers import answers_of, kind_of, provider_of, questions_of
+from audit.attacks.provider_membership.providers import answers_of, kind_of, knows_public, questions_of
 from audit.case import Case
 from audit.corpus.documents import Document, Question
 from audit.corpus.folding import fold
@@ -47,7 +47,7 @@ def reference_of(case: Case) -> Target | None:
     if references.pretrained is not None and kind_of(references.pretrained) == kind:
         return references.pretrained
     found = next((model for model in references.baselines if kind_of(model) == kind), None)
-    return None if found is None or _public_are_asked_about(case) else found
+    return None if found is None or knows_public(case.corpus) else found
 
 
 def unreferenced(case: Case) -> str | None:
@@ -58,15 +58,9 @@ def unreferenced(case: Case) -> str | None:
     why = "the pretrained model has no head for the task" if pretrained else "no pretrained model was given"
     if not case.references.baselines:
         return f"{NO_REFERENCE}: {why}, and no baseline; {GIVE}"
-    if _public_are_asked_about(case):
+    if knows_public(case.corpus):
         return f"{NO_REFERENCE}: {why}, and baselines saw public documents of providers that are asked about; {GIVE}"
     return f"{NO_REFERENCE}: {why}, and no baseline can be asked the same; {GIVE}"
-
-
-def _public_are_asked_about(case: Case) -> bool:
-    """Whether a public document is of a provider that has kept-aside ones, asked about or not."""
-    public = {provider_of(document) for document in case.corpus.of("public")} - {""}
-    return any(provider_of(document) in public for document in case.corpus.of("heldout")) if public else False
 
 
 def ask_about(

@@ -13,9 +13,9 @@ from audit.attacks.interface import Findings, Units
 from audit.attacks.provider_membership import absent
 from audit.attacks.provider_membership.asking import ask_about, loss_of, reference_of, unreferenced
 from audit.attacks.provider_membership.evidence import entries
-from audit.attacks.provider_membership.matching import Matched, matched
+from audit.attacks.provider_membership.matching import IN, OUT, Matched, matched
 from audit.attacks.provider_membership.measures import CHANGES, METRICS, NO_NUMBER, Measured, measure_table
-from audit.attacks.provider_membership.outcomes import IN, OUT, table_of
+from audit.attacks.provider_membership.outcomes import table_of
 from audit.attacks.provider_membership.providers import (
     REASONS,
     Provider,

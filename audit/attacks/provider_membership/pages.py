@@ -9,7 +9,6 @@ import numpy as np
 
 from audit.attacks.interface import ask
 from audit.attacks.provider_membership.numbers import Numbers
-from audit.attacks.provider_membership.providers import readable
 from audit.corpus.documents import Document
 from audit.engine.interface import Request
 from audit.targets.interface import (
@@ -35,7 +34,7 @@ def read_page(model: Target, document: Document) -> Generator[Request, Any, Numb
     """
     reader = cast("TokenTarget", model)
     page = reader.encode(document)
-    if page is None or not readable(page):
+    if page is None or not page.has_loss:
         return None
     # The loss of the page as it is: a token in its own place.
     losses = yield from ask(model, TrainingLoss(page, 0, page.ids[:1]))

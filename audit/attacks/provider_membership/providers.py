@@ -12,7 +12,7 @@ from audit.attacks.memorisation.questions import said
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
-from audit.targets.interface import NOT_READ, Answer, AnswerLoss, Encoding, Target, TrainingLoss
+from audit.targets.interface import Answer, AnswerLoss, Target, TrainingLoss
 
 Kind = Literal["answers", "pages"]
 Askable = Callable[[Document], bool]
@@ -172,7 +172,12 @@ def askable(case: Case) -> Askable:
     """What tells whether this target can be asked about a document."""
     if kind_of(case.target) == "answers":
         return has_question
-    return lambda document: readable(case.reader.encode(document))
+
+    def has_loss(document: Document) -> bool:
+        page = case.reader.encode(document)
+        return page is not None and page.has_loss
+
+    return has_loss
 
 
 def perhaps_askable(corpus: Corpus) -> Askable:
@@ -182,11 +187,10 @@ def perhaps_askable(corpus: Corpus) -> Askable:
     return lambda document: bool(document.words)
 
 
-def readable(page: Encoding | None) -> bool:
-    """Whether the training loss of a page reads anything."""
-    if page is None:
-        return False
-    return any(values is not None and bool((values != NOT_READ).any()) for values in (page.labels, page.links))
+def knows_public(corpus: Corpus) -> bool:
+    """Whether a public document, which baselines are trained on, is of a provider that has kept-aside ones."""
+    public = {provider_of(document) for document in corpus.of("public")} - {""}
+    return any(provider_of(document) in public for document in corpus.of("heldout")) if public else False
 
 
 def asked_of(case: Case, name: str) -> tuple[Document, ...]:
