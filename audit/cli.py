@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from audit import __version__, actions, training_commands
+from audit import __version__, actions, canary_commands, training_commands
 from audit.errors import UsageError
 from audit.options import (
     DataDir,
@@ -525,6 +525,7 @@ def _check_import(
 app.command()(training_commands.train_baseline)
 app.command()(training_commands.train_splits)
 app.command()(training_commands.defend)
+app.add_typer(canary_commands.app, name="canary")
 
 
 def _print_version(value: bool) -> None:

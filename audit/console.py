@@ -238,6 +238,30 @@ def show_summary(summary: Summary) -> None:
             ("links between fields", *(summary.links[split] for split in SPLITS)),
         ],
     )
+    if summary.categories:
+        _show_fields(summary)
+    if summary.words is not None:
+        say(f"words a document: {_range(summary.words)} (least to greatest, median)")
+    if summary.questions_a_document is not None:
+        say(f"questions a document: {_range(summary.questions_a_document)} (least to greatest, median)")
+    say(f"images found in several splits: {summary.duplicate_images.across}")
+    asked = summary.asked_providers
+    say(
+        f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}; "
+        f"spellings merged: {asked.merged}"
+    )
+    canaries = summary.canaries
+    if canaries is not None:
+        say(
+            f"canaries: {canaries.canaries} of pattern {', '.join(canaries.patterns)}, {canaries.included} of them in "
+            f"{canaries.documents} documents, {canaries.canaries - canaries.included} in none"
+        )
+    say("")
+    for warning in summary.warnings:
+        warn(warning)
+
+
+def _show_fields(summary: Summary) -> None:
     categories = summary.categories.items()
     show_table(
         "Fields marked for attack, of all",
@@ -266,19 +290,6 @@ def show_summary(summary: Summary) -> None:
         ("category", "words", "characters"),
         [(name, _range(counts.words), _range(counts.characters)) for name, counts in categories],
     )
-    if summary.words is not None:
-        say(f"words a document: {_range(summary.words)} (least to greatest, median)")
-    if summary.questions_a_document is not None:
-        say(f"questions a document: {_range(summary.questions_a_document)} (least to greatest, median)")
-    say(f"images found in several splits: {summary.duplicate_images.across}")
-    asked = summary.asked_providers
-    say(
-        f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}; "
-        f"spellings merged: {asked.merged}"
-    )
-    say("")
-    for warning in summary.warnings:
-        warn(warning)
 
 
 def _range(quartiles: Quartiles) -> str:
@@ -291,7 +302,8 @@ def show_import(found: ImportReport, destination: Path) -> None:
     for label, count in found.fields.items():
         lost = ", ".join(f"{number} {reason}" for reason, number in found.not_located.get(label, {}).items() if number)
         rows.append((label, count, sum(found.located.get(label, {}).values()), lost or "-"))
-    show_table("Fields", ("label", "fields", "located", "not located"), rows)
+    if rows:
+        show_table("Fields", ("label", "fields", "located", "not located"), rows)
     show_table("Documents", ("split", "documents"), list(found.documents.items()))
     for name, count in found.notes.items():
         say(f"{name}: {count}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from audit.attacks.canaries import Canaries
 from audit.attacks.interface import Attack
 from audit.attacks.membership import Membership
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.reconstruction import Reconstruction
 
-BATTERY: tuple[type[Attack], ...] = (Reconstruction, Memorisation, Membership, ProviderMembership)
+BATTERY: tuple[type[Attack], ...] = (Reconstruction, Memorisation, Membership, ProviderMembership, Canaries)
 """Every attack this version knows, in the order in which they run and are reported."""

@@ -51,6 +51,20 @@ _RANGES: Mapping[str, Mapping[str, Any]] = {
         "n_absent": Field(ge=0),
         "n_absent_keys": Field(ge=1),
     },
+    "canaries": {
+        "n_epochs": Field(ge=0),
+        "learning_rate": Field(gt=0),
+        "decay": Field(gt=0, le=1),
+        "temperature": Field(gt=0),
+        "temperature_decay": Field(gt=0, le=1),
+        "n_restarts": Field(ge=1),
+        "spread": Field(ge=0),
+        "exhaustive_limit": Field(ge=1),
+        "answers_limit": Field(ge=1),
+        "n_references": Field(ge=1),
+        "n_answers": Field(ge=1),
+        "delta": Field(ge=0, lt=1),
+    },
 }
 """What a parameter may be, beyond its type, by attack."""
 _ORDERED: Mapping[str, tuple[tuple[str, str], ...]] = {"reconstruction": (("min_tokens", "max_tokens"),)}

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,11 @@ import tomli_w
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from audit.corpus.canaries import parsed
+from audit.corpus.canary_checks import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, Task
 from audit.corpus.paths import inside, printable, reason_refused
-from audit.corpus.validation import image_problems, problems_of, text_problem
+from audit.corpus.validation import form_problems, image_problems, label_problems, problems_of, text_problem
 from audit.errors import EngineError, ManifestError
 from audit.record import write_atomically
 
@@ -27,11 +28,6 @@ SCHEMA = 1
 MAX_LISTED = 50
 QUESTION = "{question}"
 _HINT = "correct the data set, then look at it with: docaudit inspect DATA_DIR"
-_PLAIN = {
-    "missing": "missing",
-    "unexpected_keyword_argument": "unknown key",
-    "dataclass_type": "must be a table or object",
-}
 
 _manifest_type = TypeAdapter(Manifest)
 _document_type = TypeAdapter(Document)
@@ -61,8 +57,8 @@ def load(data_dir: Path) -> Corpus:
 
     Images are read once for their hash and header; no pixel is decoded (`images.open_image` does that). Reference paths
     must stay inside DATA_DIR; whether something lies there is for the code that opens them to say. The corpus' sha256
-    is taken over the sha256 (raw bytes) of the manifest, of the documents file, and of the image of every document
-    that has one, in file order.
+    is taken over the sha256 (raw bytes) of the manifest, of the documents file, of the image of every document that has
+    one, in file order, and of the canary file where there is one.
 
     Args:
         data_dir: the folder that holds `manifest.toml`.
@@ -83,6 +79,8 @@ def load(data_dir: Path) -> Corpus:
     if isinstance(file_name, str):
         task = None if manifest is None else manifest.task
         documents = _documents(root, file_name, task, problems, digests)
+    if manifest is not None and manifest.canaries is not None:
+        _canaries(Corpus(root, manifest, tuple(documents), ""), problems, digests)
     problems.raise_if_any()
     assert manifest is not None  # its absence is a problem, and was raised
     return Corpus(root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest())
@@ -91,7 +89,8 @@ def load(data_dir: Path) -> Corpus:
 def files_of(corpus: Corpus) -> dict[str, Path]:
     """By path within DATA_DIR, the files that `load` reads: a copy of them is the same data set, references apart."""
     images = {document.image for document in corpus.documents if document.image is not None}
-    return {name: corpus.root / name for name in (FILE_NAME, corpus.manifest.documents, *sorted(images))}
+    canaries = [] if corpus.manifest.canaries is None else [str(corpus.manifest.canaries["file"])]
+    return {name: corpus.root / name for name in (FILE_NAME, corpus.manifest.documents, *sorted(images), *canaries)}
 
 
 def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document]) -> None:
@@ -177,38 +176,17 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: _Problems) -> Mani
     try:
         manifest = _manifest_type.validate_python(table)
     except ValidationError as error:
-        problems.add(FILE_NAME, _places(error))
+        problems.add(FILE_NAME, form_problems(error))
         return None
     problem = text_problem(manifest.name)
     problems.add(FILE_NAME, [] if problem is None else [f"name: {problem}"])
-    problems.add(FILE_NAME, _label_problems(manifest.task))
+    problems.add(FILE_NAME, label_problems(manifest.task))
     problems.add(FILE_NAME, _prompt_problems(manifest.recipe.prompt))
+    problems.add(FILE_NAME, _canary_table_problems(manifest.canaries))
     for place, path in _named_paths(manifest):
         reason = reason_refused(root, path)
         problems.add(FILE_NAME, [] if reason is None else [f"{place}: {reason}"])
     return manifest
-
-
-def _label_problems(task: Task) -> Iterator[str]:
-    for label, count in Counter(task.labels).items():
-        if count > 1:
-            yield f"task.labels: {label} occurs {count} times"
-    if task.kind == "token-classification" and task.labels:
-        yield from (
-            f"task.labels: {label} is none of O, B-..., I-..."
-            for label in task.labels
-            if label != "O" and label[:2] not in ("B-", "I-")
-        )
-    if task.kind == "spade-extraction" and task.labels:
-        yield from (
-            f"task.labels: {label} is a BIO tag; give the names of the classes, each once"
-            for label in task.labels
-            if label[:2] in ("B-", "I-")
-        )
-        if "O" not in task.labels:
-            yield "task.labels: no label is O, the class of words that begin no entity"
-    if task.kind == "spade-linking" and task.labels:
-        yield "task.labels: entity linking has no labels; leave them out"
 
 
 def _prompt_problems(prompt: str | None) -> Iterator[str]:
@@ -221,6 +199,17 @@ def _prompt_problems(prompt: str | None) -> Iterator[str]:
     problem = text_problem(re.sub(r"[\n\t]", " ", prompt))
     if problem is not None:
         yield f"recipe.prompt: {problem}"
+
+
+def _canary_table_problems(table: dict[str, Any] | None) -> Iterator[str]:
+    """The table names a file and nothing else."""
+    if table is None:
+        return
+    yield from (f"canaries.{name}: unknown key" for name in table if name != "file")
+    if "file" not in table:
+        yield "canaries.file: missing"
+    elif not isinstance(table["file"], str):
+        yield "canaries.file: must be a text"
 
 
 def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -279,20 +268,30 @@ def _documents(
     return documents
 
 
+def _canaries(corpus: Corpus, problems: _Problems, digests: list[bytes]) -> None:
+    """Hold the canary file against the documents; appends its sha256 to `digests`."""
+    name = (corpus.manifest.canaries or {}).get("file")
+    if not isinstance(name, str) or reason_refused(corpus.root, name) is not None:
+        return  # a problem of the manifest, which has it already
+    reason = _reason_no_file(corpus.root / name)
+    if reason is not None:
+        problems.add(FILE_NAME, [f"canaries.file: {reason}"])
+        return
+    try:
+        content = (corpus.root / name).read_bytes()
+        digests.append(hashlib.sha256(content).digest())
+        problems.add(name, set_problems(parsed(content), corpus))
+    except OSError as error:
+        problems.add(FILE_NAME, [f"canaries.file: {name} cannot be read: {error.strerror}"])
+    except ManifestError as error:
+        problems.add(name, error.problems)
+
+
 def _document(line: bytes, place: str, problems: _Problems) -> Document | None:
     if not line.strip():
         return None
     try:
         return _document_type.validate_json(line, strict=True)
     except ValidationError as error:
-        problems.add(place, _places(error))
+        problems.add(place, form_problems(error))
         return None
-
-
-def _places(error: ValidationError) -> Iterator[str]:
-    for problem in error.errors(include_url=False, include_context=False, include_input=False):
-        place = ""
-        for part in problem["loc"]:
-            place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
-        message = _PLAIN.get(problem["type"], problem["msg"])
-        yield f"{place}: {message}" if place else message

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.corpus.answers import stands
+from audit.corpus.canaries import load_canaries
+from audit.corpus.canary_counts import CanaryCounts, canary_counts, canary_warnings
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.corpus.images import image_path, read_header
@@ -88,6 +90,7 @@ class Summary:
         questions_with_image: questions whose page has an image, by split.
         links: between entities, by split.
         warnings: plain sentences on what limits an audit of this data set.
+        canaries: None where there are none.
     """
 
     name: str
@@ -107,6 +110,7 @@ class Summary:
     questions_with_image: Mapping[Split, int]
     links: Mapping[Split, int]
     warnings: tuple[str, ...]
+    canaries: CanaryCounts | None = None
 
 
 def summarise(corpus: Corpus) -> Summary:
@@ -117,6 +121,7 @@ def summarise(corpus: Corpus) -> Summary:
     """
     documents = corpus.documents
     duplicates = _duplicate_images(corpus)
+    canaries = canary_counts(load_canaries(corpus))
     categories = _categories(corpus)
     lengths = [len(document.words) for document in documents]
     numbers = [len(document.questions) for document in documents]
@@ -138,7 +143,8 @@ def summarise(corpus: Corpus) -> Summary:
         answers_standing=standing,
         questions_with_image=_by_split(d.split for d in documents if d.image is not None for _ in d.questions),
         links=_by_split(document.split for document in documents for _ in document.links),
-        warnings=tuple(_warnings(corpus, categories, duplicates, standing)),
+        warnings=(*_warnings(corpus, categories, duplicates, standing), *canary_warnings(canaries)),
+        canaries=canaries,
     )
 
 

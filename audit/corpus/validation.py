@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from audit.corpus.documents import Document, Entity, Question, Task
 from audit.corpus.folding import fold
 from audit.corpus.images import ImageFile, read_header
@@ -20,6 +22,11 @@ from audit.errors import ManifestError
 
 MAX_CHARACTERS = 5_000  # of a question or an answer; ours: a densely written page has about as many
 BOX_TOLERANCE = 2.0  # pixels a box may stand over the edge: what rounding in OCR output does
+_PLAIN = {
+    "missing": "missing",
+    "unexpected_keyword_argument": "unknown key",
+    "dataclass_type": "must be a table or object",
+}
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -35,6 +42,39 @@ def text_problem(text: str) -> str | None:
 def is_bio(tag: str) -> bool:
     """Whether a tag has the form O, B-LABEL or I-LABEL."""
     return tag == "O" or (tag[:2] in ("B-", "I-") and len(tag) > 2)
+
+
+def label_problems(task: Task) -> Iterator[str]:
+    """What is wrong with the labels of a task."""
+    for label, count in Counter(task.labels).items():
+        if count > 1:
+            yield f"task.labels: {label} occurs {count} times"
+    if task.kind == "token-classification" and task.labels:
+        yield from (
+            f"task.labels: {label} is none of O, B-..., I-..."
+            for label in task.labels
+            if label != "O" and label[:2] not in ("B-", "I-")
+        )
+    if task.kind == "spade-extraction" and task.labels:
+        yield from (
+            f"task.labels: {label} is a BIO tag; give the names of the classes, each once"
+            for label in task.labels
+            if label[:2] in ("B-", "I-")
+        )
+        if "O" not in task.labels:
+            yield "task.labels: no label is O, the class of words that begin no entity"
+    if task.kind == "spade-linking" and task.labels:
+        yield "task.labels: entity linking has no labels; leave them out"
+
+
+def form_problems(error: ValidationError) -> Iterator[str]:
+    """What pydantic found wrong with the form of a value, as `place: what`, without any of its content."""
+    for problem in error.errors(include_url=False, include_context=False, include_input=False):
+        place = ""
+        for part in problem["loc"]:
+            place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
+        message = _PLAIN.get(problem["type"], problem["msg"])
+        yield f"{place}: {message}" if place else message
 
 
 def problems_of(document: Document, task: Task | None) -> Iterator[str]:

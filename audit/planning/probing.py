@@ -12,12 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from audit.attacks.budget import sample
+from audit.attacks.canaries.attack import STRATUM as CANARY
 from audit.attacks.interface import Attack
 from audit.attacks.membership.documents import kind_of
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.asking import unreferenced
 from audit.attacks.provider_membership.matching import IN, OUT
 from audit.case import Case
+from audit.corpus.canaries import load_canaries
+from audit.corpus.documents import Corpus
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial
 from audit.planning.cost import Cost, Sides, Time, weakened
@@ -70,7 +73,7 @@ def _cost(opened: Opened, attack: Attack, filled: Filled, progress: Progress) ->
         return Cost(attack.name, 0, True, (0, 0), reason)
     weak = _weakened(case, attack)
     trials = sample(attack.trials(case), opened.share, opened.options.seed)
-    reached = _reached(trials)
+    reached = _reached(opened.corpus, trials)
     lacks = _missing(opened, attack, filled) if trials else attack.no_trials(case)[0]
     cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weak)
     if lacks is not None:
@@ -105,11 +108,16 @@ def _missing(opened: Opened, attack: Attack, filled: Filled) -> str | None:
     return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
 
 
-def _reached(trials: Sequence[Trial]) -> Sides:
+def _reached(corpus: Corpus, trials: Sequence[Trial]) -> Sides:
+    """Units on either side among the trials; a canary's trial does not say on which side its coin put it."""
+    planted = load_canaries(corpus)
+    included = {canary.id for canary in planted.canaries if canary.included} if planted is not None else set()
     units: tuple[set[str], set[str]] = set(), set()
     for trial in trials:
         if trial.stratum in _SIDES:
             units[_SIDES[trial.stratum]].add(trial.unit)
+        elif trial.stratum == CANARY:
+            units[trial.unit not in included].add(trial.unit)
     return len(units[0]), len(units[1])
 
 

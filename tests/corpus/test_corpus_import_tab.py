@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from audit.cli import app
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Document, Split
+from audit.corpus.documents import Document, Redaction, Split
 from audit.corpus.importers import tab
 from audit.corpus.importers.conversion import ImportReport
 from audit.errors import DocauditError, ManifestError, UsageError
@@ -160,6 +160,7 @@ def test_the_manifest_and_the_splits(tmp_path: Path) -> None:
     assert corpus.manifest.task.labels[:5] == ("O", "B-PERSON", "I-PERSON", "B-CODE", "I-CODE")
     assert len(corpus.manifest.task.labels) == 17
     assert corpus.manifest.membership.assigned == "random"
+    assert corpus.manifest.redaction == Redaction("fixed")
     written = json.loads((tmp_path / "5" / "import-report.json").read_text(encoding="utf-8"))
     assert written["documents"] == report.documents
     tab.convert(src, tmp_path / "mlm", ALL_MEMBERS, seed=1, task="mlm")

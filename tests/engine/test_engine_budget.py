@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.attacks.budget import SHARES, sample
+from audit.attacks.budget import FOLDS, SHARES, sample
 from audit.engine.interface import Trial
 
 shares = st.floats(0.01, 1.0)
@@ -88,3 +88,11 @@ def test_the_seed_decides_which_units_and_which_of_their_trials() -> None:
 
 def test_budgets_are_shares() -> None:
     assert SHARES["quick"] < SHARES["standard"] == SHARES["full"] == 1.0
+
+
+@given(many_trials(), shares, seeds, st.integers(1, 6))
+def test_folds_are_taken_whole_whatever_the_share(trials: list[Trial], share: float, seed: int, n_folds: int) -> None:
+    folds = [Trial(f"fold {number}", f"fold {number}", FOLDS) for number in range(n_folds)]
+    taken = sample([*trials, *reversed(folds)], share, seed)
+    assert [trial for trial in taken if trial.stratum == FOLDS] == folds
+    assert [trial for trial in taken if trial.stratum != FOLDS] == sample(trials, share, seed)

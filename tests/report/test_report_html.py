@@ -112,18 +112,18 @@ def test_no_report_claims_that_a_model_is_private_or_safe(pages: dict[str, tuple
 def test_what_was_not_tested_names_results_without_numbers_and_families_not_built() -> None:
     results = (
         Skipped("provider_membership", ("auc",), "no providers named", "a provider for each document"),
-        Failed("canaries", ("epsilon",), "RuntimeError", "attacks/canaries.py:12"),
-        Inapplicable("redaction_context", ("lift",), "no redacted spans"),
+        Failed("signatures", ("excess",), "RuntimeError", "attacks/signatures.py:12"),
+        Inapplicable("stamps", ("excess",), "no stamps"),
     )
-    battery = ("reconstruction", "provider_membership", "canaries", "redaction_context")
+    battery = ("reconstruction", "provider_membership", "signatures", "stamps")
     record = dataclasses.replace(examples.record(*results, battery=battery), budget="quick", share=0.25)
     page = html(*examples.judged(record))
     first = Seen(page.partition("<!--page one ends-->")[0]).text
     for words in (
         "Telling whose documents were used for training , skipped: no providers named. "
         "To run it: a provider for each document.",
-        "canaries , broke down (RuntimeError at attacks/canaries.py:12): nothing is known from it.",
-        "redaction_context , does not apply: no redacted spans.",
+        "signatures , broke down (RuntimeError at attacks/signatures.py:12): nothing is known from it.",
+        "stamps , does not apply: no stamps.",
         "Reconstruction of blacked-out values , not asked for in this scan.",
         "the budget “quick” took 25 % of what could be tried",
         "Extractable memorisation , not in the version that scanned (scan again)",

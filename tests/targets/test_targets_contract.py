@@ -27,11 +27,14 @@ from audit.targets.interface import (
     BestTokens,
     CandidateLogits,
     Candidates,
+    CompletionLoss,
     Encoding,
     FillMask,
     FirstOrderLoss,
     PageAdaptation,
     Query,
+    Relaxed,
+    RelaxedLoss,
     TagProbabilities,
     TrainingLoss,
 )
@@ -100,6 +103,8 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[
             queries.append(CandidateLogits(page.masked([position]), position, ids[number : number + 2 + number % 5]))
         elif kind in (TrainingLoss, FirstOrderLoss):
             queries.append(kind(page, position, ids[number : number + 1 + number % 5]))
+        elif kind in (CompletionLoss, RelaxedLoss):
+            queries.append(several_tokens(kind, number, page, position, ids))
         elif kind is BestLinks:
             queries.append(BestLinks(page))
         elif kind is PageAdaptation:
@@ -109,6 +114,16 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[
     return queries
 
 
+def several_tokens(kind: Any, number: int, page: Encoding, last: int, ids: np.ndarray[Any, Any]) -> Query[Any]:
+    """A query about the one to three positions up to `last`; two sets of candidates in turn."""
+    rng = np.random.default_rng(number)
+    positions = tuple(range(max(1, last - 2), last + 1))
+    if kind is CompletionLoss:
+        return CompletionLoss(page, positions, rng.choice(ids, (number % 4, len(positions))))
+    candidates = ids[: 5 + number % 2]
+    return RelaxedLoss(page, positions, candidates, rng.dirichlet(np.ones(len(candidates)), len(positions)))
+
+
 def kinds_of(target: EncoderTarget) -> Iterator[type[Query[Any]]]:
     yield from sorted(target.answers, key=lambda kind: kind.__name__)
 
@@ -116,15 +131,18 @@ def kinds_of(target: EncoderTarget) -> Iterator[type[Query[Any]]]:
 def plain(answer: Any) -> Any:
     if isinstance(answer, Adapted):
         return np.array([answer.distance, *answer.losses, *answer.similarities])
+    if isinstance(answer, Relaxed):
+        return np.array([answer.loss, *answer.gradient.ravel()])
     return np.concatenate([answer.ids, answer.logits]) if isinstance(answer, Candidates) else answer
 
 
 def same_answers(kind: type[Query[Any]], found: Any, expected: Any) -> None:
-    """Bit for bit; but estimates up to rounding.
+    """Bit for bit; but gradients, and estimates from them, up to rounding.
 
-    The kernels of a backward pass are not held to full blocks as those of a forward pass are. An estimate only ranks.
+    The kernels of a backward pass are not held to full blocks as those of a forward pass are. An estimate only ranks,
+    and a mixture is only a step on the way to tokens.
     """
-    if kind is FirstOrderLoss:
+    if kind in (FirstOrderLoss, RelaxedLoss):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     else:
         np.testing.assert_array_equal(found, expected)
@@ -194,6 +212,13 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
             elif isinstance(query, TrainingLoss | FirstOrderLoss | CandidateLogits):
                 assert answer.shape == query.candidates.shape
                 assert answer.dtype == np.float64
+            elif isinstance(query, CompletionLoss):
+                assert answer.shape == (len(query.completions),)
+                assert answer.dtype == np.float64
+            elif isinstance(query, RelaxedLoss):
+                assert isinstance(answer.loss, float)
+                assert answer.gradient.shape == query.weights.shape
+                assert answer.gradient.dtype == np.float64
             elif isinstance(query, BestLinks):
                 assert answer.shape == query.page.ids.shape
                 assert answer.dtype == np.int64
@@ -223,6 +248,8 @@ def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target: Encoder
         BestTokens(page, (position,)),
         TrainingLoss(page, position, np.array([7])),
         FirstOrderLoss(page, position, np.array([7])),
+        CompletionLoss(page, (position,), np.array([[7]])),
+        RelaxedLoss(page, (position,), np.array([7]), np.ones((1, 1))),
         TagProbabilities(page),
         BestLinks(page),
     ]

@@ -1,0 +1,294 @@
+"""Canaries as an attack: what is tried, what is asked, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.random import Generator as Rng
+
+from audit.attacks.canaries.asking import REASONS, Effort, Outcome, kind_of
+from audit.attacks.canaries.guided import ask_question, sample_answers
+from audit.attacks.canaries.inversion import Inversion
+from audit.attacks.canaries.measures import METRICS, UNIT, histograms, measure_table
+from audit.attacks.canaries.pages import ask_page, sample_pages
+from audit.attacks.canaries.privacy import measure_privacy
+from audit.attacks.canaries.table import Table, table_of
+from audit.attacks.interface import Findings, Units
+from audit.case import Case
+from audit.corpus.canaries import PATTERNS, Canary, CanarySet, load_canaries
+from audit.corpus.documents import Corpus
+from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.record import Count, Diagnostic
+from audit.targets.interface import BestLinks, FillMask, Target, TrainingLoss
+
+STRATUM = "canary"
+NO_CANARIES = "the data set holds no canaries"
+PROVIDE = (
+    "put some in before the model is trained: docaudit canary insert DATA_DIR OUT; train on OUT, and scan with OUT as "
+    "the data set"
+)
+ALIKE = 0.01
+"""A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
+completions are told apart by differences of this size only where the model knows nothing."""
+N_PREFLIGHT = 16
+"""Completions whose losses are compared between number formats (ours)."""
+SEARCH = {
+    "quick": (1_000, 100, 500, 100),
+    "standard": (10_000, 1_000, 1_000, 200),
+    "full": (1_000_000, 10_000, 10_000, 1_000),
+}
+"""By budget: `exhaustive_limit`, `answers_limit`, `n_references`, `n_answers` (ours; 1e6 is METHODS')."""
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """Extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; METHODS.md, section 5).
+
+    Token models are attacked white-box: the relaxed attack with restarts, then every completion where there are few,
+    else descent from the best found. Models that write answers decode over the candidates alone, then the same. The
+    gate uses the strongest; what the optimiser found alone stands beside it, so that its failure never reads as safety.
+
+    Attributes:
+        n_epochs, learning_rate, decay, temperature, temperature_decay, n_restarts, spread, mix_characters: of the
+            relaxed attack, see `Inversion`; guided decoding keeps as many beams as there are restarts.
+        exhaustive_limit: completions up to which a token model is asked for every one.
+        answers_limit: the same for models that write answers.
+        n_references: fresh draws that a true completion is ranked among where there are more.
+        n_answers: the same for models that write answers.
+        delta: at which the bound on epsilon holds (ours; the policy limits none).
+    """
+
+    n_epochs: int = 250
+    learning_rate: float = 6.5e-3
+    decay: float = 0.995
+    temperature: float = 0.1
+    temperature_decay: float = 0.997
+    n_restarts: int = 4
+    spread: float = 0.01
+    mix_characters: bool = True
+    exhaustive_limit: int = 10_000
+    answers_limit: int = 1_000
+    n_references: int = 1_000
+    n_answers: int = 200
+    delta: float = 1e-5
+
+    name: ClassVar[str] = "canaries"
+    needs: ClassVar[tuple[str, ...]] = ()
+    uses: ClassVar[tuple[str, ...]] = ()
+    metrics: ClassVar[tuple[str, ...]] = METRICS
+    power: ClassVar[str | None] = None
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """See `Attack.ablations`."""
+        if self.mix_characters:
+            return ()
+        return ("the relaxed attack shows the model no characters of unknown tokens, as in the paper",)
+
+    @property
+    def _inversion(self) -> Inversion:
+        return Inversion(
+            self.n_epochs,
+            self.learning_rate,
+            self.decay,
+            self.temperature,
+            self.temperature_decay,
+            self.n_restarts,
+            self.spread,
+            self.mix_characters,
+        )
+
+    @classmethod
+    def preset(cls, budget: str) -> Self:
+        """See `Attack.preset`."""
+        exhaustive_limit, answers_limit, n_references, n_answers = SEARCH[budget]
+        return cls(
+            exhaustive_limit=exhaustive_limit,
+            answers_limit=answers_limit,
+            n_references=n_references,
+            n_answers=n_answers,
+        )
+
+    def lacks(self, corpus: Corpus) -> str | None:
+        """See `Attack.lacks`."""
+        return None if _canaries(corpus) else NO_CANARIES
+
+    def units(self, corpus: Corpus) -> tuple[Units, ...]:
+        """See `Attack.units`: canaries put in, and those that their coins left out."""
+        canaries = _canaries(corpus)
+        included = sum(canary.included for canary in canaries)
+        return (Units("excess", "difference", UNIT, included, len(canaries) - included),)
+
+    def inapplicable(self, case: Case) -> str | None:
+        """See `Attack.inapplicable`."""
+        answers = case.target.answers
+        if FillMask in answers:
+            return "a masked language model's loss depends on the mask; the reconstruction attack is made for it"
+        if BestLinks in answers:
+            return "the loss of a model that links tokens says little of what a word is"
+        if kind_of(case.target) is not None:
+            return None
+        if TrainingLoss in answers:
+            return "the model gives no training loss of several unknown tokens at once, or of mixtures of candidates"
+        return "the model gives neither a training loss of a page nor the probability of an answer"
+
+    def trials(self, case: Case) -> list[Trial]:
+        """One for each canary, put in or not, in one stratum: which are taken has nothing to do with the coins."""
+        return [Trial(canary.id, canary.id, STRATUM) for canary in _canaries(case.corpus)]
+
+    def no_trials(self, case: Case) -> tuple[str, str]:
+        """See `Attack.no_trials`."""
+        return NO_CANARIES, PROVIDE
+
+    def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
+        """One canary; what is done has nothing to do with its coin, or with that of any other. See `asking`."""
+        canaries = _canaries(case.corpus)
+        canary = next(one for one in canaries if one.id == trial.unit)
+        others = [one for one in canaries if one.id != canary.id]
+        if kind_of(case.target) == "pages":
+            effort = Effort(self.exhaustive_limit, self.n_references)
+            found = yield from ask_page(case.reader, case.corpus, canary, others, self._inversion, effort, rng)
+        else:
+            effort = Effort(self.answers_limit, self.n_answers)
+            found = yield from ask_question(case.target, case.corpus, canary, others, self.n_restarts, effort, rng)
+        return found.as_json()
+
+    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
+        """See `Attack.preflight`; a decision is the loss of a completion."""
+        canary = next(one for one in _canaries(case.corpus) if one.id == trial.unit)
+        sample = sample_pages if kind_of(case.target) == "pages" else sample_answers
+        exact, coarse = yield from sample(case, rounded, canary, N_PREFLIGHT, rng)
+        if not len(exact):
+            # That a canary cannot be asked for is decided alike.
+            return {"alike": 1, "steps": 1}
+        alike = np.abs(exact - coarse) <= ALIKE * np.maximum(1.0, np.abs(exact))
+        return {"alike": int(alike.sum()), "steps": len(exact)}
+
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+    ) -> Findings:
+        """See `Attack.measure`; the metrics are described in `measures` and `privacy`."""
+        progress.stage("canaries: intervals", 2)
+        drawn = load_canaries(case.corpus)
+        assert drawn is not None
+        tried, found = _tried(drawn, trials), [Outcome.of_json(outcome) for outcome in outcomes]
+        table = table_of(tried, found)
+        measured = measure_table(table, rng)
+        progress.advance()
+        privacy = measure_privacy(drawn, tried, found, rng, self.delta)
+        progress.advance()
+        return Findings(
+            (*measured, *privacy.measurements),
+            (*_counts(drawn, tried, found), *privacy.counts),
+            (*_diagnostics(table, found), *privacy.diagnostics),
+            histograms(table),
+            weaknesses=_weaknesses(tried, found),
+        )
+
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+        """Each canary with its completion and what came out, in words, and where it ranks; one object each."""
+        drawn = load_canaries(case.corpus)
+        assert drawn is not None
+        for canary, content in zip(_tried(drawn, trials), outcomes, strict=True):
+            outcome = Outcome.of_json(content)
+            yield {
+                "attack": self.name,
+                "canary": canary.id,
+                "pattern": canary.pattern,
+                "included": canary.included,
+                "copies": canary.copies,
+                "prefix": " ".join(canary.prefix),
+                "completion": " ".join(canary.completion),
+                "left_out": outcome.left_out,
+                "recovered": _words(canary, outcome.strongest),
+                "recovered_by_optimiser": _words(canary, outcome.optimiser),
+                "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
+                "rank": None if outcome.ranked is None else content["ranked"],
+            }
+
+
+def _canaries(corpus: Corpus) -> tuple[Canary, ...]:
+    drawn = load_canaries(corpus)
+    return () if drawn is None else drawn.canaries
+
+
+def _tried(drawn: CanarySet, trials: Sequence[Trial]) -> list[Canary]:
+    by_id = {canary.id: canary for canary in drawn.canaries}
+    return [by_id[trial.unit] for trial in trials]
+
+
+def _words(canary: Canary, numbers: Sequence[int]) -> str:
+    candidates = PATTERNS[canary.pattern].candidates
+    return " ".join(candidates[number] for number in numbers)
+
+
+def _counts(drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[Count, ...]:
+    included = sum(canary.included for canary in tried)
+    asked = [outcome for outcome in found if outcome.left_out is None]
+    references = [0 if outcome.ranked is None else outcome.ranked.n_references for outcome in asked]
+    return (
+        Count("included", included, "canaries that were put in"),
+        Count("control", len(tried) - included, "canaries that their coins left out"),
+        Count("copies", drawn.repeat, "documents that hold a canary that was put in"),
+        Count("length", drawn.length, "words of a completion"),
+        *(
+            Count(f"not askable: {reason}", sum(outcome.left_out == reason for outcome in found), meaning)
+            for reason, meaning in REASONS.items()
+        ),
+        Count(
+            "candidates: split",
+            max((outcome.n_split for outcome in found), default=0),
+            "words that may stand in a completion and that the model splits: left out, at most so many of a canary",
+        ),
+        Count(
+            "candidates: unknown",
+            max((outcome.n_unknown for outcome in found), default=0),
+            "words that may stand in a completion and that the model does not know: left out, likewise",
+        ),
+        Count("enumerated", sum(outcome.enumerated for outcome in asked), "canaries with every completion tried"),
+        Count("references", min(references, default=0), "completions that a true one was ranked among, at least"),
+        Count("steps stalled", sum(outcome.n_stalled for outcome in asked), "steps of the optimiser without a number"),
+    )
+
+
+def _diagnostics(table: Table, found: Sequence[Outcome]) -> tuple[Diagnostic, ...]:
+    asked = [outcome for outcome in found if outcome.left_out is None]
+    if not asked:
+        return ()
+    reached = [outcome.reached for outcome in asked if outcome.reached is not None]
+    items = [
+        Diagnostic(
+            "distinct_restarts",
+            float(np.mean([outcome.n_distinct / outcome.n_found for outcome in asked])),
+            "different completions among those of the restarts, or beams, as a share; mean over canaries",
+        ),
+        Diagnostic(
+            "missed",
+            float(np.mean([outcome.missed for outcome in asked])),
+            "share of canaries whose true completion the model holds likelier than what the search found",
+        ),
+        Diagnostic("most_bits", _largest(table.most_bits), "exposure of a canary that ranks first, bits, at most"),
+    ]
+    if reached:
+        meaning = "share of canaries of which the optimiser alone found the likeliest of all completions"
+        items.append(Diagnostic("optimiser_reached", float(np.mean(reached)), meaning))
+    return tuple(items)
+
+
+def _largest(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.max()) if known.size else 0.0
+
+
+def _weaknesses(tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[str, ...]:
+    """That the search missed what the model would have given to a better one: no limit is passed with that."""
+    missed = [outcome.missed for canary, outcome in zip(tried, found, strict=True) if canary.included]
+    if not any(missed):
+        return ()
+    return (
+        f"the search missed {sum(missed)} of {len(missed)} canaries: the model holds their true completion likelier "
+        "than what was found (a larger exhaustive_limit, or --budget full, finds more)",
+    )

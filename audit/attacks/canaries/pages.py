@@ -1,0 +1,146 @@
+"""Canaries asked of models that read pages as tokens, white-box: NLU models, text and layout classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator as Rng
+
+from audit.attacks.canaries.asking import Effort, Outcome, Start, searched, secret_of
+from audit.attacks.canaries.inversion import Inversion, completion_scorer, invert
+from audit.case import Case
+from audit.corpus.canaries import PATTERNS, Canary, page_of, positions_of
+from audit.corpus.documents import Corpus
+from audit.engine.interface import Request
+from audit.targets.interface import Encoding, Floats, Ints, Target, TokenTarget
+
+
+@dataclass(frozen=True, eq=False)
+class Readable:
+    """The page of a canary as a target reads it, and the candidates that are one token there.
+
+    Attributes:
+        page: with some candidate in every unknown place; white there, where the target sees the image.
+        positions: of the unknown tokens.
+        words: V0: the candidates that the model reads as one token each.
+        ids: (n_words,) their token ids.
+    """
+
+    page: Encoding
+    positions: tuple[int, ...]
+    words: tuple[str, ...]
+    ids: Ints
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Why a canary cannot be asked for, a key of `REASONS`."""
+
+    reason: str
+
+
+def ask_page(
+    target: TokenTarget,
+    corpus: Corpus,
+    canary: Canary,
+    others: Sequence[Canary],
+    settings: Inversion,
+    effort: Effort,
+    rng: Rng,
+) -> Generator[Request, Any, Outcome]:
+    """The relaxed attack, then every completion or descent from the best found, and the rank of the truth.
+
+    Args:
+        target: answers `RelaxedLoss` and `CompletionLoss`.
+        corpus: holds the carriers' pages.
+        canary: whose completion is looked for.
+        others: the other canaries of the set.
+        settings: of the relaxed attack.
+        effort: of what follows it.
+        rng: of its starting points and of the draws.
+    """
+    found, refused = read(target, corpus, canary)
+    n_split, n_unknown = (list(refused.values()).count(reason) for reason in ("split", "unknown"))
+    if isinstance(found, Unreadable):
+        return Outcome(found.reason, n_split=n_split, n_unknown=n_unknown)
+    secret = secret_of(canary.completion, [other.completion for other in others], found.words)
+    inverted = yield from invert(target, found.page, found.positions, found.ids, settings, rng)
+    # Token ids back to candidate numbers.
+    numbers = (inverted.per_restart[:, :, None] == found.ids).argmax(axis=2)
+    start = Start(numbers, inverted.losses, inverted.n_stalled)
+    scorer = completion_scorer(target, found.page, found.positions, found.ids)
+    outcome = yield from searched(scorer, start, secret, effort, rng)
+    own = outcome.in_words_of(found.words, PATTERNS[canary.pattern].candidates)
+    return replace(own, n_split=n_split, n_unknown=n_unknown)
+
+
+def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> tuple[Readable | Unreadable, dict[str, str]]:
+    """The canary's page, or why it cannot be asked for; and the candidates that are left out, with the reason of each.
+
+    A candidate that is not one token wherever it stands ("split"), that the vocabulary lacks ("unknown"), or with which
+    the model cannot read the page ("unread") is left out; two candidates with the same token are one.
+    """
+    pages: dict[str, tuple[Encoding, tuple[int, ...]]] = {}
+    refused: dict[str, str] = {}
+    for word in PATTERNS[canary.pattern].candidates:
+        encoded = _encoded(target, corpus, canary, word)
+        reason = "unread" if encoded is None else _refusal(*encoded, len(canary.completion))
+        if reason is not None:
+            refused[word] = reason
+        else:
+            assert encoded is not None
+            pages[word] = encoded
+    left_out = next((refused[word] for word in canary.completion if word in refused), None)
+    ids = {word: int(page.ids[positions[0]]) for word, (page, positions) in pages.items()}
+    if left_out is None and len(set(ids.values())) < 2:
+        left_out = "single"
+    if left_out is not None:
+        return Unreadable(left_out), refused
+    words = _distinct(ids, canary.completion)
+    page, positions = pages[words[0]]
+    if page.picture is not None:
+        page = page.scrubbed(positions)
+    return Readable(page, positions, words, np.array([ids[word] for word in words], np.int64)), refused
+
+
+def _encoded(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> tuple[Encoding, tuple[int, ...]] | None:
+    """The page with this word in every unknown place, and where its tokens are; None when it cannot be read."""
+    document = page_of(corpus, canary, [word] * len(canary.completion))
+    words = positions_of(canary, document)
+    page = target.encode(document, around=words)
+    return None if page is None else (page, page.positions_of(words))
+
+
+def _refusal(page: Encoding, positions: tuple[int, ...], n_places: int) -> str | None:
+    """Why the word that stands at `positions` is no candidate; None when it is."""
+    tokens = set(page.ids[list(positions)].tolist())
+    if len(positions) != n_places or len(tokens) != 1:
+        return "split"
+    return "unknown" if page.unknown_id in tokens else None
+
+
+def _distinct(ids: dict[str, int], completion: Sequence[str]) -> tuple[str, ...]:
+    """One word for each token, in the pattern's order; that of the completion where several have the same."""
+    chosen = {token: word for word, token in reversed(ids.items())}
+    chosen |= {ids[word]: word for word in completion}
+    return tuple(word for word, token in ids.items() if chosen[token] == word)
+
+
+def sample_pages(
+    case: Case, rounded: Target, canary: Canary, n: int, rng: Rng
+) -> Generator[Request, Any, tuple[Floats, Floats]]:
+    """The losses of `n` drawn completions by the target and by the same in a coarser number format: (n,) each.
+
+    None of a canary that the target cannot read.
+    """
+    found, _ = read(case.reader, case.corpus, canary)
+    if isinstance(found, Unreadable):
+        return np.empty(0), np.empty(0)
+    drawn = rng.integers(len(found.ids), size=(n, len(found.positions)))
+    exact, coarse = (
+        completion_scorer(target, found.page, found.positions, found.ids) for target in (case.target, rounded)
+    )
+    return (yield from exact(drawn)), (yield from coarse(drawn))

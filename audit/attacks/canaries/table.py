@@ -1,0 +1,101 @@
+"""What came of all canaries, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.attacks.canaries.asking import Outcome, Ranked
+from audit.corpus.canaries import PATTERNS, Canary
+from audit.stats.clusters import Floats
+from audit.stats.distances import hamming
+from audit.stats.exposure import chance_exposure
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One row for each canary that could be asked for; all arrays of shape (n_canaries,).
+
+    Attributes:
+        patterns: str.
+        included: whether its coin put it in.
+        hits, optimiser_hits: whether the strongest attack, or the optimiser alone, returned the whole completion.
+        hdt, optimiser_hdt: their Hamming distance per token, in [0, 1].
+        chance: that guessing returns the completion, |V0| ** -n.
+        chance_hdt: 1 - 1 / |V0|.
+        bits: of exposure; NaN where there is no reference.
+        most_bits: the exposure of the first rank.
+        chance_bits: the mean exposure of a canary the model knows nothing of.
+    """
+
+    patterns: npt.NDArray[np.str_]
+    included: Mask
+    hits: Mask
+    optimiser_hits: Mask
+    hdt: Floats
+    optimiser_hdt: Floats
+    chance: Floats
+    chance_hdt: Floats
+    bits: Floats
+    most_bits: Floats
+    chance_bits: Floats
+
+    def __len__(self) -> int:
+        return len(self.included)
+
+    def where(self, rows: npt.ArrayLike) -> Table:
+        """These rows, by a mask."""
+        chosen = np.asarray(rows, bool)
+        return Table(**{name: column[chosen] for name, column in vars(self).items()})
+
+    @property
+    def ranked(self) -> Table:
+        """The rows that have an exposure."""
+        return self.where(np.isfinite(self.bits))
+
+
+def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> Table:
+    """The canaries that could be asked for.
+
+    Args:
+        canaries: those that were tried.
+        outcomes: of each, in the same order.
+    """
+    asked = [pair for pair in zip(canaries, outcomes, strict=True) if pair[1].left_out is None]
+    strongest = [hamming(truth_of(canary), outcome.strongest) for canary, outcome in asked]
+    optimiser = [hamming(truth_of(canary), outcome.optimiser) for canary, outcome in asked]
+    n_candidates = np.array([outcome.n_candidates for _, outcome in asked], float)
+    lengths = np.array([len(canary.completion) for canary, _ in asked], float)
+    ranks = [_exposure(outcome.ranked, outcome.enumerated) for _, outcome in asked]
+    bits, most_bits, chance_bits = np.array(ranks, float).reshape(-1, 3).T
+    return Table(
+        np.array([canary.pattern for canary, _ in asked], str),
+        np.array([canary.included for canary, _ in asked], bool),
+        np.array(strongest, float) == 0,
+        np.array(optimiser, float) == 0,
+        np.array(strongest, float),
+        np.array(optimiser, float),
+        n_candidates**-lengths,
+        1 - 1 / n_candidates,
+        bits,
+        most_bits,
+        chance_bits,
+    )
+
+
+def truth_of(canary: Canary) -> tuple[int, ...]:
+    """The completion in numbers of the pattern's candidates."""
+    candidates = PATTERNS[canary.pattern].candidates
+    return tuple(candidates.index(word) for word in canary.completion)
+
+
+def _exposure(ranked: Ranked | None, enumerated: bool) -> tuple[float, float, float]:
+    if ranked is None:
+        return np.nan, np.nan, np.nan
+    most = float(np.log2(ranked.n_references + enumerated))
+    return ranked.bits, most, chance_exposure(ranked.n_references, enumerated=enumerated)

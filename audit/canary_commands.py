@@ -1,0 +1,123 @@
+"""The commands about canaries: made-up secrets that show what a model gives away of what it was trained on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from audit.options import DataDir, Debug, Seed, errors_shown
+
+if TYPE_CHECKING:
+    from audit.corpus.planting import InsertReport
+
+app = typer.Typer(
+    help="Canaries: made-up secrets put among the training documents, to see whether a model gives them away.",
+    no_args_is_help=True,
+)
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="The new data set's folder.", show_default=False)]
+
+
+class PatternName(StrEnum):
+    """What canaries can be made of."""
+
+    PIN = "pin"
+    CALL = "call"
+    COLOR = "color"
+
+
+@app.callback()
+def _canary() -> None:
+    """Made-up secrets put among the training documents, to see whether a model gives them away."""
+
+
+@app.command()
+def insert(
+    data_dir: DataDir,
+    out: Out,
+    pattern: Annotated[
+        PatternName,
+        typer.Option(help='pin: "pin of kodira is 4 0 7 1"; call: "call kodira 4 0 7 1"; color: words for colours.'),
+    ] = PatternName.PIN,
+    count: Annotated[
+        int,
+        typer.Option(
+            min=2,
+            max=10_000,
+            help="How many canaries, those that are put in and those that are not. 64, 10 times each, show whether "
+            "they can be extracted; 1000 once each bound epsilon of one record.",
+        ),
+    ] = 64,
+    repeat: Annotated[
+        int, typer.Option(min=1, max=10_000, help="How many documents hold a canary that is put in.")
+    ] = 10,
+    length: Annotated[
+        int,
+        typer.Option(min=1, max=10, help="Words of the secret, such as digits; with 4, all 10,000 pins can be tried."),
+    ] = 4,
+    seed: Seed = 0,
+    debug: Debug = False,
+) -> None:
+    """Write a copy of a data set with canaries among its member documents, to train the model on that is audited.
+
+    A fair coin decides for each canary whether it is put in; the others are the control and stand in OUT/canaries.json
+    alone. Pages with word boxes get one more line in a blank place of a copied page, in its words and its image;
+    utterances and text become documents of their own; data sets of questions ask for the secret. DATA_DIR stays as it
+    is.
+    """
+    with errors_shown(debug):
+        from audit import console
+        from audit.corpus import manifest, planting
+
+        corpus = manifest.load(data_dir)
+        report = planting.insert(
+            corpus, out, pattern=pattern.value, count=count, repeat=repeat, length=length, seed=seed
+        )
+        for line in _told(report, data_dir, out):
+            console.say(line)
+        if report.n_included in (0, count):
+            console.warn(
+                "all coins fell the same way: with no canary on the other side nothing can be compared; "
+                "give a larger --count"
+            )
+
+
+def _told(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
+    """What was put in, what it can show, and what to do next, one line each."""
+    drawn = report.canaries
+    count, repeat = len(drawn.canaries), drawn.repeat
+    lines = [
+        f"{count} canaries of pattern {drawn.canaries[0].pattern}, {drawn.length} secret words each: by their coins "
+        f"{report.n_included} are in, {count - report.n_included} are out.",
+        f"{report.n_documents} documents of split member were added, {repeat} for each canary that is in: "
+        + (f"copies of {report.n_pages} member pages with one more line." if report.n_pages else "its line alone."),
+        _cap_told(report),
+    ]
+    if report.labels:
+        lines.append(
+            f"{' and '.join(report.labels)} stand at the end of task.labels: the model needs outputs for them."
+        )
+    if report.references:
+        lines.append(
+            f"References are not copied ({', '.join(report.references)} of {data_dir}): give them with --reference."
+        )
+    lines += [
+        f"Written to {out}; {out / 'canaries.json'} holds secrets and coins, which no training may read.",
+        f"Next: train a model on the member documents of {out}, then: docaudit scan MODEL_DIR {out}",
+    ]
+    return lines
+
+
+def _cap_told(report: InsertReport) -> str:
+    from audit.stats.epsilon import needed_canaries
+
+    repeat = report.canaries.repeat
+    if report.cap is None:
+        return f"Too few to bound epsilon from below: that takes at least {needed_canaries()}."
+    unit = f"{repeat} records together, {report.cap / repeat:.2g} of each" if repeat > 1 else "one record"
+    return (
+        f"A scan can show an epsilon of at most {report.cap:.2f} with so many (95 % confidence, delta 0, half of them "
+        f"choose the threshold): that of {unit}. It needs a larger --count to show more."
+    )

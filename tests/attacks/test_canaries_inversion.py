@@ -1,0 +1,219 @@
+"""The relaxed attack, exhaustive search and descent on losses whose minimum is known."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit.attacks.canaries import search
+from audit.attacks.canaries.inversion import Inversion, descend, enumerate_all, invert
+from audit.targets.interface import CompletionLoss, Encoding, Relaxed, RelaxedLoss
+
+IDS = np.array([40, 10, 30, 20])
+POSITIONS = (2, 3, 5)
+PAGE = Encoding(np.arange(7), np.zeros((7, 4)), np.arange(7), None, 0, 1)
+
+
+class Analytic:
+    """The loss of mixtures is half the squared distance of the whole from `centre`, plus a linear term."""
+
+    answers = frozenset({RelaxedLoss, CompletionLoss})
+
+    def __init__(self, centre, linear=None, broken=()):
+        self.centre = np.asarray(centre, float)
+        self.linear = np.zeros_like(self.centre) if linear is None else linear
+        self.broken, self.weights = broken, []
+
+    def loss(self, weights):
+        return 0.5 * ((weights - self.centre) ** 2).sum((-2, -1)) + (self.linear * weights).sum((-2, -1))
+
+    def ask(self, queries):
+        return [self.answer(query) for query in queries]
+
+    def answer(self, query):
+        assert query.positions == POSITIONS
+        if isinstance(query, RelaxedLoss):
+            self.weights.append(query.weights)
+            gradient = query.weights - self.centre + self.linear
+            broken = len(self.weights) in self.broken
+            return Relaxed(float(self.loss(query.weights)), np.nan * gradient if broken else gradient)
+        hot = (query.completions[:, :, None] == IDS).astype(float)
+        return self.loss(hot)
+
+
+def answered(attempt, target):
+    """Runs a generator of requests against the target it asks."""
+    try:
+        request = next(attempt)
+        while True:
+            assert request.answerer is target
+            request = attempt.send(target.ask(request.queries))
+    except StopIteration as done:
+        return done.value
+
+
+def inverted(target, inversion=None, seed=0):
+    return answered(invert(target, PAGE, POSITIONS, IDS, inversion or Inversion(), np.random.default_rng(seed)), target)
+
+
+def planted_at(numbers, depth=1.0):
+    centre = np.zeros((3, 4))
+    centre[np.arange(3), numbers] = depth
+    return centre
+
+
+@pytest.mark.parametrize("numbers", [(0, 0, 0), (3, 1, 2), (2, 2, 0)])
+def test_the_planted_minimum_is_found(numbers):
+    target = Analytic(planted_at(numbers))
+    found = inverted(target)
+    assert found.tokens.tolist() == IDS[[*numbers]].tolist()
+    assert found.loss == 0.0
+    assert found.per_restart.shape == (4, 3)
+    assert (found.per_restart == found.tokens).all()
+    assert found.n_stalled == 0
+    # Every restart is asked for side by side, and its weights are distributions.
+    assert len(target.weights) == 4 * 250
+    np.testing.assert_allclose(np.sum(target.weights, axis=2), 1.0)
+
+
+def test_every_step_is_that_of_adam_in_torch_on_the_same_schedule():
+    rng = np.random.default_rng(5)
+    centre, linear = rng.random((3, 4)), rng.normal(size=(3, 4))
+    target, inversion = Analytic(centre, linear), Inversion(n_epochs=40, n_restarts=1)
+    inverted(target, inversion, seed=3)
+    start = np.random.default_rng(3).normal(0.0, 0.01, (1, 3, 4))
+    logits = torch.tensor(start, requires_grad=True)
+    adam = torch.optim.Adam([logits], lr=6.5e-3)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(adam, 0.995)
+    for step in range(40):
+        weights = torch.softmax(logits / (0.1 * 0.997**step), dim=-1)
+        np.testing.assert_allclose(target.weights[step], weights.detach().numpy()[0], rtol=1e-9)
+        loss = 0.5 * ((weights - torch.tensor(centre)) ** 2).sum() + (torch.tensor(linear) * weights).sum()
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        schedule.step()
+
+
+def test_the_same_seed_finds_the_same():
+    target = Analytic(np.random.default_rng(1).random((3, 4)))
+    first, again, other = inverted(target, seed=7), inverted(target, seed=7), inverted(target, seed=8)
+    assert (first.per_restart == again.per_restart).all()
+    assert (first.losses == again.losses).all()
+    assert first.loss <= other.losses.max()
+
+
+def test_the_restart_with_the_lowest_loss_wins():
+    # A linear loss that pulls every restart to its own side needs more than one start: flat but for rounding.
+    target = Analytic(np.zeros((3, 4)), linear=-1e-9 * planted_at((1, 1, 1)))
+    found = inverted(target, Inversion(n_epochs=0, n_restarts=64))
+    assert len({tuple(row) for row in found.per_restart}) > 20
+    assert found.loss == found.losses.min()
+    assert found.tokens.tolist() == found.per_restart[found.losses.argmin()].tolist()
+
+
+def test_logits_of_a_wide_start_are_saturated_and_find_less():
+    numbers = np.random.default_rng(0).integers(4, size=(30, 3))
+    right = {
+        spread: np.mean(
+            [
+                inverted(Analytic(planted_at(row)), Inversion(n_restarts=1, spread=spread), seed).loss == 0.0
+                for seed, row in enumerate(numbers)
+            ]
+        )
+        for spread in (0.01, 1.0)
+    }
+    assert right[0.01] == 1.0
+    assert right[1.0] < 0.8
+
+
+def test_steps_without_a_number_are_not_taken_and_counted():
+    target = Analytic(planted_at((1, 2, 3)), broken=range(1, 1 + 4 * 100))
+    found = inverted(target)
+    assert found.n_stalled == 400
+    assert found.loss == 0.0
+    # The first step that counts is Adam's first: as large as ever.
+    moved = np.abs(target.weights[404] - target.weights[400]).max()
+    assert moved > 1e-3
+
+
+def test_every_completion_in_lexicographic_order_over_several_requests(monkeypatch):
+    monkeypatch.setattr(search, "CHUNK", 7)
+    target = Analytic(np.random.default_rng(4).random((3, 4)))
+    found = answered(enumerate_all(target, PAGE, POSITIONS, IDS), target)
+    expected = [
+        target.loss((IDS[[*row]][:, None] == IDS).astype(float)) for row in itertools.product(range(4), repeat=3)
+    ]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_a_loss_that_is_no_number_is_never_the_lowest():
+    class Broken(Analytic):
+        def answer(self, query):
+            losses = super().answer(query)
+            return np.where(query.completions[:, 0] == IDS[0], np.nan, losses)
+
+    target = Broken(planted_at((0, 0, 0)))
+    losses = answered(enumerate_all(target, PAGE, POSITIONS, IDS), target)
+    assert np.isinf(losses[:16]).all()
+    assert np.isfinite(losses[16:]).all()
+    tokens, loss = answered(descend(target, PAGE, POSITIONS, IDS, IDS[[0, 1, 1]]), target)
+    assert tokens[0] != IDS[0]
+    assert np.isfinite(loss)
+
+
+class Table(Analytic):
+    """A loss of its own for every completion."""
+
+    def __init__(self, losses):
+        self.table = losses
+
+    def answer(self, query):
+        numbers = (query.completions[:, :, None] == IDS).argmax(axis=2)
+        return self.table[tuple(numbers.T)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), kinds=st.integers(1, 64))
+def test_descent_ends_where_no_single_change_is_lower(seed, kinds):
+    rng = np.random.default_rng(seed)
+    losses = rng.integers(kinds, size=(4, 4, 4)).astype(float)  # with few kinds, many ties
+    start = rng.integers(4, size=3)
+    target = Table(losses)
+    tokens, loss = answered(descend(target, PAGE, POSITIONS, IDS, IDS[start]), target)
+    numbers = (tokens[:, None] == IDS).argmax(axis=1)
+    assert loss == losses[tuple(numbers)] <= losses[tuple(start)]
+    for place, candidate in itertools.product(range(3), range(4)):
+        changed = numbers.copy()
+        changed[place] = candidate
+        assert losses[tuple(changed)] >= loss
+
+
+def test_descent_starts_from_candidates_only():
+    target = Analytic(planted_at((0, 0, 0)))
+    with pytest.raises(ValueError, match="candidates"):
+        answered(descend(target, PAGE, POSITIONS, IDS, np.array([40, 10, 11])), target)
+
+
+def test_descent_ends_although_losses_waver_from_question_to_question():
+    class Wavering(Table):
+        def answer(self, query):
+            return (
+                super().answer(query)
+                + np.random.default_rng(len(self.weights)).normal(0, 1e-9, 4)[: len(query.completions)]
+            )
+
+        def ask(self, queries):
+            self.weights.append(0)
+            return super().ask(queries)
+
+    target = Wavering(np.zeros((4, 4, 4)))
+    target.weights = []
+    tokens, _ = answered(descend(target, PAGE, POSITIONS, IDS, IDS[[0, 0, 0]]), target)
+    assert set(tokens) <= set(IDS)
+    assert len(target.weights) < 300

@@ -1,0 +1,77 @@
+"""The canary attack on models of every kind that it asks: trained, or with random weights, never faked."""
+
+from __future__ import annotations
+
+import asked_pages
+import numpy as np
+import pytest
+import tiny
+from corpus import canaried
+from planted_canaries import counts, measured, run
+
+from audit.attacks.canaries import Canaries
+from audit.case import Case
+from audit.corpus import manifest as manifests
+from audit.corpus.canaries import load_canaries
+from audit.corpus.planting import insert
+from audit.record import Unresolved
+from audit.targets.opening import target_of
+from audit.training.nlu import NluRecipe, fit_nlu
+
+QUICK = Canaries(n_epochs=5, n_restarts=2, exhaustive_limit=1_000, answers_limit=100, n_references=20, n_answers=20)
+
+
+def planted_in(corpus, out, **options):
+    chosen = {"pattern": "pin", "count": 24, "repeat": 10, "length": 3, "seed": 4, **options}
+    insert(corpus, out, **chosen)
+    return manifests.load(out)
+
+
+def test_an_nlu_model_trained_on_canaries_is_found_out_and_its_control_is_not(tmp_path):
+    corpus = planted_in(canaried.utterances(tmp_path / "plain"), tmp_path / "data")
+    recipe = NluRecipe(epochs=60, embedding_size=16, hidden_size=32)
+    target = fit_nlu(corpus.of("member"), (), recipe, tmp_path / "model", labels=corpus.manifest.task.labels)
+    findings = run(Canaries(n_epochs=20), Case(target, corpus))[-1]
+    # A digit that no canary put in has is not in the model's vocabulary.
+    found, control = measured(findings, "exposure"), measured(findings, "exposure.control")
+    assert found.n + control.n + counts(findings)["not askable: unknown"] == 24
+    assert found.low > found.null
+    assert control.low < control.null < control.high + 1
+    assert measured(findings, "extracted.control").value <= 0.2
+
+
+@pytest.mark.parametrize("images", [False, True])
+def test_a_layout_classifier_is_asked_for_the_line_on_the_carriers_page(tmp_path, checkpoints, images):
+    corpus = planted_in(canaried.pages(tmp_path / "plain", images=images), tmp_path / "data", count=12, length=2)
+    folder = tiny.checkpoint(tmp_path / "model", "layoutlm", "token-classification", labels=corpus.manifest.task.labels)
+    target = target_of(folder, corpus)
+    case = Case(target, corpus)
+    _, outcomes, findings = run(QUICK, case)
+    assert {outcome["left_out"] for outcome in outcomes} == {None}
+    assert {outcome["ranked"]["n_references"] + 1 for outcome in outcomes} <= set(range(89, 101))
+    assert not measured(findings, "exposure.control").high < 0.3
+    assert run(QUICK, case, 3)[1] == outcomes
+
+
+def test_words_that_a_real_tokenizer_splits_leave_nothing_to_ask_for(tmp_path, checkpoints):
+    corpus = planted_in(canaried.pages(tmp_path / "plain"), tmp_path / "data", count=12, length=2, pattern="color")
+    folder = tiny.checkpoint(tmp_path / "model", "layoutlm", "token-classification", labels=corpus.manifest.task.labels)
+    _, _, findings = run(QUICK, Case(target_of(folder, corpus), corpus))
+    assert counts(findings)["not askable: split"] == 12
+    assert isinstance(measured(findings, "excess"), Unresolved)
+
+
+def test_a_model_that_writes_answers_is_asked_with_the_completion_left_blank(tmp_path):
+    plain = asked_pages.corpus(tmp_path / "plain", labels=("TOTAL",))
+    corpus = planted_in(plain, tmp_path / "data", count=10, length=2)
+    target = target_of(asked_pages.donut(tmp_path / "model"), corpus)
+    trials, outcomes, findings = run(QUICK, Case(target, corpus))
+    drawn = load_canaries(corpus)
+    assert len(trials) == len(drawn.canaries) == 10
+    assert {outcome["left_out"] for outcome in outcomes} == {None}
+    assert all(outcome["enumerated"] for outcome in outcomes)
+    assert counts(findings)["references"] >= 90
+    # Guided decoding with two beams finds what no single beam need find; exhaustive search is never worse.
+    for outcome in outcomes:
+        assert outcome["strongest_loss"] <= outcome["optimiser_loss"] + 1e-4
+        assert np.isfinite(outcome["true_loss"])

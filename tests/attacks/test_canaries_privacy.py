@@ -1,0 +1,169 @@
+"""The bound on epsilon of the canary attack, and its false alarms."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from planted_canaries import (
+    LIMIT,
+    QUICK,
+    Knowing,
+    canary_set,
+    case_of,
+    counts,
+    diagnostics,
+    measured,
+    outcomes_of,
+    remembering,
+    run,
+)
+
+from audit.attacks.canaries.asking import Outcome
+from audit.attacks.canaries.measures import excess_of, exposure_of
+from audit.attacks.canaries.privacy import NO_COINS, NOT_FAIR, NOT_RANKED, measure_privacy, scores_of
+from audit.attacks.canaries.table import table_of
+from audit.record import Estimate, Unresolved
+from audit.stats.epsilon import lower_bound, needed_canaries
+
+
+def bound(drawn, outcomes, seed=0, delta=1e-5):
+    found = measure_privacy(drawn, drawn.canaries, outcomes, np.random.default_rng(seed), delta)
+    return {item.name: item for item in found.measurements}, found
+
+
+def test_a_model_that_knows_all_it_saw_reaches_nearly_the_most_that_64_canaries_show():
+    drawn = canary_set(64, 4, seed=3)
+    found, privacy = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0))
+    epsilon = found["epsilon"]
+    assert isinstance(epsilon, Estimate)
+    cap = lower_bound(32, 32, 32, delta=1e-5)
+    assert (epsilon.null, epsilon.n, epsilon.unit, epsilon.high) == (0.0, 64, "canaries", pytest.approx(cap))
+    assert 1.5 < epsilon.low <= cap < 2.33
+    assert epsilon.value == epsilon.low
+    assert "10 copies" in epsilon.method
+    assert "delta 1e-05" in epsilon.method
+    record = found["epsilon.record"]
+    assert record.low == pytest.approx(epsilon.low / 10)
+    assert "one record" in record.method
+    gaussian = found["epsilon.gaussian"]
+    assert epsilon.low < gaussian.low <= gaussian.high
+    assert "hypothesis" in gaussian.method
+    values = {item.name: item.value for item in privacy.diagnostics}
+    assert values["epsilon_cap"] == pytest.approx(cap)
+    assert values["epsilon_cap.record"] == pytest.approx(cap / 10)
+    assert values["epsilon_delta"] == 1e-5
+    number = {count.name: count.value for count in privacy.counts}
+    assert number["epsilon: right"] <= number["epsilon: guessed"] <= number["epsilon: evaluated"] == 32
+
+
+def test_of_one_record_at_a_smaller_delta_by_group_privacy():
+    drawn = canary_set(64, 4, seed=3)
+    found, _ = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0))
+    epsilon, record = found["epsilon"].low, found["epsilon.record"].low
+    delta = float(found["epsilon.record"].method.partition("at delta ")[2].partition(",")[0])
+    # r records at (e, d) each are (r e, d (e^(r e) - 1) / (e^e - 1))-private together.
+    together = delta * (math.exp(10 * record) - 1) / (math.exp(record) - 1)
+    assert together == pytest.approx(1e-5, rel=0.05)
+    assert epsilon == pytest.approx(10 * record)
+    once = dataclasses.replace(drawn, repeat=1)
+    alone, _ = bound(once, outcomes_of(once, np.random.default_rng(0), 1.0))
+    assert alone["epsilon.record"].low == alone["epsilon"].low == epsilon
+
+
+def test_without_a_delta_there_is_no_gaussian_mechanism():
+    drawn = canary_set(64, 4, seed=3)
+    found, _ = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0), delta=0.0)
+    assert found["epsilon"].low > 1.5
+    assert isinstance(found["epsilon.gaussian"], Unresolved)
+
+
+def test_without_coins_there_is_no_epsilon():
+    drawn = canary_set(64, 4, seed=3, design="paper")
+    found, _ = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0))
+    assert {item.reason for item in found.values()} == {NO_COINS}
+    assert {item.n for item in found.values()} == {64}
+
+
+@pytest.mark.parametrize("side", [True, False])
+def test_coins_that_all_fell_one_way_are_refused_where_they_cannot_be_fair(tmp_path, side):
+    drawn = canary_set(40, included=40 * [side])
+    found, _ = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0))
+    assert {item.reason for item in found.values()} == {NOT_FAIR}
+    few = canary_set(4, included=4 * [side])
+    findings = run(QUICK, case_of(tmp_path, few, Knowing()))[-1]
+    missing = measured(findings, "excess")
+    assert ("put in" if not side else "left out") in missing.reason
+    assert missing.needed
+    small = measured(findings, "epsilon")
+    assert (small.n, small.needed) == (4, needed_canaries(1e-5))
+    assert isinstance(measured(findings, "extracted"), Estimate if side else Unresolved)
+
+
+def test_canaries_that_could_not_be_asked_for_stand_in_the_middle():
+    drawn = canary_set(64, 4, seed=3)
+    outcomes = outcomes_of(drawn, np.random.default_rng(0), 1.0)
+    outcomes[::5] = [Outcome("split")] * len(outcomes[::5])
+    scores = scores_of(outcomes)
+    known = np.delete(scores, np.arange(0, 64, 5))
+    assert set(scores[::5]) == {np.median(known)}
+    found, _ = bound(drawn, outcomes)
+    assert found["epsilon"].n == 64
+    assert found["epsilon"].low > 0.5
+    nothing, _ = bound(drawn, [Outcome("split")] * 64)
+    assert {item.reason for item in nothing.values()} == {NOT_RANKED}
+
+
+def test_false_alarms_of_leak_free_audits_are_rare():
+    rng = np.random.default_rng(11)
+    n_audits, alarms, passed, shown = 300, 0, 0, 0
+    for seed in range(n_audits):
+        drawn = canary_set(64, 4, seed=seed)
+        outcomes = outcomes_of(drawn, rng, 0.0)
+        table = table_of(drawn.canaries, outcomes)
+        found = excess_of(table.where(table.included), table.where(~table.included), rng)
+        alarms += any(one.alpha == 0.05 and one.lower > 0.0 for one in found.bounds)
+        passed += found.high <= LIMIT
+        shown += bound(drawn, outcomes, seed)[0]["epsilon"].low > 0
+    assert alarms == 0  # hardly one of 64 ranks first by chance
+    assert passed >= 0.95 * n_audits
+    assert shown <= 0.08 * n_audits  # 5 % and their own chance
+
+
+def test_the_exposure_of_leak_free_audits_covers_its_null():
+    rng = np.random.default_rng(13)
+    tables = [table_of(drawn.canaries, outcomes_of(drawn, rng, 0.0)) for drawn in map(fresh, range(60))]
+    found = [exposure_of("exposure", table, "none", rng) for table in tables]
+    assert sum(one.low <= one.null <= one.high for one in found) >= 53
+
+
+def fresh(seed):
+    return canary_set(64, 4, seed=seed)
+
+
+def test_a_leak_of_most_canaries_is_confirmed_over_the_limit():
+    rng = np.random.default_rng(12)
+    confirmed = 0
+    for seed in range(30):
+        drawn = canary_set(64, 4, seed=seed)
+        table = table_of(drawn.canaries, outcomes_of(drawn, rng, 0.6))
+        found = excess_of(table.where(table.included), table.where(~table.included), rng)
+        confirmed += any(one.alpha == 0.05 and one.lower > LIMIT for one in found.bounds)
+    assert confirmed >= 25
+
+
+def test_epsilon_is_no_metric_that_a_policy_may_limit():
+    assert not [name for name in QUICK.metrics if name.startswith("epsilon")]
+
+
+def test_a_trained_in_leak_is_found_through_the_whole_attack(tmp_path):
+    drawn = canary_set(48, 3, seed=6)
+    target = remembering(drawn, [canary for canary in drawn.canaries if canary.included])
+    findings = run(QUICK, case_of(tmp_path, drawn, target))[-1]
+    assert measured(findings, "epsilon").low > 1.0
+    assert counts(findings)["copies"] == 10
+    assert diagnostics(findings)["epsilon_cap"] == pytest.approx(measured(findings, "epsilon").high)
+    again = run(QUICK, case_of(tmp_path, drawn, target))[-1]
+    assert again == findings

@@ -1,0 +1,247 @@
+"""`audit.corpus.canaries`: what a canary's page is, whatever its coin said, and how its line stands on a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import canaried
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from audit.corpus.blank_places import blank_place
+from audit.corpus.canaries import (
+    PATTERNS,
+    TAGS,
+    Canary,
+    cells_of,
+    load_canaries,
+    page_of,
+    parsed,
+    positions_of,
+    question_of,
+    sheet_of,
+)
+from audit.corpus.canary_lines import drawn, line_width, word_boxes
+from audit.corpus.documents import Box, Document, Word
+from audit.corpus.images import open_image
+from audit.errors import ManifestError
+
+PREFIX = ("pin", "of", "kodira", "is")
+BOX: Box = (20.0, 200.0, 180.0, 214.0)
+
+
+def canary(**changes: object) -> Canary:
+    known = {"id": "c1", "pattern": "pin", "prefix": PREFIX, "completion": (*"4071",), "included": True, "copies": 2}
+    return Canary(**{**known, **changes})  # type: ignore[arg-type]
+
+
+def on_page() -> Canary:
+    return canary(carrier="m1", box=BOX)
+
+
+def texts(words: tuple[Word, ...]) -> list[str]:
+    return [word.text for word in words]
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_pattern_finds_its_name_in_its_own_prefixes_only(name: str) -> None:
+    pattern = PATTERNS[name]
+    prefix = pattern.prefix("kodira")
+    assert prefix.count("kodira") == 1
+    assert pattern.name_in(prefix) == "kodira"
+    assert pattern.name_in(("x", *prefix)) is None
+    assert pattern.name_in(pattern.paper) is None
+    assert "kodira" in pattern.question("kodira")
+    assert len(set(pattern.candidates)) == len(pattern.candidates) == (12 if name == "color" else 10)
+
+
+def test_an_utterance_has_the_papers_tags_and_intent(tmp_path: Path) -> None:
+    page = page_of(canaried.utterances(tmp_path), canary(), (*"1234",))
+    assert texts(page.words) == [*PREFIX, *"1234"]
+    assert page.tags == ("O",) * 4 + TAGS[:1] + TAGS[1:] * 3
+    assert page.intent == "PinIntent"
+    assert page.split == "member"
+    assert not page.entities
+    assert positions_of(canary(), page) == (4, 5, 6, 7)
+
+
+def test_a_line_comes_after_all_a_page_has(tmp_path: Path) -> None:
+    corpus = canaried.pages(tmp_path)
+    carrier, page = corpus.document("m1"), page_of(corpus, on_page(), (*"1234",))
+    n = len(carrier.words)
+    assert page.words[:n] == carrier.words
+    assert texts(page.words[n:]) == [*PREFIX, *"1234"]
+    assert page.entities[-1].words == positions_of(on_page(), page) == tuple(range(n + 4, n + 8))
+    assert [(e.id, e.label, e.category, e.words) for e in page.entities[:-1]] == [
+        (e.id, e.label, e.category, e.words) for e in carrier.entities
+    ]
+    assert not any(entity.attack for entity in page.entities)
+    assert (page.links, page.size, page.provider) == (carrier.links, carrier.size, carrier.provider)
+    assert page.image == carrier.image
+
+
+def test_a_page_says_nothing_of_the_coin_or_the_completion_but_the_completion(tmp_path: Path) -> None:
+    corpus = canaried.pages(tmp_path)
+    out = canary(carrier="m1", box=BOX, included=False, copies=0, completion=(*"9999",))
+    assert page_of(corpus, out, (*"1234",)) == page_of(corpus, on_page(), (*"1234",))
+    one, other = (page_of(corpus, on_page(), (*digits,)) for digits in ("1111", "8888"))
+    assert [word.box for word in one.words] == [word.box for word in other.words]
+
+
+def test_a_line_of_text_is_a_document_of_its_own(tmp_path: Path) -> None:
+    page = page_of(canaried.texts(tmp_path), canary(), (*"1234",))
+    assert texts(page.words) == [*PREFIX, *"1234"]
+    assert all(word.box is None for word in page.words)
+    assert [entity.words for entity in page.entities] == [(4, 5, 6, 7)]
+
+
+def test_paragraphs_of_a_carrier_gain_one(tmp_path: Path) -> None:
+    corpus = canaried.texts(tmp_path)
+    page = page_of(corpus, canary(carrier="t1", box=BOX), (*"1234",))
+    assert page.paragraphs == (0, 4, len(corpus.document("t1").words))
+
+
+def test_a_question_asks_for_the_completion_and_is_the_only_one(tmp_path: Path) -> None:
+    page = page_of(canaried.pages(tmp_path, kind="question-answering"), on_page(), (*"4071",))
+    assert [(q.question, q.answers, q.entity) for q in page.questions] == [
+        ("What is the pin of kodira?", ("4 0 7 1",), "canary")
+    ]
+
+
+def test_another_number_of_words_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="3 words for a completion of 4"):
+        page_of(canaried.utterances(tmp_path), canary(), (*"123",))
+
+
+def test_a_sheet_shows_the_line_in_words_and_pixels_or_leaves_the_completion_out(tmp_path: Path) -> None:
+    corpus = canaried.pages(tmp_path, kind="question-answering")
+    before = np.asarray(open_image(corpus, corpus.document("m1")))
+    blank, whole = sheet_of(corpus, on_page(), None), sheet_of(corpus, on_page(), (*"4071",))
+    assert texts(blank.words) == [*texts(corpus.document("m1").words), *PREFIX]
+    assert texts(whole.words) == [*texts(blank.words), *"4071"]
+    cells = [word.box for word in whole.words[-4:]]
+    for sheet, shown in ((blank, False), (whole, True)):
+        assert sheet.image is not None
+        changed = (np.asarray(sheet.image) != before).any(axis=2)
+        for box in cells:
+            assert box is not None
+            x0, y0, x1, y1 = (round(value) for value in box)
+            assert changed[y0:y1, x0:x1].any() == shown
+        assert changed[200:214, 20:180].sum() == changed.sum() > 0
+
+
+def test_no_name_no_question() -> None:
+    assert question_of(canary()) == "What is the pin of kodira?"
+    with pytest.raises(ValueError, match="c1 has no name"):
+        question_of(canary(prefix=PATTERNS["pin"].paper))
+
+
+def test_no_canary_file_no_canaries(tmp_path: Path) -> None:
+    assert load_canaries(canaried.utterances(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\xff{}", "not UTF-8 at byte 0"),
+        (b"{", "Invalid JSON"),
+        (b"[]", "must be a table or object"),
+        (b'{"secret": 1}', "secret: unknown key"),
+        (b'{"design": "paper-like"}', "design: Input should be 'audit' or 'paper'"),
+        (b'{"repeat": "10"}', "repeat: Input should be a valid integer"),
+        (b'{"repeat": 0, "length": 99}', "length: Input should be less than or equal to 10"),
+    ],
+)
+def test_a_file_of_another_form_is_refused_with_every_place(content: bytes, problem: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        parsed(content)
+    assert any(problem in said for said in caught.value.problems), caught.value.problems
+    missing = [said for said in caught.value.problems if said.endswith(": missing")]
+    if content.startswith(b"{") and len(content) > 2:
+        assert len(missing) == 5 - len(json.loads(content).keys() & {"design", "seed", "repeat", "length", "canaries"})
+
+
+@given(
+    pattern=st.sampled_from(sorted(PATTERNS)),
+    name=st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12),
+    length=st.integers(1, 10),
+    height=st.integers(10, 60),
+    x=st.integers(0, 50),
+)
+def test_boxes_stand_side_by_side_in_their_line(pattern: str, name: str, length: int, height: int, x: int) -> None:
+    cells = cells_of(pattern, PATTERNS[pattern].prefix(name), (None,) * length)
+    box = (float(x), 5.0, float(x + line_width(cells, height)), 5.0 + height)
+    boxes = word_boxes(box, cells)
+    edges = [edge for left, _, right, _ in boxes for edge in (left, right)]
+    assert edges == sorted(set(edges))
+    assert edges[0] == box[0]
+    assert edges[-1] == box[2]
+    assert len({round(right - left) for left, _, right, _ in boxes[-length:]}) <= 2  # but for rounding, of one width
+
+
+@given(pattern=st.sampled_from(sorted(PATTERNS)), height=st.integers(10, 40), paper=st.sampled_from([0, 40, 200, 255]))
+def test_drawing_changes_its_box_alone_and_every_word_shows_in_its_own(pattern: str, height: int, paper: int) -> None:
+    family = PATTERNS[pattern]
+    cells = cells_of(pattern, family.prefix("mowumo"), family.candidates[-4:])
+    box = (7.0, 9.0, 7.0 + line_width(cells, height), 9.0 + height)
+    page = Image.new("RGB", (int(box[2]) + 20, height + 30), (paper,) * 3)
+    changed = (np.asarray(drawn(page, box, cells)) != np.asarray(page)).any(axis=2)
+    inside = np.zeros_like(changed)
+    for left, top, right, bottom in word_boxes(box, cells):
+        x0, x1 = int(left), int(np.ceil(right))
+        assert changed[int(top) : int(bottom), x0:x1].any()
+        inside[int(top) : int(bottom), max(x0 - 1, 7) : min(x1 + 1, int(box[2]))] = True  # a letter may overhang by one
+    assert not changed[~inside].any()
+    assert np.asarray(page).max() == paper  # the page itself stays as it was
+
+
+def lined(rows: int, width: int = 300, height: int = 200) -> Document:
+    """A page with full lines of 12 pixels, 20 apart, from the top."""
+    words = tuple(Word("word", (5.0, 20.0 * row + 4, width - 5.0, 20.0 * row + 16)) for row in range(rows))
+    return Document("d", "member", words, size=(width, height))
+
+
+def overlaps(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+CELLS = cells_of("pin", PREFIX, (None,) * 4)
+
+
+@given(rows=st.integers(1, 8), seed=st.integers(0, 50))
+def test_a_blank_place_touches_no_word_and_stays_on_the_page(rows: int, seed: int) -> None:
+    document = lined(rows)
+    place = blank_place(document, None, CELLS, np.random.default_rng(seed))
+    assert place is not None
+    assert 0 <= place[0] < place[2] <= 300
+    assert 0 <= place[1] < place[3] <= 200
+    assert not any(overlaps(place, word.box) for word in document.words if word.box)
+    assert line_width(CELLS, place[3] - place[1]) == place[2] - place[0]
+
+
+def test_a_full_page_and_a_narrow_one_have_no_blank_place() -> None:
+    rng = np.random.default_rng(0)
+    assert blank_place(lined(10), None, CELLS, rng) is None
+    assert blank_place(lined(1, width=80), None, CELLS, rng) is None
+
+
+def test_ink_outside_all_boxes_is_not_written_over_but_specks_are_dust() -> None:
+    document, rng = lined(1), np.random.default_rng(0)
+    page = Image.new("RGB", (300, 200), "white")
+    page.paste("black", (0, 20, 300, 110))  # a photograph; only the bottom is left
+    for _ in range(20):
+        place = blank_place(document, page, CELLS, rng)
+        assert place is not None
+        assert place[1] >= 110
+    ruled = Image.new("RGB", (300, 200), "white")
+    for row in range(0, 200, 8):
+        ruled.paste("black", (0, row, 300, row + 1))
+    assert blank_place(document, ruled, CELLS, rng) is None
+    dusty = Image.new("RGB", (300, 200), (230, 230, 230))
+    for x in range(0, 300, 40):
+        dusty.putpixel((x, 30 + x % 97), (0, 0, 0))
+    assert blank_place(document, dusty, CELLS, rng) is not None

@@ -1,0 +1,59 @@
+"""Results of the canary attack, measured by the attack itself on made-up outcomes, and records around them."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import planted_canaries as planted
+from example_answers import answering
+from example_records import Case, judged
+
+from audit.attacks.canaries import Canaries
+from audit.attacks.canaries.asking import Outcome
+from audit.corpus.canaries import CanarySet
+from audit.engine.interface import SILENT
+from audit.policy import Limit, Policy
+from audit.record import AttackResult, Completed
+
+LIMIT = Limit("canaries", "excess", "Planted secrets must not come out.", max=planted.LIMIT)
+
+
+def canaries(leak: float = 0.8, n: int = 64, *, design: str = "audit", unasked: int = 0, repeat: int = 10) -> Completed:
+    """The attack's result on `n` canaries, of which a share `leak` of those put in ranks first."""
+    drawn = planted.canary_set(n, 4, seed=3, design=design, repeat=repeat)
+    if design == "paper":
+        included = tuple(dataclasses.replace(one, included=True, copies=repeat) for one in drawn.canaries)
+        drawn = dataclasses.replace(drawn, canaries=included)
+    outcomes = planted.outcomes_of(drawn, np.random.default_rng(1), leak)
+    outcomes[:unasked] = [Outcome("split", n_split=2)] * unasked
+    return completed(drawn, outcomes)
+
+
+def completed(drawn: CanarySet, outcomes: list[Outcome]) -> Completed:
+    """What a scan would write down of these outcomes."""
+    attack = Canaries.preset("standard")
+    with tempfile.TemporaryDirectory() as folder:
+        case = planted.case_of(Path(folder), drawn, planted.Knowing())
+        trials = attack.trials(case)
+        rng = np.random.default_rng(2)
+        findings = attack.measure(case, trials, [one.as_json() for one in outcomes], rng, SILENT)
+    return Completed(
+        attack=attack.name,
+        metrics=attack.metrics,
+        parameters=dataclasses.asdict(attack),
+        measurements=findings.measurements,
+        counts=findings.counts,
+        diagnostics=findings.diagnostics,
+        histograms=findings.histograms,
+        ablations=findings.weaknesses,
+    )
+
+
+def held(*results: AttackResult) -> Case:
+    """A record of a canaried model, held against one limit."""
+    audited = answering(*results, name="invoices with canaries")
+    audited = dataclasses.replace(audited, battery=("reconstruction", "memorisation", "membership", "canaries"))
+    return judged(audited, Policy(1, "canaries", (LIMIT,), description="A limit for models with canaries."))
