@@ -176,6 +176,21 @@ def load_canaries(corpus: Corpus) -> CanarySet | None:
         raise ManifestError([f"{name} {problem}" for problem in error.problems], error.hint) from None
 
 
+def planted_ids(corpus: Corpus) -> frozenset[str]:
+    """The ids of the documents that hold a canary; empty where the data set has none.
+
+    A made-up line, trained on in many copies, says nothing about documents that are not made up.
+    """
+    found = load_canaries(corpus)
+    return frozenset(name for canary in found.canaries for name in canary.documents) if found else frozenset()
+
+
+def carrier_ids(corpus: Corpus) -> frozenset[str]:
+    """The ids of the documents whose pages canaries were put on: with every copy the model saw them once more."""
+    found = load_canaries(corpus)
+    return frozenset(canary.carrier for canary in found.canaries if canary.carrier) if found else frozenset()
+
+
 @lru_cache(maxsize=4)
 def parsed(content: bytes) -> CanarySet:
     """The canaries that a file holds.

@@ -10,9 +10,11 @@ from corpus import canaried
 from planted_canaries import counts, measured, run
 
 from audit.attacks.canaries import Canaries
+from audit.attacks.membership.documents import compared
+from audit.attacks.memorisation.questions import all_questions
 from audit.case import Case
 from audit.corpus import manifest as manifests
-from audit.corpus.canaries import load_canaries
+from audit.corpus.canaries import carrier_ids, load_canaries
 from audit.corpus.planting import insert
 from audit.record import Unresolved
 from audit.targets.opening import target_of
@@ -75,3 +77,14 @@ def test_a_model_that_writes_answers_is_asked_with_the_completion_left_blank(tmp
     for outcome in outcomes:
         assert outcome["strongest_loss"] <= outcome["optimiser_loss"] + 1e-4
         assert np.isfinite(outcome["true_loss"])
+
+
+def test_other_attacks_leave_out_what_was_planted_and_pages_trained_on_in_copies(tmp_path):
+    plain = canaried.pages(tmp_path / "plain", kind="question-answering")
+    corpus = planted_in(plain, tmp_path / "data", count=6, length=2)
+    carriers = carrier_ids(corpus)
+    assert carriers
+    assert [document.id for document in compared(corpus)] == [
+        document.id for document in compared(plain) if document.id not in carriers
+    ]
+    assert [asked.trial for asked in all_questions(corpus)] == [asked.trial for asked in all_questions(plain)]

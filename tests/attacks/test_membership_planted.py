@@ -248,6 +248,7 @@ def test_documents_are_counted_by_split(audit):
         "held-out documents": 150,
         "public documents": 100,
         "left out: no question": 0,
+        "left out: canary": 0,
         "left out: nothing to read": 0,
         "left out: no counterpart of the same provider": 0,
         "left out: no finite loss": 0,

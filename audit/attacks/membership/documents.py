@@ -12,6 +12,7 @@ import numpy as np
 
 from audit.attacks.interface import ask_all
 from audit.case import Case
+from audit.corpus.canaries import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Question, Split
 from audit.corpus.folding import fold
 from audit.corpus.sheets import sheet_of
@@ -33,6 +34,7 @@ from audit.targets.interface import (
 Kind = Literal["answers", "pages"]
 SCORED: tuple[Split, ...] = ("member", "heldout")
 NOT_COMPARED = "no counterpart of the same provider"
+PLANTED = "canary"
 REASONS = {
     "no question": "documents without a question that has an answer",
     "nothing to read": "documents of which the training loss reads nothing",
@@ -40,6 +42,7 @@ REASONS = {
         "with splits by provider, member and held-out documents beyond as many of one kind as of the other from each "
         "provider, and those that name none: which providers were trained on says nothing about single documents"
     ),
+    PLANTED: "documents that hold a canary, and those whose pages canaries were put on: they were trained on in copies",
 }
 
 
@@ -75,9 +78,9 @@ def compared(corpus: Corpus) -> tuple[Document, ...]:
     All of them; but where the data set was assigned by provider, of every provider (names folded) as many members as
     held-out documents, the others left out (ours). Which documents of a provider trained on were kept aside was drawn;
     which provider has many was not, and a provider with more members than held-out documents would make its looks and
-    its low loss a sign of membership.
+    its low loss a sign of membership. Documents that hold a canary are left out, and those whose pages these are.
     """
-    documents = corpus.of(*SCORED)
+    documents = _not_planted(corpus)
     if corpus.manifest.membership.assigned != "by-provider":
         return documents
     owned: dict[str, dict[Split, list[Document]]] = defaultdict(lambda: defaultdict(list))
@@ -91,11 +94,18 @@ def compared(corpus: Corpus) -> tuple[Document, ...]:
     return tuple(document for document in documents if document.id in chosen)
 
 
+def _not_planted(corpus: Corpus) -> tuple[Document, ...]:
+    planted = planted_ids(corpus) | carrier_ids(corpus)
+    return tuple(document for document in corpus.of(*SCORED) if document.id not in planted)
+
+
 def reasons(case: Case) -> Counter[str | None]:
     """How many member and held-out documents are left out, by reason (one of `REASONS`); under None those tried."""
     together = compared(case.corpus)
     found = Counter(left_out(case, document) for document in together)
-    found[NOT_COMPARED] = len(case.corpus.of(*SCORED)) - len(together)
+    ordinary = len(_not_planted(case.corpus))
+    found[NOT_COMPARED] = ordinary - len(together)
+    found[PLANTED] = len(case.corpus.of(*SCORED)) - ordinary
     return +found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from audit.corpus.canaries import planted_ids
 from audit.corpus.documents import Category, Corpus, Document, Question, Split
 from audit.corpus.folding import fold
 from audit.engine.interface import Trial
@@ -71,8 +72,11 @@ def said(answers: Sequence[str]) -> tuple[str, ...]:
 
 
 def all_questions(corpus: Corpus) -> Iterator[Asked]:
-    """Every question of member and held-out documents that has an answer, in file order."""
+    """Every question of member and held-out documents that has an answer, in file order; canaries are left out."""
+    planted = planted_ids(corpus)
     for document in corpus.of(*ATTACKED):
+        if document.id in planted:
+            continue
         for question in document.questions:
             asked = Asked(document, question)
             if asked.answers:
