@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -17,7 +16,7 @@ from audit.targets.batching import padded_rows
 from audit.targets.encoding import Encoder
 from audit.targets.families import Family
 from audit.targets.forward import BATCH_TOKENS, Forward
-from audit.targets.heads import HEADS, HeadName, page_losses, sum_of_losses
+from audit.targets.heads import HEADS, HeadName, sum_of_losses
 from audit.targets.interface import (
     AdaptationRule,
     Adapted,
@@ -25,6 +24,7 @@ from audit.targets.interface import (
     BestTokens,
     CandidateLogits,
     Candidates,
+    CompletionLoss,
     Encoding,
     FillMask,
     FirstOrderLoss,
@@ -32,9 +32,11 @@ from audit.targets.interface import (
     Ints,
     PageAdaptation,
     Query,
+    RelaxedLoss,
     TagProbabilities,
     TrainingLoss,
 )
+from audit.targets.token_losses import TokenLosses
 
 A = TypeVar("A")
 
@@ -70,6 +72,15 @@ class EncoderTarget:
         self.forward = Forward(
             model, family, pad_id, card.device, batch_tokens or BATCH_TOKENS[card.device], card.dtype
         )
+        self._losses: dict[type[Query[Any]], Any] = {}
+        if self.head.costs is not None:
+            losses = TokenLosses(model, self.forward, self.head.costs)
+            self._losses = {
+                TrainingLoss: losses.training,
+                CompletionLoss: losses.completions,
+                FirstOrderLoss: losses.first_order,
+                RelaxedLoss: losses.relaxed,
+            }
         # Vocabularies are often padded: the model's last outputs may stand for no token at all.
         padding = range(len(tokenizer), model.config.vocab_size)
         self._never_candidates = sorted({*tokenizer.all_special_ids, tokenizer.unk_token_id, *padding})
@@ -110,8 +121,7 @@ class EncoderTarget:
             FillMask: self._fill_mask,
             BestTokens: self._best_tokens,
             CandidateLogits: self._candidate_logits,
-            TrainingLoss: self._training_loss,
-            FirstOrderLoss: self._first_order_loss,
+            **self._losses,
             TagProbabilities: self._tag_probabilities,
             BestLinks: self._best_links,
             PageAdaptation: self._page_adaptation,
@@ -148,44 +158,6 @@ class EncoderTarget:
             for place, row in enumerate(rows):
                 logits = self._vocabulary_logits(hidden[place, list(queries[row].positions)])
                 answers[row] = logits.argmax(axis=1)
-        return answers
-
-    def _training_loss(self, queries: Sequence[TrainingLoss]) -> list[Floats]:
-        """The head's loss of each page with each candidate in place, one row a candidate (step 2 of CDMI).
-
-        Rows of all queries make one stream of length buckets; a row's page is made when its batch is.
-        """
-        costs_of = self.head.costs
-        assert costs_of is not None
-        owners = [(query, int(token)) for query in queries for token in query.candidates]
-
-        def page_of(row: int) -> Encoding:
-            query, token = owners[row]
-            return query.page.with_tokens([query.position], [token])
-
-        losses = np.empty(len(owners))
-        for rows, hidden in self.forward.hidden([len(query.page.ids) for query, _ in owners], page_of):
-            pages = [owners[row][0].page for row in rows]
-            pages += pages[:1] * (len(hidden) - len(rows))
-            losses[rows] = page_losses(costs_of(self.model, hidden.float(), pages))[: len(rows)]
-        return np.split(losses, [*accumulate(len(query.candidates) for query in queries)][:-1])
-
-    def _first_order_loss(self, queries: Sequence[FirstOrderLoss]) -> list[Floats]:
-        """See `FirstOrderLoss`; pages share batches, and each page's gradient is that of its own loss."""
-        costs_of = self.head.costs
-        assert costs_of is not None
-
-        def judge(hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Floats, torch.Tensor]:
-            costs = costs_of(self.model, hidden, pages)
-            return page_losses(costs), sum_of_losses(costs)
-
-        table = self.forward.word_embeddings
-        answers: list[Floats] = [np.empty(0)] * len(queries)
-        for rows, (losses, gradients) in self.forward.gradients([query.page for query in queries], judge):
-            for row, loss, gradient in zip(rows, losses, gradients, strict=True):
-                query = queries[row]
-                away = table[query.candidates] - table[query.page.ids[query.position]]
-                answers[row] = loss + (away @ gradient[query.position]).cpu().double().numpy()
         return answers
 
     def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:

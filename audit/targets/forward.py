@@ -25,6 +25,8 @@ LARGEST_BATCH = {"cpu": 4096, "mps": 16384, "cuda": 262_144}
 B = TypeVar("B")
 Judge = Callable[[torch.Tensor, Sequence[Encoding]], tuple[Floats, torch.Tensor]]
 """Gives the loss of each page and their differentiable sum, from hidden states as `Forward.hidden` gives them."""
+Change = Callable[[Sequence[Encoding], torch.Tensor], torch.Tensor]
+"""Gives what stands in place of the word embeddings of some pages, (n_pages, n_padded_tokens, n_hidden)."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -101,18 +103,20 @@ class Forward:
         return self._batched(lengths, page_of, self._states)
 
     def gradients(
-        self, pages: Sequence[Encoding], judge: Judge
+        self, pages: Sequence[Encoding], judge: Judge, change: Change = lambda _, embedded: embedded
     ) -> Iterator[tuple[list[int], tuple[Floats, torch.Tensor]]]:
         """Per batch: its pages, and their losses (n_pages,) with the gradients of these.
 
-        A gradient is that of a page's own loss with respect to its word embeddings: (n_pages, n_padded_tokens,
-        n_hidden), float32. Batches are smaller than those of `hidden`, so that memory stays about the same.
+        A gradient is that of a page's own loss with respect to its word embeddings, as `change` left them: (n_pages,
+        n_padded_tokens, n_hidden), float32. Batches are smaller than those of `hidden`, so that memory stays about the
+        same.
 
         Raises:
             EngineError: not even a single page fits.
         """
         lengths = [len(page.ids) for page in pages]
-        return self._batched(lengths, pages.__getitem__, partial(self._differentiated, judge), self._backward_cost)
+        run = partial(self._differentiated, judge, change)
+        return self._batched(lengths, pages.__getitem__, run, self._backward_cost)
 
     def _batched(
         self,
@@ -187,7 +191,7 @@ class Forward:
         return kept
 
     def _differentiated(
-        self, judge: Judge, pages: Sequence[Encoding], bucket: int, n_rows: int
+        self, judge: Judge, change: Change, pages: Sequence[Encoding], bucket: int, n_rows: int
     ) -> tuple[Floats, torch.Tensor]:
         """The losses of one batch and their gradients; no gradient is left at the model's parameters."""
         filled = [*pages, *[pages[0]] * (n_rows - len(pages))]
@@ -195,18 +199,18 @@ class Forward:
         with torch.inference_mode(False):
             with torch.no_grad():
                 inputs = self._padded(pages, bucket, n_rows)
-            with torch.enable_grad(), self._embedded() as leaves:
+            with torch.enable_grad(), self._embedded(filled, change) as leaves:
                 losses, total = judge(self._encoded(inputs, bucket), filled)
             (gradient,) = torch.autograd.grad(total, leaves)
         return losses[: len(pages)], gradient[: len(pages)]
 
     @contextmanager
-    def _embedded(self) -> Iterator[list[torch.Tensor]]:
-        """Within, word embeddings begin a graph of their own; gives the list that they are put into."""
+    def _embedded(self, pages: Sequence[Encoding], change: Change) -> Iterator[list[torch.Tensor]]:
+        """Within, word embeddings, changed, begin a graph of their own; gives the list that they are put into."""
         leaves: list[torch.Tensor] = []
 
         def begin(_: Any, __: Any, embedded: torch.Tensor) -> torch.Tensor:
-            leaves.append(embedded.detach().requires_grad_())
+            leaves.append(change(pages, embedded.detach()).requires_grad_())
             return leaves[-1]
 
         handle = self._words.register_forward_hook(begin)

@@ -16,19 +16,21 @@ from audit.targets.interface import (
     BestLinks,
     BestTokens,
     CandidateLogits,
+    CompletionLoss,
     Encoding,
     FillMask,
     FirstOrderLoss,
     Floats,
     Ints,
     Query,
+    RelaxedLoss,
     TagProbabilities,
     TrainingLoss,
 )
 from audit.targets.spade import masked_relations
 
 HeadName = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
-LOSSES: frozenset[type[Query[Any]]] = frozenset({TrainingLoss, FirstOrderLoss})
+LOSSES: frozenset[type[Query[Any]]] = frozenset({TrainingLoss, CompletionLoss, FirstOrderLoss, RelaxedLoss})
 """What every head with a training loss over tokens answers."""
 
 

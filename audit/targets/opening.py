@@ -12,8 +12,10 @@ from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.loading import load
+from audit.targets.nlu.loading import is_nlu, load_nlu
+from audit.targets.nlu.target import NluTarget
 
-Checkpoint = EncoderTarget | AnsweringTarget
+Checkpoint = EncoderTarget | AnsweringTarget | NluTarget
 """A target that was loaded from a folder."""
 
 
@@ -27,11 +29,13 @@ def target_of(
         corpus: names the model's outputs, says how it was trained, and holds the page images.
         device: see `load`.
         batch_tokens: see `EncoderTarget`.
-        batch_rows: see `AnsweringTarget`.
+        batch_rows: see `AnsweringTarget` and `NluTarget`.
 
     Raises:
-        TargetError: see `load` and `load_answering`.
+        TargetError: see `load`, `load_answering` and `load_nlu`.
     """
+    if is_nlu(folder):
+        return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
     if is_answering(folder):
         return load_answering(folder, device=device, prompt=corpus.manifest.recipe.prompt, batch_rows=batch_rows)
     return load(
@@ -48,11 +52,11 @@ def encoder_of(folder: Path, corpus: Corpus, device: str = "cpu", batch_tokens: 
     """The same, where only an encoder will do.
 
     Raises:
-        TargetError: it is a model that answers questions, or see `target_of`.
+        TargetError: it is no encoder, or see `target_of`.
     """
     target = target_of(folder, corpus, device, batch_tokens)
-    if isinstance(target, AnsweringTarget):
-        raise TargetError(f"{folder}: a model that answers questions cannot be attacked this way")
+    if not isinstance(target, EncoderTarget):
+        raise TargetError(f"{folder}: {target.card.architecture}: only an encoder can be attacked this way")
     return target
 
 
@@ -60,7 +64,8 @@ def check(target: Checkpoint, corpus: Corpus) -> None:
     """Refuse a corpus that the target cannot read.
 
     Raises:
-        ManifestError: the tokenizer does not know the corpus's words, or pages lack the images that the model reads.
+        ManifestError: pages lack the images that the model reads.
+        TargetError: the model does not know the corpus's words, tags or intents, or is for another task.
     """
     if isinstance(target, EncoderTarget):
         target.encoder.check_vocabulary(corpus.documents)

@@ -1,4 +1,7 @@
-"""Models beside the target that never saw the audited documents, or only half of them: given, loaded and checked."""
+"""Models beside the target that never saw the audited documents, or only half of them: given, loaded and checked.
+
+Most are of the target's own kind; a sentence embedder is of another.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from typing import Literal
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
 from audit.targets.answering.target import AnsweringTarget
+from audit.targets.embedder import EmbedderTarget, load_embedder
+from audit.targets.encoder_target import EncoderTarget
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.cached import UNFINISHED
 from audit.training.origin import refuse_the_target, refuse_unfit
@@ -24,6 +29,7 @@ PROVIDE_BASELINES = (
     "give models trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
     "docaudit train-baseline"
 )
+PROVIDE_EMBEDDER = "give a sentence embedder, such as those of sentence-transformers (--reference embedder=PATH)"
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,21 @@ class Peer:
     source: Source
     target: Checkpoint
     members: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """A sentence embedder that somebody gave.
+
+    Attributes:
+        target: it, loaded.
+        source: who named it.
+        folder: where it lies.
+    """
+
+    target: EmbedderTarget
+    source: Source
+    folder: Path
 
 
 def load_peers(
@@ -79,6 +100,24 @@ def load_peers(
     return tuple(_loaded(*one, target, target_dir, corpus) for one in found)
 
 
+def given_embedder(target: Checkpoint, target_dir: Path, places: Mapping[str, Sequence[Place]]) -> Embedder | None:
+    """The sentence embedder that somebody named, on the target's device; None when nobody did.
+
+    Args:
+        target: the audited checkpoint.
+        target_dir: its folder.
+        places: by name, the folders.
+
+    Raises:
+        TargetError: it cannot be loaded, or holds the target's own weights.
+    """
+    if "embedder" not in places:
+        return None
+    ((path, source),) = places["embedder"]
+    refuse_the_target("embedder", path, target_dir)
+    return Embedder(load_embedder(path, target.card.device), source, path)
+
+
 def _checkpoints(path: Path) -> list[Path]:
     """The folder itself when it is a checkpoint, else the checkpoints in it, by name."""
     if (path / "config.json").is_file():
@@ -102,10 +141,10 @@ def _loaded(
     refuse_the_target(role, folder, target_dir)
     if members is None and role != "pretrained":
         refuse_unfit(role, folder, corpus, target_dir)
-    if isinstance(target, AnsweringTarget):
-        peer = target_of(folder, corpus, target.card.device, batch_rows=target.batch_rows)
-    else:
+    if isinstance(target, EncoderTarget):
         peer = target_of(folder, corpus, target.card.device, target.batch_tokens)
+    else:
+        peer = target_of(folder, corpus, target.card.device, batch_rows=target.batch_rows)
     own, other = target.card, peer.card
     if (own.family, own.task) != (other.family, other.task):
         raise TargetError(

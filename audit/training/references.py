@@ -23,9 +23,18 @@ from audit.targets.pictures import OpenImage, PictureReader
 from audit.training.fitting import Recipe
 from audit.training.masked_lm import fit_public_mlm
 from audit.training.origin import refuse_the_target
-from audit.training.peers import PEERS, PROVIDE_BASELINES, Peer, Place, load_peers
+from audit.training.peers import (
+    PEERS,
+    PROVIDE_BASELINES,
+    PROVIDE_EMBEDDER,
+    Embedder,
+    Peer,
+    Place,
+    given_embedder,
+    load_peers,
+)
 
-REFERENCE_NAMES = ("auxiliary", *PEERS)
+REFERENCE_NAMES = ("auxiliary", *PEERS, "embedder")
 PROVIDE_AUXILIARY = (
     "give the public masked language model (--reference auxiliary=PATH), or what the target was fine-tuned from "
     "(--reference pretrained=PATH) together with documents of split public"
@@ -42,6 +51,7 @@ class Filled:
         missing: for every reference that an attack needs and nobody gave, what to provide.
         folders: by role, where they were loaded from.
         members: for every split model, the ids of the documents it was trained on.
+        embedder: reads texts, not pages: no countermeasure stands before it.
     """
 
     models: Mapping[str, Checkpoint] = field(default_factory=dict)
@@ -49,11 +59,16 @@ class Filled:
     missing: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, Path] = field(default_factory=dict)
     members: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    embedder: Embedder | None = None
 
     @property
     def references(self) -> References:
         """The models as attacks take them."""
-        return References.of(self.models, self.members)
+        return self.completed(References.of(self.models, self.members))
+
+    def completed(self, references: References) -> References:
+        """These references with the embedder, when there is one."""
+        return references if self.embedder is None else replace(references, embedder=self.embedder.target)
 
 
 @dataclass(frozen=True)
@@ -69,6 +84,7 @@ class Prepared:
         images: opens their pages.
         corpus: name and sha256 of the data set they come from, when it is not the audited one.
         peers: models of the target's own kind.
+        embedder: the sentence embedder, when somebody gave one.
     """
 
     auxiliary: EncoderTarget | None = None
@@ -79,6 +95,7 @@ class Prepared:
     folder: Path | None = None
     images: OpenImage | None = None
     peers: tuple[Peer, ...] = ()
+    embedder: Embedder | None = None
 
 
 def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, list[Place]]:
@@ -101,7 +118,7 @@ def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, li
         for path, source in found:
             if not path.is_dir():
                 raise TargetError(f"reference {name} ({source}): {path} is not a folder")
-        if len(found) > 1 and name in ("auxiliary", "pretrained"):
+        if len(found) > 1 and name in ("auxiliary", "pretrained", "embedder"):
             raise UsageError(f"--reference {name}: {len(found)} folders", "there is one of it")
     return {name: found for name, found in places.items() if found}
 
@@ -138,11 +155,12 @@ def prepare(
         _refuse_audited(public, corpus)
     peers = load_peers([name for name in PEERS if name in needs], target, target_dir, corpus, places)
     if public is not None and not isinstance(target, EncoderTarget):
-        raise UsageError("--public: a model that answers questions is attacked without a public language model")
+        raise UsageError(f"--public: {target.card.architecture} is attacked without a public language model")
+    embedder = given_embedder(target, target_dir, places) if "embedder" in needs else None
     if "auxiliary" not in needs or not isinstance(target, EncoderTarget):
-        return Prepared(peers=peers)
+        return Prepared(peers=peers, embedder=embedder)
     prepared = _auxiliary(target, target_dir, corpus, places, batch_tokens, public)
-    return replace(prepared, peers=peers)
+    return replace(prepared, peers=peers, embedder=embedder)
 
 
 def _auxiliary(
@@ -287,13 +305,22 @@ def complete(
 def _beside(prepared: Prepared, needs: Collection[str]) -> Filled:
     """The models of the target's own kind, which are given or missing, never trained here."""
     peers = prepared.peers
-    lacking = "baselines" in needs and not any(peer.role.startswith("baseline-") for peer in peers)
+    missing = {}
+    if "baselines" in needs and not any(peer.role.startswith("baseline-") for peer in peers):
+        missing["baselines"] = PROVIDE_BASELINES
+    embedder = prepared.embedder
+    if "embedder" in needs and embedder is None:
+        missing["embedder"] = PROVIDE_EMBEDDER
+    cards = [ReferenceCard(peer.role, peer.source, peer.target.card) for peer in peers]
+    if embedder is not None:
+        cards.append(ReferenceCard("embedder", embedder.source, embedder.target.card))
     return Filled(
         models={peer.role: peer.target for peer in peers},
-        cards=tuple(ReferenceCard(peer.role, peer.source, peer.target.card) for peer in peers),
-        missing={"baselines": PROVIDE_BASELINES} if lacking else {},
+        cards=tuple(cards),
+        missing=missing,
         folders={peer.role: peer.folder for peer in peers},
         members={peer.role: peer.members for peer in peers if peer.members is not None},
+        embedder=embedder,
     )
 
 

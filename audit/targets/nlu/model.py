@@ -1,0 +1,182 @@
+"""The NLU model of Parikh et al. 2022 (section 4.1), as a `PreTrainedModel`; saved and loaded like transformers' own.
+
+A word's vector, and where there is a character layer what a convolution makes of its characters (Ma & Hovy 2016), go
+into two BiLSTM layers. A dense layer and a linear-chain CRF give the tags, another dense layer and a softmax the intent
+from the sentence's vector. The loss of a sentence is the sum of the CRF's negative log-likelihood and the intent's
+cross-entropy.
+
+Where the papers are silent (all ours): the sentence's vector is the last state of either direction of the last layer;
+dropout stands before the first BiLSTM and after the last one; words that the vocabulary lacks show no characters.
+
+There is no padding: the utterances of a batch have the same number of words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel, initialization
+from transformers.modeling_outputs import ModelOutput
+
+from audit.targets.nlu.config import NluConfig
+from audit.targets.nlu.crf import LinearChainCrf
+from audit.targets.nlu.products import SteadyLinear
+
+
+@dataclass
+class NluOutput(ModelOutput):  # type: ignore[misc]
+    """What the model says of n utterances of one length.
+
+    Attributes:
+        losses: (n,) nats, where tags and intents are given.
+        emissions: (n, n_tokens, n_tags) what goes into the CRF.
+        intent_logits: (n, n_intents).
+    """
+
+    losses: torch.Tensor | None = None
+    emissions: torch.Tensor | None = None
+    intent_logits: torch.Tensor | None = None
+
+
+class CharacterLayer(nn.Module):
+    """A vector from the characters of a word: embeddings, a convolution, the largest value of each filter."""
+
+    def __init__(self, config: NluConfig) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(config.n_characters, config.character_size, padding_idx=0)
+        window = config.character_window
+        self.convolution = nn.Conv1d(config.character_size, config.character_filters, window, padding=window // 2)
+
+    def forward(self, spellings: torch.Tensor) -> torch.Tensor:
+        """The vectors of some words: (n_words, n_filters); zeros for a word without characters.
+
+        Args:
+            spellings: (n_words, longest_word) numbers of characters, 0 after the word's end.
+        """
+        # Columns beyond the longest of these words are blank, and would change nothing.
+        spellings = spellings[:, : max(1, int((spellings != 0).any(dim=0).sum()))]
+        spelled = self.convolution(self.embedding(spellings).transpose(1, 2))
+        blank = (spellings == 0)[:, None, :]
+        best: torch.Tensor = spelled.masked_fill(blank, -torch.inf).amax(dim=-1)
+        return best.masked_fill(blank.all(dim=-1), 0.0)
+
+
+class NluModel(PreTrainedModel):  # type: ignore[misc]
+    """Word vectors, optional character layer, BiLSTMs, CRF tags and intent; see the module."""
+
+    config_class = NluConfig
+    base_model_prefix = "nlu"
+    config: NluConfig
+
+    def __init__(self, config: NluConfig) -> None:
+        super().__init__(config)
+        self.words = nn.Embedding(config.vocab_size, config.embedding_size)
+        self.characters = CharacterLayer(config) if config.n_characters else None
+        if config.n_characters:
+            empty = torch.zeros(config.vocab_size, config.longest_word, dtype=torch.int32)
+            self.register_buffer("spellings", empty)
+        self.lstm = nn.LSTM(
+            config.input_size, config.hidden_size, config.n_layers, batch_first=True, bidirectional=True
+        )
+        self.tagger = SteadyLinear(2 * config.hidden_size, config.num_labels)
+        self.crf = LinearChainCrf(config.num_labels)
+        self.intent = SteadyLinear(2 * config.hidden_size, len(config.intents))
+        self.input_dropout = nn.Dropout(config.input_dropout)
+        self.state_dropout = nn.Dropout(config.state_dropout)
+        self.post_init()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """As Ma & Hovy (2016, section 3.2): embeddings and matrices uniform, biases 0, those of forget gates 1."""
+        # Whole tensors only: transformers leaves alone those it has loaded, and would not know a part of one.
+        if isinstance(module, nn.Embedding):
+            start = torch.empty_like(module.weight).uniform_(-1, 1) * (3 / module.embedding_dim) ** 0.5
+            if module.padding_idx is not None:
+                start[module.padding_idx] = 0.0
+            initialization.copy_(module.weight, start)
+        elif isinstance(module, nn.Linear | nn.Conv1d):
+            initialization.xavier_uniform_(module.weight)
+            initialization.zeros_(module.bias)
+        elif isinstance(module, nn.LSTM):
+            for name, weight in module.named_parameters():
+                if name.startswith("weight"):
+                    initialization.xavier_uniform_(weight)
+                    continue
+                start = torch.zeros_like(weight)
+                # Input, forget, cell and output gates follow each other; a gate has two biases, one is enough.
+                start[module.hidden_size : 2 * module.hidden_size] = float(name.startswith("bias_ih"))
+                initialization.copy_(weight, start)
+        elif isinstance(module, LinearChainCrf):
+            for parameter in module.parameters():
+                initialization.zeros_(parameter)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The table of word vectors."""
+        return self.words
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Put another table of word vectors in place."""
+        self.words = cast("nn.Embedding", value)
+
+    def input_table(self) -> torch.Tensor:
+        """What each word of the vocabulary shows to the first BiLSTM: (vocab_size, input_size), word vector first."""
+        if self.characters is None:
+            return self.words.weight
+        return torch.cat([self.words.weight, self.characters(self.spellings)], dim=1)
+
+    def inputs_of(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """What these words show to the first BiLSTM: (n, n_tokens, input_size)."""
+        vectors: torch.Tensor = self.words(input_ids)
+        if self.characters is None:
+            return vectors
+        own, places = torch.unique(input_ids, return_inverse=True)
+        return torch.cat([vectors, self.characters(self.spellings[own])[places]], dim=-1)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        intents: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> NluOutput:
+        """What the model says of n utterances of one length; see `NluOutput`.
+
+        Args:
+            input_ids: (n, n_tokens) ids of words.
+            labels: (n, n_tokens) the true tags.
+            intents: (n,) the true intents.
+            inputs_embeds: (n, n_tokens, input_size) what goes into the first BiLSTM, in place of `input_ids`.
+
+        Raises:
+            ValueError: neither words nor inputs, or only one of tags and intents.
+        """
+        if inputs_embeds is None:
+            if input_ids is None:
+                raise ValueError("give input_ids or inputs_embeds")
+            inputs_embeds = self.inputs_of(input_ids)
+        if (labels is None) != (intents is None):
+            raise ValueError("the loss reads tags and intents: give both")
+        states, (last, _) = self.lstm(self.input_dropout(inputs_embeds))
+        return self.judged(states, torch.cat([last[-2], last[-1]], dim=-1), labels, intents)
+
+    def judged(
+        self, states: torch.Tensor, sentences: torch.Tensor, labels: torch.Tensor | None, intents: torch.Tensor | None
+    ) -> NluOutput:
+        """What the heads make of the last BiLSTM's states.
+
+        Args:
+            states: (n, n_tokens, 2 * hidden_size).
+            sentences: (n, 2 * hidden_size) the sentences' vectors.
+            labels: (n, n_tokens) the true tags.
+            intents: (n,) the true intents.
+        """
+        emissions = self.tagger(self.state_dropout(states))
+        logits = self.intent(self.state_dropout(sentences))
+        losses = None
+        if labels is not None and intents is not None:
+            named = nn.functional.cross_entropy(logits, intents, reduction="none")
+            losses = self.crf.costs(emissions, labels) + named
+        return NluOutput(losses, emissions, logits)

@@ -1,0 +1,281 @@
+"""NLU models as targets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import torch
+
+from audit.corpus.documents import Corpus, Document
+from audit.errors import TargetError
+from audit.record import TargetCard
+from audit.targets.adaptation import frozen
+from audit.targets.batching import padded_rows
+from audit.targets.forward import DTYPES
+from audit.targets.interface import (
+    CompletionLoss,
+    Encoding,
+    Floats,
+    Ints,
+    Query,
+    Relaxed,
+    RelaxedLoss,
+    TagProbabilities,
+    TrainingLoss,
+)
+from audit.targets.nlu.model import NluModel, NluOutput
+from audit.targets.nlu.products import steady_product
+from audit.targets.nlu.rows import Rows, alike, completed, truth_of
+from audit.targets.nlu.vocabulary import UNKNOWN_ID, Vocabulary
+
+A = TypeVar("A")
+BATCH_ROWS = {"cpu": 512, "mps": 512, "cuda": 4096}
+"""Utterances of one forward pass, by kind of device (ours)."""
+UNKNOWN_SHARE = 0.2
+"""A vocabulary that lacks more than this share of the members' words is refused (ours): a model knows the words it was
+trained on, but for rare ones that a recipe may leave out."""
+
+
+class NluTarget:
+    """Answers queries about utterances with one NLU model; implements `audit.targets.interface.TokenTarget`.
+
+    A word is a token, there are no special tokens, boxes are zero; [UNK] stands for words that the vocabulary lacks and
+    for hidden ones.
+
+    Rows of one length share a batch, without padding, and a batch is filled up to a multiple of
+    `audit.targets.batching.STEP` rows (on a GPU to `batch_rows`): on a CPU an answer depends on its query alone, bit
+    for bit, gradients too.
+
+    Args:
+        model: loaded; put into evaluation mode here.
+        vocabulary: its words.
+        card: what it is.
+        batch_rows: utterances of one forward pass, at most; None: `BATCH_ROWS` of the device.
+    """
+
+    lowered = 0
+    """How often batches were halved because memory ran out: never, the models are small."""
+
+    def __init__(
+        self, model: NluModel, vocabulary: Vocabulary, card: TargetCard, batch_rows: int | None = None
+    ) -> None:
+        self.model = model.eval()
+        self.vocabulary = vocabulary
+        self.card = card
+        self.labels = tuple(str(model.config.id2label[index]) for index in range(model.config.num_labels))
+        self.intents = tuple(model.config.intents)
+        self.answers: frozenset[type[Query[Any]]] = frozenset(
+            {TagProbabilities, TrainingLoss, CompletionLoss, RelaxedLoss}
+        )
+        self.batch_rows = batch_rows or BATCH_ROWS[card.device]
+        self._label_ids = {label: index for index, label in enumerate(self.labels)}
+        self._intent_ids = {intent: index for index, intent in enumerate(self.intents)}
+        with torch.no_grad():
+            # All words at once, so that what a word shows does not depend on those beside it.
+            self._table = model.input_table().detach().clone()
+        self._bare = self._table.clone()
+        self._bare[:, model.config.embedding_size :] = 0.0
+
+    def rounded(self, dtype: str) -> NluTarget:
+        """This model with its BiLSTMs computing in `dtype`; weights are shared, heads and losses stay in float32."""
+        return NluTarget(self.model, self.vocabulary, replace(self.card, dtype=dtype), self.batch_rows)
+
+    def check(self, corpus: Corpus) -> None:
+        """Refuse a corpus that the model cannot read.
+
+        Raises:
+            TargetError: the corpus is for another task, or the model lacks a tag or an intent of the documents, or
+                their words.
+        """
+        if corpus.manifest.task.kind != self.card.task:
+            raise TargetError(
+                f"the model names intents and slots, and the data set is for {corpus.manifest.task.kind}",
+                f'give a data set with [task] kind = "{self.card.task}"',
+            )
+        tags = {tag for document in corpus.documents for tag in document.tags or ()}
+        intents = {document.intent for document in corpus.documents if document.intent is not None}
+        for kind, found, known in (("tag", tags, self.labels), ("intent", intents, self.intents)):
+            missing = sorted(found - {*known})
+            if missing:
+                raise TargetError(
+                    f"the model has no {kind} {', '.join(missing)}", f"it has {', '.join(known)}; use these names"
+                )
+        documents = corpus.of("member") or corpus.documents
+        words = Counter(word.text for document in documents for word in document.words)
+        ids = self.vocabulary.ids_of(words)
+        unknown = sum(count for count, index in zip(words.values(), ids, strict=True) if index == UNKNOWN_ID)
+        if unknown > UNKNOWN_SHARE * words.total():
+            raise TargetError(
+                f"the model's vocabulary lacks {unknown / words.total():.0%} of the corpus's {words.total()} words",
+                "give the checkpoint its own vocabulary.json; words are compared as they are spelled",
+            )
+
+    def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
+        """See `TokenTarget.encode`.
+
+        Labels and intent are both None unless the document has both, and the model knows them: it has a loss of no
+        other utterance.
+        """
+        n_words, room = len(document.words), self.model.config.max_tokens
+        first, last = (min(around), max(around)) if around else (0, 0)
+        if not n_words or last >= n_words or (around and last - first >= room):
+            return None
+        centre = (first + last + 1) // 2 if around else 0
+        start = max(0, min(centre - room // 2, n_words - room))
+        words = np.arange(start, min(start + room, n_words))
+        tags = [self._label_ids.get(tag) for tag in document.tags or ()]
+        intent = None if document.intent is None else self._intent_ids.get(document.intent)
+        known = bool(tags) and None not in tags and intent is not None
+        return Encoding(
+            ids=self.vocabulary.ids_of(document.words[index].text for index in words),
+            boxes=np.zeros((len(words), 4)),
+            words=words,
+            labels=np.array(tags, np.int64)[words] if known else None,
+            mask_id=UNKNOWN_ID,
+            unknown_id=UNKNOWN_ID,
+            intent=intent if known else None,
+        )
+
+    def token_strings(self, ids: Sequence[int]) -> str:
+        """See `TokenTarget.token_strings`."""
+        return self.vocabulary.text_of(ids)
+
+    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+        """See `Target.ask`.
+
+        Raises:
+            ValueError: a query of a type this target cannot answer, queries of several types, or a loss of an utterance
+                without tags and intent.
+        """
+        kinds = {type(query) for query in queries}
+        if not kinds:
+            return []
+        kind = kinds.pop()
+        if kinds or kind not in self.answers:
+            raise ValueError(f"{self.card.architecture} cannot answer this mix of queries")
+        answer: Any = {
+            TagProbabilities: self._tag_probabilities,
+            TrainingLoss: self._training_loss,
+            CompletionLoss: self._completion_loss,
+            RelaxedLoss: self._relaxed_loss,
+        }[kind]
+        with torch.no_grad():
+            return cast("list[A]", answer(queries))
+
+    def best_intents(self, pages: Sequence[Encoding]) -> Ints:
+        """The most likely intent of each utterance: (n_pages,), ties to the lower index. For utility alone."""
+        best = np.empty(len(pages), np.int64)
+        with torch.no_grad():
+            for rows, output in self._by_length(pages):
+                best[rows] = output.intent_logits.cpu().numpy().argmax(axis=1)[: len(rows)]
+        return best
+
+    def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:
+        answers: list[Floats] = [np.empty(0)] * len(queries)
+        for rows, output in self._by_length([query.page for query in queries]):
+            tables = self.model.crf.marginals(output.emissions).cpu().double().numpy()
+            for row, table in zip(rows, tables[: len(rows)], strict=True):
+                answers[row] = table / table.sum(axis=1, keepdims=True)
+        return answers
+
+    def _by_length(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], Any]]:
+        """Per batch: its pages, and what the model says of them and of the rows that fill it up."""
+        for rows in alike([len(page.ids) for page in pages]):
+            for part in self._parts(len(rows)):
+                own = rows[part]
+                inputs = self._table[torch.from_numpy(np.stack([pages[row].ids for row in own])).to(self._table.device)]
+                yield own, self._run(inputs)
+
+    def _training_loss(self, queries: Sequence[TrainingLoss]) -> list[Floats]:
+        return self._completion_loss(
+            [CompletionLoss(query.page, (query.position,), query.candidates[:, None]) for query in queries]
+        )
+
+    def _completion_loss(self, queries: Sequence[CompletionLoss]) -> list[Floats]:
+        """One row a completion; the rows of all queries of one length make one stream."""
+        answers: list[Floats] = [np.empty(0)] * len(queries)
+        for chosen in alike([len(query.page.ids) for query in queries]):
+            blocks = [completed(queries[row]) for row in chosen]
+            rows = Rows(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+            losses = np.empty(len(rows.ids))
+            for part in self._parts(len(losses)):
+                inputs = self._table[torch.from_numpy(rows.ids[part]).to(self._table.device)]
+                losses[part] = self._losses(inputs, rows, part).cpu().double().numpy()
+            ends = np.cumsum([len(block[0]) for block in blocks])[:-1]
+            for row, own in zip(chosen, np.split(losses, ends), strict=True):
+                answers[row] = own
+        return answers
+
+    def _relaxed_loss(self, queries: Sequence[RelaxedLoss]) -> list[Relaxed]:
+        """One row a query; queries of one length, one number of positions and the same candidates share batches."""
+        answers: list[Relaxed | None] = [None] * len(queries)
+        keys = [
+            (len(query.page.ids), len(query.positions), query.candidates.tobytes(), query.mix_characters)
+            for query in queries
+        ]
+        with frozen(self.model):
+            for chosen in alike(keys):
+                for part in self._parts(len(chosen)):
+                    rows = chosen[part]
+                    for row, answer in zip(rows, self._mixed([queries[row] for row in rows]), strict=True):
+                        answers[row] = answer
+        return cast("list[Relaxed]", answers)
+
+    def _mixed(self, queries: Sequence[RelaxedLoss]) -> Iterator[Relaxed]:
+        """The answers to relaxed queries that make one batch."""
+        table = self._table if queries[0].mix_characters else self._bare
+        device = table.device
+        filled = [*queries, *[queries[0]] * (self._n_rows(len(queries)) - len(queries))]
+        truths = [truth_of(query) for query in filled]
+        rows = Rows(
+            np.stack([query.page.ids for query in filled]),
+            np.stack([labels for labels, _ in truths]),
+            np.array([intent for _, intent in truths]),
+        )
+        positions = torch.from_numpy(np.array([query.positions for query in filled], np.int64)).to(device)
+        given = np.stack([query.weights for query in filled]).astype(np.float32)
+        with torch.enable_grad():
+            weights = torch.from_numpy(given).to(device).requires_grad_()
+            mixed = steady_product(weights, table[torch.from_numpy(queries[0].candidates).to(device)])
+            inputs = self._table[torch.from_numpy(rows.ids).to(device)]
+            owners = torch.arange(len(filled), device=device)[:, None].expand_as(positions)
+            inputs = inputs.index_put((owners, positions), mixed)
+            losses = self._losses(inputs, rows, slice(None))
+            (gradient,) = torch.autograd.grad(losses.sum(), weights)
+        values, slopes = losses.detach().cpu().double().numpy(), gradient.cpu().double().numpy()
+        for row in range(len(queries)):
+            yield Relaxed(float(values[row]), slopes[row])
+
+    def _losses(self, inputs: torch.Tensor, rows: Rows, part: slice) -> torch.Tensor:
+        """The losses of some rows whose inputs, (n_rows, n_tokens, input_size), are given: (n_rows,)."""
+        labels, intents = (torch.from_numpy(value[part]).to(inputs.device) for value in (rows.labels, rows.intents))
+        losses = self._run(inputs, labels, intents).losses
+        assert losses is not None
+        return losses[: len(inputs)]
+
+    def _run(
+        self, inputs: torch.Tensor, labels: torch.Tensor | None = None, intents: torch.Tensor | None = None
+    ) -> NluOutput:
+        """What the model says of these inputs: (n, n_tokens, input_size), filled up here with the first row."""
+        n = len(inputs)
+        places = torch.arange(self._n_rows(n), device=inputs.device)
+        places[n:] = 0
+        with torch.autocast(inputs.device.type, DTYPES[self.card.dtype], enabled=self.card.dtype != "float32"):
+            states, (last, _) = self.model.lstm(inputs[places])
+        sentences = torch.cat([last[-2], last[-1]], dim=-1).float()
+        if labels is not None and intents is not None:
+            labels, intents = labels[places], intents[places]
+        output: NluOutput = self.model.judged(states.float(), sentences, labels, intents)
+        return output
+
+    def _parts(self, n: int) -> Iterator[slice]:
+        """The batches of `n` rows."""
+        return (slice(start, min(start + self.batch_rows, n)) for start in range(0, n, self.batch_rows))
+
+    def _n_rows(self, n: int) -> int:
+        """The rows that a batch of `n` is filled up to."""
+        return padded_rows(n) if self.card.device == "cpu" else max(n, self.batch_rows)
