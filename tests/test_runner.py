@@ -15,7 +15,6 @@ from audit.errors import UsageError
 from audit.record import Completed
 from audit.runner import execution
 
-
 pytestmark = pytest.mark.usefixtures("few_candidates")
 
 

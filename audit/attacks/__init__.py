@@ -8,6 +8,14 @@ from audit.attacks.membership import Membership
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.reconstruction import Reconstruction
+from audit.attacks.redaction import RedactionContext
 
-BATTERY: tuple[type[Attack], ...] = (Reconstruction, Memorisation, Membership, ProviderMembership, Canaries)
+BATTERY: tuple[type[Attack], ...] = (
+    Reconstruction,
+    Memorisation,
+    Membership,
+    ProviderMembership,
+    RedactionContext,
+    Canaries,
+)
 """Every attack this version knows, in the order in which they run and are reported."""

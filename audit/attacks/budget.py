@@ -14,18 +14,24 @@ from audit.engine.interface import Trial
 SHARES = {"quick": 0.25, "standard": 1.0, "full": 1.0}
 """Share of the trials of each stratum by budget (ours). `full` differs from `standard` in the attacks' parameters."""
 
+FOLDS = "folds"
+"""The stratum of trials that only fit something: all are taken, under every budget, sorted by their ids."""
+
 
 def sample(trials: Sequence[Trial], share: float, seed: int) -> list[Trial]:
     """The trials that a budget takes, in the order in which they are run.
 
     Per stratum there is one seeded order, whatever the share: one trial of each unit before a second of any. A smaller
-    share is the beginning of a larger one.
+    share is the beginning of a larger one. The stratum `FOLDS` is taken whole: a fold left out is a result of nothing.
     """
     strata: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         strata[trial.stratum].append(trial)
     taken = []
     for name, members in sorted(strata.items()):
+        if name == FOLDS:
+            taken += sorted(members, key=lambda trial: trial.id)
+            continue
         ordered = _round_robin(members, np.random.default_rng([seed, *name.encode()]))
         taken += ordered[: math.ceil(share * len(ordered))]
     return taken

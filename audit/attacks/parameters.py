@@ -51,6 +51,7 @@ _RANGES: Mapping[str, Mapping[str, Any]] = {
         "n_absent": Field(ge=0),
         "n_absent_keys": Field(ge=1),
     },
+    "redaction": {"n_folds": Field(ge=2)},
     "canaries": {
         "n_epochs": Field(ge=0),
         "learning_rate": Field(gt=0),

@@ -71,7 +71,7 @@ def _at_most(attack: Attack, corpus: Corpus, share: float) -> Cost:
     if attack.name == "reconstruction" and corpus.manifest.task.kind == "question-answering":
         # Such models have no loss over the page's tokens (`Reconstruction.inapplicable`).
         return Cost(attack.name, 0, False, (0, 0), inapplicable=ANSWERING)
-    sides = _offered(attack, corpus)
+    sides = offered(attack, corpus)
     references = corpus.manifest.references
     given = {"baselines": len(references.baselines), "pretrained": int(references.pretrained is not None)}
     sampled = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
@@ -113,7 +113,7 @@ def weakened(attack: Attack, corpus: Corpus, given: Mapping[str, int]) -> str | 
     return None
 
 
-def _offered(attack: Attack, corpus: Corpus) -> Sides:
+def offered(attack: Attack, corpus: Corpus) -> Sides:
     """Trials of members and of others: fields, questions, or else one for each unit."""
     match attack.name:
         case "reconstruction":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from audit.attacks.budget import sample
+from audit.attacks.budget import FOLDS, sample
 from audit.attacks.canaries.attack import STRATUM as CANARY
 from audit.attacks.interface import Attack
 from audit.attacks.membership.documents import kind_of
@@ -23,7 +23,7 @@ from audit.corpus.canaries import load_canaries
 from audit.corpus.documents import Corpus
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial
-from audit.planning.cost import Cost, Sides, Time, weakened
+from audit.planning.cost import Cost, Sides, Time, offered, weakened
 from audit.runner import Opened
 from audit.runner.execution import AttackWork, in_number_format
 from audit.runner.opening import needs_of
@@ -73,7 +73,8 @@ def _cost(opened: Opened, attack: Attack, filled: Filled, progress: Progress) ->
         return Cost(attack.name, 0, True, (0, 0), reason)
     weak = _weakened(case, attack)
     trials = sample(attack.trials(case), opened.share, opened.options.seed)
-    reached = _reached(opened.corpus, trials)
+    in_folds = any(trial.stratum == FOLDS for trial in trials)
+    reached = offered(attack, opened.corpus) if in_folds else _reached(opened.corpus, trials)
     lacks = _missing(opened, attack, filled) if trials else attack.no_trials(case)[0]
     cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weak)
     if lacks is not None:

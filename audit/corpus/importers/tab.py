@@ -15,7 +15,18 @@ from typing import Literal
 
 from pydantic import StrictInt, TypeAdapter
 
-from audit.corpus.documents import Category, Document, Entity, Manifest, Membership, Split, Task, TaskKind, Word
+from audit.corpus.documents import (
+    Category,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    Redaction,
+    Split,
+    Task,
+    TaskKind,
+    Word,
+)
 from audit.corpus.folding import fold
 from audit.corpus.importers.conversion import (
     ImportReport,
@@ -91,7 +102,8 @@ def convert(
     words, and the punctuation beside it is a word of its own. Of mentions that overlap, the longest is kept; of those
     of equal length the first in the text, then the first in the file. A blank line begins a paragraph
     (`Document.paragraphs`), for headings end no sentence; a single line end does not (paper, appendix A.1). Equal texts
-    stay in one split.
+    stay in one split. The manifest says that values are hidden under a mask of one length, the one that shows least of
+    them and leaves the text as it is; the benchmark hides nothing itself.
 
     Args:
         src: the folder that holds `texts.json` and `mentions.json`.
@@ -123,7 +135,7 @@ def convert(
     ]
     repeated = sum(len(group) > 1 for group in alike.values())
     report = _report(texts, drawn, repeated)
-    manifest = Manifest(schema=1, name="tab", task=TASKS[task], membership=Membership("random"))
+    manifest = Manifest(1, "tab", TASKS[task], Membership("random"), redaction=Redaction("fixed"))
     publish(dst, manifest, documents, {}, report)
     return report
 

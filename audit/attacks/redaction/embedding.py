@@ -1,0 +1,244 @@
+"""Contexts of hidden values as numbers: TF-IDF, or a sentence embedder; everything is fitted on the training folds.
+
+TF-IDF (ours; the paper has a sentence embedder only) has three parts: the words next to the mask with their side and
+place, and what stands around the mask together; runs of one to three words of either side; and characters next to the
+mask. Words are cut at signs, numbers become as many "#" as they have digits, and the spaces are those between such
+words: where an annotation divides a word does not show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from audit.attacks.redaction.classifiers import Features, Floats, Ints
+from audit.attacks.redaction.samples import Samples
+from audit.corpus.documents import CATEGORIES
+from audit.corpus.redactions import LINE_END, STAR, RedactedSpan, fits
+from audit.targets.interface import Embed, Target
+
+EmbeddingName = Literal["tfidf", "embedder", "embedder-tuned"]
+
+MASKED = "[hidden]"
+"""Stands for another hidden value in the context, whatever its length."""
+PLACES = 4
+"""Words next to the mask, on either side, that are told apart by their place (ours)."""
+RUN = 4
+"""Words of the longest run that begins next to the mask (ours)."""
+WORDS = 3
+"""Words of the longest run anywhere (METHODS.md, section 4, says words and characters; 1 to 3 is ours)."""
+CHARACTERS = 12
+"""Characters next to the mask, on either side, that are looked at (ours)."""
+PIECES = (3, 4, 5)
+"""Their runs (ours)."""
+WEIGHTS = {"near": 1.0, "characters": 0.7, "words": 0.5}
+"""Of the parts, each scaled to length 1 (ours, on TAB, folds by document, 0.83; the first part alone 0.81)."""
+MIN_SAMPLES = 2
+"""Training samples that a term must stand in (ours)."""
+LAYOUT_WEIGHT = 0.3
+"""Of a standardised number of the layout beside text of length 1 (ours)."""
+N_COMPONENTS = 200
+"""Of the projection of TF-IDF for classifiers that need a table (ours)."""
+_WORD = re.compile(r"\w+|\n|[^\w\s]")
+_STARS = re.compile(rf"{re.escape(STAR)}+")
+_HIDDEN = "\ue000"  # of Unicode's private use: no text has it
+_TEXTS: MutableMapping[Target, dict[str, Floats]] = WeakKeyDictionary()
+_TUNED: MutableMapping[Target, tuple[bytes, tuple[Ints, Floats, Floats]]] = WeakKeyDictionary()
+
+
+def tfidf(training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]) -> tuple[Features, Features]:
+    """TF-IDF of the contexts, and of the length of the mask where it shows: two sparse matrices of the same columns.
+
+    Args:
+        training: what terms and their weights are taken from; at least one.
+        held: the other contexts; terms that `training` lacks are left out.
+    """
+    from scipy.sparse import hstack
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    words = [(span, words_of(span.before), words_of(span.after)) for span in (*training, *held)]
+    found = []
+    for part, weight in WEIGHTS.items():
+        terms = [[*_terms(part, *read)] for read in words]
+        known = _shared(terms[: len(training)], min(MIN_SAMPLES, len(training)))
+        if not known:
+            continue
+        vectorizer = TfidfVectorizer(analyzer=list, lowercase=False, sublinear_tf=True, vocabulary=known)
+        first = vectorizer.fit_transform(terms[: len(training)])
+        found.append((weight * first, weight * vectorizer.transform(terms[len(training) :])))
+    parts = zip(*found, strict=True)
+    training_part, held_part = (hstack(part).tocsr() for part in parts)
+    return training_part, held_part
+
+
+def dense(training: Features, held: Features, seed: int) -> tuple[Floats, Floats]:
+    """TF-IDF projected to `N_COMPONENTS` columns, or as many as there can be; fitted on `training`."""
+    from sklearn.decomposition import TruncatedSVD
+
+    size = min(N_COMPONENTS, min(training.shape) - 1)
+    if size < 1:
+        return training.toarray(), held.toarray()
+    projection = TruncatedSVD(size, random_state=seed)
+    with np.errstate(divide="ignore", invalid="ignore"):  # contexts that are all alike: no variance to explain
+        first = projection.fit_transform(training)
+    return first, projection.transform(held)
+
+
+def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
+    """Numbers of the layout and of the dictionary, standardised on `training`; None where there is no page.
+
+    The dictionary holds the distinct values of the training fold, by category; where a mask is as wide as its value, it
+    is counted how many of each are as wide (Bland et al. 2023).
+    """
+    from sklearn.preprocessing import StandardScaler
+
+    if not any(span.layout for span in (*training.spans, *held.spans)):
+        return None
+    names = dictionary(training)
+    rows = [np.array([_layout_row(span, names) for span in part.spans]) for part in (training, held)]
+    scaler = StandardScaler().fit(rows[0])
+    first, second = (LAYOUT_WEIGHT * scaler.transform(part) for part in rows)
+    return first, second
+
+
+def dictionary(training: Samples) -> tuple[Ints, ...]:
+    """The lengths of the distinct values of each of `CATEGORIES`, which an attacker knows: (n_values,) each."""
+    values: list[dict[str, int]] = [{} for _ in CATEGORIES]
+    for span, value, category in zip(training.spans, training.values, training.classes, strict=True):
+        values[category].setdefault(value, span.n_characters)
+    return tuple(np.array([*own.values()], np.int64) for own in values)
+
+
+def lengths(samples: Samples) -> Floats:
+    """What somebody sees who sees only how long the values are, under any mask: (n, 3).
+
+    The characters of a value in running text; on a page the width of its bar, over the height of the line and over its
+    average character.
+    """
+    bars = [(span.n_characters, span.bar) for span in samples.spans]
+    rows = [
+        (size, 0.0, 0.0) if bar is None else (0.0, bar.width / bar.height, bar.width / bar.character)
+        for size, bar in bars
+    ]
+    return np.array(rows, np.float64)
+
+
+def embedded(embedder: Target, texts: Sequence[str]) -> Floats:
+    """The embedding of each text: (n, n_dimensions); kept as long as the embedder, for the other folds ask again."""
+    known = _TEXTS.setdefault(embedder, {})
+    new = sorted({*texts} - known.keys())
+    known.update(zip(new, embedder.ask([Embed(text) for text in new]), strict=True))
+    return np.array([known[text] for text in texts])
+
+
+def tuned(embedder: Target, training: Samples, held: Samples, seed: int) -> tuple[Ints, Floats, Floats]:
+    """The embeddings of a copy that was fine-tuned on a part of the training fold (paper, section 4.2).
+
+    Returns:
+        The places in `training` of what is left for the classifier, its embeddings, and those of `held`. The last
+        result is kept, for the classifiers of one fold follow each other.
+    """
+    from audit.training.embedding import chosen, tune
+
+    key = _key(training, held, seed)
+    kept = _TUNED.get(embedder)
+    if kept is not None and kept[0] == key:
+        return kept[1]
+    texts = [span.text for span in training.spans]
+    taken = chosen(training.classes, np.random.default_rng(seed))
+    better = tune(embedder, [texts[place] for place in taken], training.classes[taken], seed=seed)
+    left = np.setdiff1d(np.arange(len(training)), taken)
+    both = better.ask([Embed(text) for text in (*(texts[place] for place in left), *(s.text for s in held.spans))])
+    found = left, np.array(both[: len(left)]), np.array(both[len(left) :])
+    _TUNED[embedder] = key, found
+    return found
+
+
+def _key(training: Samples, held: Samples, seed: int) -> bytes:
+    digest = hashlib.sha256(f"{seed}".encode())
+    for part in (training, held):
+        digest.update(part.classes.tobytes())
+        for span in part.spans:
+            digest.update(hashlib.sha256(span.text.encode()).digest())
+    return digest.digest()
+
+
+def _layout_row(span: RedactedSpan, names: Sequence[Ints]) -> list[float]:
+    bar = span.shown
+    counts = [0 if bar is None else fits(bar.width, bar.character, own) for own in names]
+    return [*(span.layout or (0.0,) * 4), *np.log1p(counts)]
+
+
+def _shared(terms: Sequence[Sequence[str]], least: int) -> list[str]:
+    """The terms that so many samples have, in order."""
+    counts: dict[str, int] = {}
+    for sample in terms:
+        for term in set(sample):
+            counts[term] = counts.get(term, 0) + 1
+    return sorted(term for term, count in counts.items() if count >= least)
+
+
+def _terms(part: str, span: RedactedSpan, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    match part:
+        case "near":
+            yield from _near(["<", "<", *before][::-1], [*after, ">", ">"])
+            if span.bar is None:  # on a page the width is measured in pixels: see `layout`
+                yield from _length(span)
+        case "characters":
+            yield from _characters(" ".join(["<", *before])[::-1], " ".join([*after, ">"]))
+        case _:
+            for side, words in (("<", before), (">", after)):
+                yield from _runs(side, words)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a context, folded: see the module. Lines of a page end with a word of their own."""
+    hidden = _STARS.sub(f" {_HIDDEN} ", text)
+    return [_word(word) for word in _WORD.findall(hidden)]
+
+
+def _word(word: str) -> str:
+    if word == _HIDDEN:
+        return MASKED
+    if word == LINE_END:
+        return "[line]"
+    return "#" * len(word) if word.isdigit() else word.lower()
+
+
+def _near(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Words next to the mask; both sequences begin there. One term is alike in all samples: there always is a term."""
+    yield "mask"
+    for side, words in (("<", before), (">", after)):
+        yield from (f"{side}{place} {word}" for place, word in enumerate(words[:PLACES]))
+        for start in (0, 1):
+            for size in range(2, RUN + 1):
+                if start + size <= len(words):
+                    yield f"{side}{start} {' '.join(words[start : start + size])}"
+    for left in (1, 2):
+        for right in (1, 2):
+            yield f"{' '.join(before[:left])} | {' '.join(after[:right])}"
+
+
+def _length(span: RedactedSpan) -> Iterator[str]:
+    """The length of a mask in running text, finely and coarsely; the same for all under a mask of one length."""
+    size = len(span.mask)
+    yield f"length {size}"
+    yield f"length about {size // 4}"
+    yield f"length {int(2 * np.log2(size))} half octaves"
+
+
+def _characters(before: str, after: str) -> Iterator[str]:
+    for side, text in (("<", before[:CHARACTERS]), (">", after[:CHARACTERS])):
+        yield from (f"{side}{text[:size]}" for size in range(2, len(text) + 1))
+        for size in PIECES:
+            yield from (f"{side}.{text[start : start + size]}" for start in range(len(text) - size + 1))
+
+
+def _runs(side: str, words: Sequence[str]) -> Iterator[str]:
+    for size in range(1, WORDS + 1):
+        yield from (f"{side}{' '.join(words[start : start + size])}" for start in range(len(words) - size + 1))

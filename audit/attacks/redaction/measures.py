@@ -1,0 +1,303 @@
+"""What the folds and the target's words add up to (METHODS.md, sections 4 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator
+
+from audit.attacks.budget import FOLDS
+from audit.attacks.interface import Findings
+from audit.attacks.redaction.classifiers import CLASSIFIERS, Ints
+from audit.attacks.redaction.folds import FoldTrial
+from audit.attacks.redaction.gain import GAINS, measure_gain
+from audit.attacks.redaction.samples import Samples, samples_of
+from audit.case import Case
+from audit.corpus.covering import count_covered
+from audit.corpus.documents import CATEGORIES, Mask
+from audit.engine.interface import Json, Progress, Trial
+from audit.record import ALPHAS, Count, Diagnostic, Measurement, Unresolved
+from audit.stats.clusters import Floats, cluster_sums
+from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+from audit.stats.means import mean
+from audit.stats.resampling import NoSpreadError, bootstrap
+from audit.stats.shares import net
+from audit.targets.utility import estimate
+
+BASES = ("accuracy", "macro_f1", "lift", "lift_over_length")
+MASKS: tuple[Mask, ...] = get_args(Mask)
+BLIND = ("length-only", "prior")
+"""Who sees the values' lengths only, and who knows only how common each category is."""
+METRICS = (
+    *BASES,
+    *(f"{base}.{mask}" for base, mask in product(BASES, MASKS)),
+    *(f"{base}.{name}" for base, name in product(BASES, CLASSIFIERS)),
+    *(f"{base}.{mask}.{name}" for base, mask, name in product(BASES, MASKS, CLASSIFIERS)),
+    *(f"{base}.{who}" for base, who in product(BASES[:2], BLIND)),
+    *(f"{what}.{category}" for what, category in product(("recall", "precision"), CATEGORIES)),
+    "dictionary_share",
+    *GAINS,
+)
+"""Without a mask: under that of the manifest. Without a classifier: the first of the parameters; where it is the only
+one, no number is named after it."""
+LEAK = 0.90
+"""Accuracy by document above which folds leak until it is explained (METHODS.md, section 4)."""
+NEEDED = 10
+"""Values under which a category has no row of its own (ours)."""
+Hits = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What everybody says of every value, in the order of the data set; all arrays are (n_values,).
+
+    Attributes:
+        samples: the values under the manifest's mask.
+        by: places in `CATEGORIES`, by mask and classifier.
+        blind: the same of each of `BLIND`.
+        names, fits: as `folds.predict` gives them under the mask "length"; None where there is no page, or that mask
+            was not tried.
+    """
+
+    samples: Samples
+    by: Mapping[tuple[Mask, str], Ints]
+    blind: Mapping[str, Ints]
+    names: Ints | None
+    fits: Ints | None
+
+    @property
+    def documents(self) -> Ints:
+        """The document of each value."""
+        return self.samples.documents
+
+    def hits(self, predicted: Ints) -> Hits:
+        """Where this is right."""
+        hits: Hits = self.samples.classes == predicted
+        return hits
+
+
+def measure_redaction(
+    case: Case,
+    declared: Mask,
+    classifiers: Sequence[str],
+    n_folds: int,
+    tried: Sequence[tuple[Trial, Json]],
+    rng: Generator,
+    progress: Progress,
+) -> Findings:
+    """All measurements of the attack.
+
+    Args:
+        case: the audit.
+        declared: the manifest's mask: numbers without a mask are under it.
+        classifiers: that were tried; numbers without one are the first's.
+        n_folds: of the cross-validation.
+        tried: trials and outcomes.
+        rng: of the resampling.
+        progress: told of every stage.
+    """
+    told = gather(samples_of(case.corpus, declared, n_folds), tried)
+    found: list[Measurement] = []
+    jobs = [*_jobs(told, declared, classifiers, rng)]
+    progress.stage("redaction: intervals", len(jobs))
+    for job in jobs:
+        found += job()
+        progress.advance()
+    said = {trial.unit: outcome for trial, outcome in tried if trial.stratum != FOLDS}
+    gain = measure_gain(case, told.samples, said, rng, progress)
+    progress.stage("redaction: page images", len(case.corpus.documents))
+    covered = count_covered(case.corpus, progress.advance)
+    samples = told.samples
+    best = max(float(told.hits(column).mean()) for column in told.by.values())
+    return Findings(
+        (*found, *gain.measurements),
+        counts=(
+            Count("values", len(samples), "redacted values whose category was told"),
+            Count(f"mask: {declared}", len(samples), "values that the data set says are hidden under this mask"),
+            Count("documents", len(np.unique(samples.documents)), "documents with a redacted value"),
+            Count("on pages", sum(bool(span.layout) for span in samples.spans), "of the values, those with boxes"),
+            *(
+                Count(f"values: {CATEGORIES[place]}", int(count), "redacted values of this category")
+                for place, count in enumerate(np.bincount(samples.classes, minlength=len(CATEGORIES)))
+                if count
+            ),
+            *gain.counts,
+            Count("looked at under the box", covered.seen, "values with boxes on page images that were opened"),
+            Count(
+                "text under the box",
+                covered.painted,
+                "of these, painted over in one colour in the image, while the data set still holds their text",
+            ),
+        ),
+        diagnostics=(
+            Diagnostic("folds", n_folds, "of the cross-validation; a document, and a provider, is in one of them"),
+            Diagnostic(
+                "leak_between_folds",
+                float(best > LEAK),
+                f"1: an accuracy over {LEAK} by document; what stands on both sides of a fold must be ruled out first",
+            ),
+            *_fitting(told),
+        ),
+        categories=tuple(CATEGORIES[place] for place in np.unique(samples.classes)),
+    )
+
+
+def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Told:
+    """Put the folds together."""
+    by: dict[tuple[Mask, str], Ints] = {}
+    blind = {who: np.zeros(len(samples), np.int64) for who in BLIND}
+    widths: dict[str, Ints] = {}
+    for trial, outcome in tried:
+        if trial.stratum != FOLDS:
+            continue
+        fold = FoldTrial.of(trial.id)
+        held = samples.folds == fold.number
+        by.setdefault((fold.mask, fold.classifier), np.zeros(len(samples), np.int64))[held] = outcome["predicted"]
+        blind["length-only"][held], blind["prior"][held] = outcome["length"], outcome["prior"]
+        for name in ("names", "fits"):
+            if name in outcome:
+                widths.setdefault(name, np.zeros(len(samples), np.int64))[held] = outcome[name]
+    return Told(samples, by, blind, widths.get("names"), widths.get("fits"))
+
+
+def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: Generator) -> Interval:
+    """The mean over categories of F1 = 2 tp / (2 tp + fp + fn), of those that occur: BCa over documents.
+
+    Where all documents agree, resampling knows no spread: the bounds are then those of a share of hits among as many
+    documents (ours).
+    """
+    columns: list[Floats] = []
+    for category in np.union1d(classes, predicted):
+        true, said = classes == category, predicted == category
+        columns += [(true & said).astype(np.float64), true.astype(np.float64) + said]
+    sums = cluster_sums(columns, documents)
+    try:
+        return bootstrap([sums], _mean_f1, rng, alphas=ALPHAS, n=len(classes), limits=(0.0, 1.0))
+    except NoSpreadError:
+        value = float(_mean_f1(sums.sum(axis=0)[None, None])[0])
+        lower, upper = beta_bounds(value, np.float64(len(sums)), tail_levels(0.95, ALPHAS))
+        method = "Clopper-Pearson with n = number of documents (all agree)"
+        return make_interval(
+            value, lower, upper, n=len(classes), clusters=len(sums), method=method, level=0.95, alphas=ALPHAS
+        )
+
+
+def _mean_f1(totals: Floats) -> Floats:
+    """From the sums of hits, and of true plus predicted, of each category: (n, 1, 2 n_categories) to (n,)."""
+    both, either = totals[:, 0, ::2], totals[:, 0, 1::2]
+    scores = np.divide(2 * both, either, out=np.zeros_like(both), where=either > 0)
+    average: Floats = scores.mean(axis=1)
+    return average
+
+
+def _jobs(
+    told: Told, declared: Mask, classifiers: Sequence[str], rng: Generator
+) -> Iterator[Callable[[], list[Measurement]]]:
+    first = classifiers[0]
+    for (mask, classifier), predicted in told.by.items():
+        suffixes = [""] if (mask, classifier) == (declared, first) else []
+        suffixes += [f".{mask}"] if classifier == first else []
+        if len(classifiers) > 1:
+            suffixes += [f".{classifier}"] if mask == declared else []
+            suffixes.append(f".{mask}.{classifier}")
+        for job in _of(told, predicted, rng):
+            yield partial(_named, job, suffixes)
+    for who in BLIND:
+        yield partial(_named, partial(_accuracy, told, told.blind[who]), [f".{who}"])
+        yield partial(_named, partial(_macro_f1, told, told.blind[who], rng), [f".{who}"])
+    for category in np.unique(told.samples.classes):
+        for job in _of_category(told, int(category), told.by[declared, first]):
+            yield partial(_named, job, [""])
+    if told.names is not None:
+        yield partial(_named, partial(_dictionary_share, told, rng), [""])
+
+
+def _named(job: Callable[[], Measurement], suffixes: Sequence[str]) -> list[Measurement]:
+    """One number under all of its names."""
+    found = job()
+    return [replace(found, name=f"{found.name}{suffix}") for suffix in suffixes]
+
+
+def _of(told: Told, predicted: Ints, rng: Generator) -> Iterator[Callable[[], Measurement]]:
+    yield partial(_accuracy, told, predicted)
+    yield partial(_macro_f1, told, predicted, rng)
+    yield partial(_lift, "lift", told, predicted, "prior", rng)
+    yield partial(_lift, "lift_over_length", told, predicted, "length-only", rng)
+
+
+def _accuracy(told: Told, predicted: Ints) -> Measurement:
+    """The share of values whose category is told; null: naming the commonest of the training folds."""
+    found = proportion(told.hits(predicted), told.documents, alphas=ALPHAS)
+    return estimate("accuracy", found, "values", float(told.hits(told.blind["prior"]).mean()), "chance")
+
+
+def _macro_f1(told: Told, predicted: Ints, rng: Generator) -> Measurement:
+    sums = _totals(told.samples.classes, told.blind["prior"])
+    found = macro_f1(told.samples.classes, predicted, told.documents, rng)
+    return estimate("macro_f1", found, "values", float(_mean_f1(sums)[0]), "chance")
+
+
+def _totals(classes: Ints, predicted: Ints) -> Floats:
+    columns = [
+        column
+        for category in np.union1d(classes, predicted)
+        for column in (
+            np.sum((classes == category) & (predicted == category)),
+            np.sum(classes == category) + np.sum(predicted == category),
+        )
+    ]
+    return np.array(columns, np.float64)[None, None]
+
+
+def _lift(name: str, told: Told, predicted: Ints, over: str, rng: Generator) -> Measurement:
+    """How much more often the context tells the category than somebody who does not read it; null: 0."""
+    right, blind = told.hits(predicted), told.hits(told.blind[over])
+    found = net(right & ~blind, blind & ~right, told.documents, rng, alphas=ALPHAS)
+    return estimate(name, found, "values", 0.0, "chance" if over == "prior" else "blind")
+
+
+def _of_category(told: Told, category: int, predicted: Ints) -> Iterator[Callable[[], Measurement]]:
+    """The share of a category's values that are told, and of what is taken for it, that is; null: by length alone."""
+    true, said = told.samples.classes == category, predicted == category
+    length = told.blind["length-only"] == category
+    name = CATEGORIES[category]
+    yield partial(_share, f"recall.{name}", told, said, true, length, f"values of this category ({int(true.sum())})")
+    yield partial(_share, f"precision.{name}", told, true, said, true, f"values taken for it ({int(said.sum())})")
+
+
+def _share(name: str, told: Told, hits: Hits, among: Hits, null: Hits, what: str) -> Measurement:
+    """The share of hits among some values; its null is the share of `null` among them."""
+    n = int(among.sum())
+    if n < NEEDED:
+        return Unresolved(name, f"too few {what}", n, NEEDED)
+    found = proportion(hits[among], told.documents[among], alphas=ALPHAS)
+    kind = "blind" if name.startswith("recall") else "chance"
+    baseline = float(null[among].mean()) if kind == "blind" else float(null.mean())
+    return estimate(name, found, "values", baseline, kind)
+
+
+def _dictionary_share(told: Told, rng: Generator) -> Measurement:
+    """Of the values of its category in other documents, the share that is as wide as the bar; null: all of them."""
+    assert told.names is not None
+    assert told.fits is not None
+    known = told.names > 0
+    if not known.any():
+        return Unresolved("dictionary_share", "no value has others of its category in a dictionary", 0, NEEDED)
+    shares = told.fits[known] / told.names[known]
+    return estimate(
+        "dictionary_share", mean(shares, told.documents[known], rng, alphas=ALPHAS), "values", 1.0, "chance"
+    )
+
+
+def _fitting(told: Told) -> Iterator[Diagnostic]:
+    if told.names is None or told.fits is None or not (told.names > 0).any():
+        return
+    known = told.names > 0
+    yield Diagnostic("dictionary", float(told.names[known].mean()), "values of its category in the dictionary, mean")
+    yield Diagnostic("fitting", float(told.fits[known].mean()), "of these, as wide as the bar within a pixel, mean")

@@ -1,0 +1,111 @@
+"""The hidden values of a data set as samples of a classifier, in folds by document (METHODS.md, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
+from audit.corpus.folding import fold
+from audit.corpus.redactions import RedactedSpan, redacted_spans
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Hidden values, n of them.
+
+    Attributes:
+        spans: with their contexts.
+        values: what is hidden, folded: for the attacker's dictionary. Never leaves the process.
+        classes: (n,) places of their categories in `CATEGORIES`.
+        documents: (n,) a number for each document.
+        folds: (n,) in which fold a value is told from the others.
+    """
+
+    spans: tuple[RedactedSpan, ...]
+    values: tuple[str, ...]
+    classes: Ints
+    documents: Ints
+    folds: Ints
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def of(self, rows: npt.NDArray[np.bool_] | Ints) -> Samples:
+        """Some of them, in order."""
+        places = np.arange(len(self))[rows]
+        return replace(
+            self,
+            spans=tuple(self.spans[place] for place in places),
+            values=tuple(self.values[place] for place in places),
+            classes=self.classes[places],
+            documents=self.documents[places],
+            folds=self.folds[places],
+        )
+
+    def divided(self, number: int) -> tuple[Samples, Samples]:
+        """What a classifier is fitted on, and the fold it is tried on."""
+        held = self.folds == number
+        return self.of(~held), self.of(held)
+
+
+def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
+    """All hidden values of a data set under a mask; the folds are the same under every mask.
+
+    Documents of one provider, and documents of equal text, are never divided; folds are about equal in values.
+
+    Raises:
+        ValueError: there are fewer such groups with a hidden value than folds.
+    """
+    from sklearn.model_selection import GroupKFold
+
+    spans = redacted_spans(corpus.documents, mask)
+    names = sorted({span.document for span in spans})
+    groups = dict(zip(names, groups_of([corpus.document(name) for name in names]).tolist(), strict=True))
+    of_span = np.array([groups[span.document] for span in spans], np.int64)
+    folds = np.zeros(len(spans), np.int64)
+    for number, (_, held) in enumerate(GroupKFold(n_folds).split(of_span, groups=of_span)):
+        folds[held] = number
+    numbers = {name: number for number, name in enumerate(names)}
+    return Samples(
+        spans,
+        _values(corpus, spans),
+        np.array([CATEGORIES.index(span.category) for span in spans], np.int64),
+        np.array([numbers[span.document] for span in spans], np.int64),
+        folds,
+    )
+
+
+def groups_of(documents: Sequence[Document]) -> Ints:
+    """A number for each document, the same for those that share a provider or are equal texts: (n_documents,)."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    keys: dict[tuple[str, str], int] = {}
+    links: list[tuple[int, int]] = []
+    for number, document in enumerate(documents):
+        own = [("text", fold(" ".join(word.text for word in document.words)))]
+        if document.provider is not None:
+            own.append(("provider", fold(document.provider)))
+        links += [(number, len(documents) + keys.setdefault(key, len(keys))) for key in own]
+    if not links:
+        return np.empty(0, np.int64)
+    size = len(documents) + len(keys)
+    rows, columns = np.array(links).T
+    graph = csr_array((np.ones(len(links)), (rows, columns)), shape=(size, size))
+    _, found = connected_components(graph, directed=False)
+    groups: Ints = np.asarray(found[: len(documents)], np.int64)
+    return groups
+
+
+def _values(corpus: Corpus, spans: Sequence[RedactedSpan]) -> tuple[str, ...]:
+    found = {}
+    for name in {span.document for span in spans}:
+        document = corpus.document(name)
+        found.update({(name, entity.id): fold(document.text_of(entity)) for entity in document.entities})
+    return tuple(found[span.document, span.entity] for span in spans)

@@ -1,0 +1,294 @@
+"""Redacted values and what stays around them (METHODS.md, section 4; papers/redactbuster.txt, section 4.2).
+
+Each value that may be attacked is one span: hidden under a mask, in its sentence, or on a page with boxes in its lines.
+The values that stand beside it stay readable, unless the mask is "all".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.corpus.documents import Box, Category, Document, Entity, Mask
+from audit.corpus.lines import extent, lines_of
+from audit.corpus.sentences import sentence_starts
+
+STAR = "*"
+"""Stands for a hidden character (paper, table 1)."""
+FIXED = STAR * 5
+"""A mask of one length (ours: the paper does not say how long)."""
+LINE_END = "\n"
+"""Between the lines of a page's context; contexts of running text have none."""
+BLOCK = 2.0
+"""Lines whose gap is at most so many heights of the hidden value's line are one block (ours)."""
+TOLERANCE = 1.0
+"""Pixels by which the width of a name and that of a mask may differ (Bland et al. 2023)."""
+LAYOUT = ("left", "middle", "width", "characters")
+"""What `RedactedSpan.layout` holds: where the mask begins and how far down its middle lies, as shares of the page; its
+width over the height of its line, and over the line's average character. The last two are 0 under masks of one length:
+their bars are as wide everywhere."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How wide a value stands on its page, how high its line is, and how wide the average character, all in pixels.
+
+    Where a black bar is as long as the value, anybody can measure it.
+    """
+
+    width: float
+    height: float
+    character: float
+
+
+@dataclass(frozen=True)
+class RedactedSpan:
+    """One hidden value.
+
+    Attributes:
+        document: its id.
+        entity: the id of the value within the document.
+        category: what it is; what an attacker wants to tell.
+        before, after: what stays readable around it, words joined by single spaces, lines of a page by `LINE_END`.
+        mask: what stands in its place.
+        n_characters: of the value, spaces between its words included.
+        sentence: the document's id and the number of the sentence, or of the line, from 0.
+        layout: the numbers named by `LAYOUT`, on pages with boxes; else empty.
+        bar: on pages with boxes, what the value measures there, whatever the mask shows of it.
+    """
+
+    document: str
+    entity: str
+    category: Category
+    before: str
+    mask: str
+    after: str
+    n_characters: int
+    sentence: tuple[str, int]
+    layout: tuple[float, ...] = ()
+    bar: Bar | None = None
+
+    @property
+    def shown(self) -> Bar | None:
+        """The bar, where the mask is as long as the value, and so shows it."""
+        return self.bar if any(self.layout[2:]) else None
+
+    @property
+    def text(self) -> str:
+        """The context with the mask in its place."""
+        return self.before + self.mask + self.after
+
+
+def redacted_spans(documents: Iterable[Document], mask: Mask) -> tuple[RedactedSpan, ...]:
+    """Every value with `attack` set, hidden, in the order of documents and of their entities.
+
+    Sentences are divided by `audit.corpus.sentences`, within paragraphs and never inside a value. On pages with boxes
+    the context is the value's lines and the nearest line above and below, when they are no further than `BLOCK`.
+    A value in several pieces is hidden in all of them; its context is that of the first. Values may overlap: what
+    belongs to this one is hidden. Entities without words, or of white space alone, are left out.
+
+    Args:
+        documents: whose values are looked at.
+        mask: "length": `STAR` for each character, the spaces between words included; "fixed": `FIXED`; "all": `FIXED`,
+            and every other value of the context that may be attacked is hidden as well.
+    """
+    return tuple(span for document in documents for span in _spans(document, mask))
+
+
+def is_page(document: Document) -> bool:
+    """Whether the document has boxes: its context then is lines, not sentences."""
+    return any(word.box is not None for word in document.words)
+
+
+def fits(width: float, character: float, lengths: npt.ArrayLike, tolerance: float = TOLERANCE) -> int:
+    """How many names of a dictionary are as wide as a mask (Bland et al. 2023).
+
+    A name is taken to be as wide as its characters times the average one of the mask's own line: on FUNSD's scans that
+    is off by 2.5 pixels in the median, the widths of a proportional typeface scaled to the line by 3.4.
+
+    Args:
+        width: of the mask, pixels.
+        character: average width of a character in its line, pixels.
+        lengths: (n_names,) characters of each name.
+        tolerance: pixels by which the widths may differ.
+    """
+    return int(np.sum(np.abs(np.asarray(lengths, np.float64) * character - width) <= tolerance))
+
+
+def _spans(document: Document, mask: Mask) -> Iterator[RedactedSpan]:
+    attacked = [entity for entity in document.entities if entity.attack and _visible(document, entity)]
+    if not attacked:
+        return
+    page = _Page(document) if is_page(document) else _Text(document, attacked)
+    for entity in attacked:
+        words = frozenset(entity.words)
+        number, context = page.around(entity)
+        others = [frozenset(other.words) - words for other in attacked if other is not entity] if mask == "all" else []
+        before, hidden, after = _hidden(document, context, words, mask, others)
+        layout, bar = page.layout(entity, mask)
+        yield RedactedSpan(
+            document=document.id,
+            entity=entity.id,
+            category=entity.category,
+            before=before,
+            mask=hidden,
+            after=after,
+            n_characters=len(document.text_of(entity)),
+            sentence=(document.id, number),
+            layout=layout,
+            bar=bar,
+        )
+
+
+def _visible(document: Document, entity: Entity) -> bool:
+    return bool(document.text_of(entity).strip())
+
+
+def _runs(indices: Iterable[int]) -> list[list[int]]:
+    """Ascending indices in runs without a gap."""
+    runs: list[list[int]] = []
+    for index in sorted(indices):
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return runs
+
+
+class _Text:
+    """A running text, in sentences."""
+
+    def __init__(self, document: Document, attacked: Sequence[Entity]) -> None:
+        self.document = document
+        whole = {index for entity in attacked for run in _runs(entity.words) for index in run[1:]}
+        words = [word.text for word in document.words]
+        starts = sentence_starts(words, frozenset(document.paragraphs), whole)
+        self.sentences = [range(start, end) for start, end in pairwise((*starts, len(words)))]
+        self.number = {index: number for number, sentence in enumerate(self.sentences) for index in sentence}
+
+    def around(self, entity: Entity) -> tuple[int, list[list[int]]]:
+        """The number of the entity's sentence, and its words, as one line."""
+        number = self.number[min(entity.words)]
+        return number, [list(self.sentences[number])]
+
+    def layout(self, entity: Entity, mask: Mask) -> tuple[tuple[float, ...], Bar | None]:
+        return (), None
+
+
+class _Page:
+    """A page with boxes, in lines."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.lines = lines_of(document.words)
+        self.extents = [extent(document.words, line) for line in self.lines]
+        self.number = {index: number for number, line in enumerate(self.lines) for index in line}
+
+    def around(self, entity: Entity) -> tuple[int, list[list[int]]]:
+        """The number of the entity's first line, and the lines of its block."""
+        numbers = self._numbers(entity)
+        first, last = numbers[0], _runs(numbers)[0][-1]  # lines that follow each other: its first piece
+        top, bottom = self.extents[first][0], self.extents[last][1]
+        reach = BLOCK * (self.extents[first][1] - top)
+        if first and top - self.extents[first - 1][1] <= reach:
+            first -= 1
+        if last + 1 < len(self.lines) and self.extents[last + 1][0] - bottom <= reach:
+            last += 1
+        return numbers[0], [list(line) for line in self.lines[first : last + 1]]
+
+    def layout(self, entity: Entity, mask: Mask) -> tuple[tuple[float, ...], Bar | None]:
+        """The numbers of `LAYOUT`, and what the value measures."""
+        numbers = self._numbers(entity)
+        pieces = [self._boxes(index for index in self.lines[number] if index in entity.words) for number in numbers]
+        assert self.document.size is not None  # validated: documents with boxes have one
+        width, height = self.document.size
+        top, bottom = self.extents[numbers[0]]
+        left, middle = min(box[0] for box in pieces[0]) / width, (top + bottom) / 2 / height
+        bar = Bar(
+            sum(max(box[2] for box in piece) - min(box[0] for box in piece) for piece in pieces),
+            max(bottom - top, 1.0),
+            self._character(numbers),
+        )
+        seen = (bar.width / bar.height, bar.width / bar.character) if mask == "length" else (0.0, 0.0)
+        return (left, middle, *seen), bar
+
+    def _numbers(self, entity: Entity) -> list[int]:
+        """The lines the entity stands in, ascending."""
+        return sorted({self.number[index] for index in entity.words})
+
+    def _boxes(self, indices: Iterable[int]) -> list[Box]:
+        return [box for index in indices if (box := self.document.words[index].box) is not None]
+
+    def _character(self, numbers: Sequence[int]) -> float:
+        """The average width of a character in these lines, pixels; never under one.
+
+        What stands under the mask is counted too: the type is the line's, and there may be no other word in it.
+        """
+        indices = [index for number in numbers for index in self.lines[number]]
+        width = sum(box[2] - box[0] for box in self._boxes(indices))
+        return max(width / max(sum(len(self.document.words[index].text) for index in indices), 1), 1.0)
+
+
+def _hidden(
+    document: Document,
+    context: Sequence[Sequence[int]],
+    words: Collection[int],
+    mask: Mask,
+    others: Iterable[Collection[int]],
+) -> tuple[str, str, str]:
+    """The context before the value, its mask, and what comes after.
+
+    Args:
+        document: the text or page.
+        context: indices of words, by line.
+        words: of the value.
+        mask: how it is hidden.
+        others: words of the values that are hidden with it; of those that share a word, the first one's mask stands.
+    """
+    owner: dict[int, int] = dict.fromkeys(words, 0)
+    for number, other in enumerate(others, start=1):
+        for index in other:
+            owner.setdefault(index, number)
+    pieces: list[list[str]] = [[], []]
+    hidden: str | None = None
+    for line_number, line in enumerate(context):
+        if line_number:
+            pieces[hidden is not None].append(LINE_END)
+        for run, owned in _pieces(line, owner):
+            texts = [document.words[index].text for index in run]
+            if owned is None:
+                pieces[hidden is not None] += texts
+            elif owned == 0 and hidden is None:
+                hidden = _mask(texts, mask)
+            else:
+                pieces[hidden is not None].append(_mask(texts, mask))
+    assert hidden is not None
+    return _joined(pieces[0], closed=True), hidden, _joined(pieces[1], closed=False)
+
+
+def _pieces(line: Sequence[int], owner: Mapping[int, int]) -> Iterator[tuple[list[int], int | None]]:
+    """The words of a line in runs that belong to the same value, or to none."""
+    run: list[int] = []
+    for index in line:
+        if run and owner.get(index) != owner.get(run[-1]):
+            yield run, owner.get(run[-1])
+            run = []
+        run.append(index)
+    if run:
+        yield run, owner.get(run[-1])
+
+
+def _mask(texts: Sequence[str], mask: Mask) -> str:
+    return STAR * len(" ".join(texts)) if mask == "length" else FIXED
+
+
+def _joined(texts: Sequence[str], *, closed: bool) -> str:
+    """Words joined by single spaces, lines by their ends alone, with a space on the mask's side."""
+    text = " ".join(texts).replace(f" {LINE_END}", LINE_END).replace(f"{LINE_END} ", LINE_END)
+    if closed:
+        return text if not text or text.endswith(LINE_END) else f"{text} "
+    return text if not text or text.startswith(LINE_END) else f" {text}"

@@ -1,0 +1,293 @@
+"""The redaction attack on data sets of which it is known what the context tells, and how it divides them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import redacted
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+
+from audit.attacks.budget import FOLDS, sample
+from audit.attacks.redaction import RedactionContext
+from audit.attacks.redaction.measures import gather, macro_f1
+from audit.attacks.redaction.samples import groups_of, samples_of
+from audit.case import Case, References
+from audit.corpus.documents import CATEGORIES, Document, Entity, Word
+from audit.record import Completed, Estimate, Unresolved
+from audit.targets.interface import Embed
+
+
+@pytest.fixture(scope="module")
+def telling():
+    """A context that tells the kind, under the mask of one length; with every mask tried."""
+    data = redacted.texts(30, told=True)
+    return data, *redacted.run(RedactionContext(), Case(redacted.Silent(), data))
+
+
+def test_a_cue_that_tells_the_kind_is_found_under_every_mask(telling):
+    _, _, _, found = telling
+    for name in ("accuracy", "accuracy.length", "accuracy.fixed", "accuracy.all", "macro_f1"):
+        assert redacted.measured(found, name).value > 0.98, name
+    assert redacted.measured(found, "lift").low > 0.5
+    assert redacted.measured(found, "lift_over_length").low > 0.5
+    assert redacted.measured(found, "accuracy") == replace(redacted.measured(found, "accuracy.fixed"), name="accuracy")
+
+
+def test_without_a_cue_nothing_is_told():
+    found = redacted.findings(redacted.texts(40, told=False, seed=3))
+    accuracy, lift = redacted.measured(found, "accuracy"), redacted.measured(found, "lift")
+    assert accuracy.low < 1 / 3 < accuracy.high
+    assert lift.low < 0 < lift.high
+    assert accuracy.null_kind == "chance"
+
+
+def test_what_the_length_tells_is_no_lift_over_length():
+    found = redacted.findings(redacted.texts(30, told=False, lengths=True, mask="length"))
+    assert redacted.measured(found, "accuracy").value > 0.95
+    assert redacted.measured(found, "accuracy.length-only").value > 0.95
+    lift = redacted.measured(found, "lift_over_length")
+    assert lift.low <= 0 <= lift.high
+    fixed = redacted.findings(redacted.texts(30, told=False, lengths=True, mask="fixed"))
+    assert redacted.measured(fixed, "accuracy").value < 0.6
+    assert redacted.measured(fixed, "lift_over_length").high < 0
+
+
+def test_the_numbers_are_those_of_scikit_learn():
+    data = redacted.texts(24, told=False, seed=5)
+    # A cue that is right two times out of three.
+    rng = np.random.default_rng(0)
+    documents = []
+    for one in data.documents:
+        words = list(one.words)
+        for entity in one.entities:
+            kind = entity.category if rng.random() < 2 / 3 else redacted.KINDS[rng.integers(3)]
+            words[entity.words[0] - 1] = Word(redacted.CUES[kind])
+        documents.append(replace(one, words=tuple(words)))
+    attack = RedactionContext(masks=())
+    case = Case(redacted.Silent(), redacted.corpus(documents))
+    trials, outcomes, found = redacted.run(attack, case)
+    told = gather(samples_of(case.corpus, "fixed", 5), list(zip(trials, outcomes, strict=True)))
+    true, said = told.samples.classes, told.by["fixed", "linear-svm"]
+    assert 0.5 < accuracy_score(true, said) < 0.9
+    assert redacted.measured(found, "accuracy").value == pytest.approx(accuracy_score(true, said))
+    assert redacted.measured(found, "macro_f1").value == pytest.approx(f1_score(true, said, average="macro"))
+    prior = told.blind["prior"]
+    lift = accuracy_score(true, said) - accuracy_score(true, prior)
+    assert redacted.measured(found, "lift").value == pytest.approx(lift)
+    for kind in redacted.KINDS:
+        place = CATEGORIES.index(kind)
+        asked = {"labels": [place], "average": "macro"}
+        assert redacted.measured(found, f"recall.{kind}").value == pytest.approx(recall_score(true, said, **asked))
+        right = redacted.measured(found, f"precision.{kind}")
+        assert right.value == pytest.approx(precision_score(true, said, **asked))
+        assert right.null == pytest.approx(np.mean(true == place))
+    evidence = list(attack.evidence(case, trials, outcomes))
+    assert np.mean([row["right"] for row in evidence]) == pytest.approx(accuracy_score(true, said))
+
+
+def test_a_sentence_that_a_document_repeats_is_on_one_side_of_every_fold():
+    """By sentence, each of them would be known from its copies; by document, nothing tells its kind."""
+    rng = np.random.default_rng(1)
+    documents = []
+    for number in range(40):
+        before = [f"name{number}", *rng.choice(redacted.FILLERS, 2)]
+        kind = redacted.KINDS[rng.integers(3)]
+        documents.append(redacted.document(f"d{number}", [(before, kind, ["Xy"], ["said"])] * 5))
+    data = redacted.corpus(documents)
+    accuracy = redacted.measured(redacted.findings(data), "accuracy")
+    assert accuracy.low < 1 / 3 < accuracy.high
+    assert accuracy.n == 200
+    assert accuracy.clusters == 40
+
+
+def test_documents_of_equal_text_and_of_one_provider_are_not_divided():
+    same = [("The", "court"), ("THE", "Court"), ("another", "one"), ("a", "third"), ("a", "fourth")]
+    providers = [None, None, "Gardenia", " gardenia", None]
+    documents = [
+        Document(f"d{number}", "member", tuple(map(Word, words)), provider=provider)
+        for number, (words, provider) in enumerate(zip(same, providers, strict=True))
+    ]
+    groups = groups_of(documents)
+    assert groups[0] == groups[1]
+    assert groups[2] == groups[3]
+    assert len(set(groups.tolist())) == 3
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 5), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=8, max_size=20))
+def test_folds_never_share_a_document_or_a_provider(n_folds, shape):
+    documents = [
+        redacted.document(
+            f"d{number}",
+            [([f"w{number}"], redacted.KINDS[place % 3], ["Xy"], ["z"]) for place in range(size)],
+            provider=f"p{provider}" if provider < 2 else None,
+        )
+        for number, (size, provider) in enumerate(shape)
+    ]
+    data = redacted.corpus(documents)
+    attack = RedactionContext(masks=(), n_folds=n_folds)
+    assume(attack.lacks(data) is None)
+    samples = samples_of(data, "fixed", n_folds)
+    for keys in (samples.documents, [data.document(span.document).provider or span.document for span in samples.spans]):
+        for key in set(keys):
+            assert len({int(fold) for fold, own in zip(samples.folds, keys, strict=True) if own == key}) == 1
+    assert set(samples.folds.tolist()) == set(range(n_folds))
+    training, held = samples.divided(0)
+    assert not {span.document for span in training.spans} & {span.document for span in held.spans}
+    assert [span.entity for span in samples_of(data, "all", n_folds).spans] == [s.entity for s in samples.spans]
+
+
+def test_no_budget_samples_the_folds():
+    data = redacted.texts(12, told=True)
+    attack = RedactionContext()
+    trials = attack.trials(Case(redacted.Tagging(), data))
+    folds = [trial.id for trial in trials if trial.stratum == FOLDS]
+    assert len(folds) == 15
+    quick = sample(trials, 0.25, seed=7)
+    assert sorted(folds) == [trial.id for trial in quick if trial.stratum == FOLDS]
+    assert sum(trial.stratum == "member" for trial in quick) == 2  # of 6 documents
+
+
+def test_outcomes_do_not_depend_on_what_runs_beside_them(telling):
+    data, trials, outcomes, _ = telling
+    case = Case(redacted.Silent(), data)
+    attack = RedactionContext()
+    for place in (14, 3, 7):
+        alone = redacted.drive(redacted.Work(attack, case), [trials[place]], 1)
+        assert dict(alone)[trials[place].id] == outcomes[place]
+    assert attack.measure(case, trials, outcomes, np.random.default_rng(1), redacted.SILENT) == telling[3]
+
+
+def test_overlapping_values_and_values_without_a_context_are_told_too():
+    documents = []
+    for number in range(12):
+        words = ("seen", "Dr", "Ann", "Lee", "of", "Bonn", ".", f"Xy{number}", ".")
+        entities = (
+            Entity("title", "person", "person", (1, 2, 3)),
+            Entity("name", "person", "person", (2, 3)),
+            Entity("town", "location", "location", (5,)),
+            Entity("alone", "code", "code", (7,)),
+        )
+        documents.append(Document(f"d{number}", "member", tuple(map(Word, words)), entities=entities))
+    data = redacted.corpus(documents, "all")
+    found = redacted.findings(data)
+    assert redacted.count(found, "values") == 48
+    assert redacted.measured(found, "accuracy").value == 1.0
+    leak = next(item for item in found.diagnostics if item.name == "leak_between_folds")
+    assert leak.value == 1.0
+
+
+def test_a_kind_with_two_samples_has_no_row_of_its_own_and_spoils_nothing():
+    data = redacted.texts(15, told=True)
+    first, second, *rest = data.documents
+    rare = [
+        replace(one, entities=(replace(one.entities[0], category="url"), *one.entities[1:])) for one in (first, second)
+    ]
+    found = redacted.findings(replace(data, documents=(*rare, *rest)))
+    row = redacted.measured(found, "recall.url")
+    assert isinstance(row, Unresolved)
+    assert (row.n, row.needed) == (2, 10)
+    assert redacted.measured(found, "accuracy").value > 0.9
+    assert isinstance(redacted.measured(found, "recall.person"), Estimate)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "provide"),
+    [
+        (lambda data: redacted.corpus(data.documents, None), "does not say that values are redacted", "[redaction]"),
+        (
+            lambda data: redacted.corpus(
+                [replace(d, entities=tuple(replace(e, attack=False) for e in d.entities)) for d in data.documents]
+            ),
+            "no value is marked for attack",
+            "mark values",
+        ),
+        (
+            lambda data: redacted.corpus(
+                [replace(d, entities=tuple(replace(e, category="url") for e in d.entities)) for d in data.documents]
+            ),
+            "all redacted values are of one category",
+            "mark values",
+        ),
+        (lambda data: redacted.corpus(data.documents[:4]), "4 documents (or providers)", "as there are folds"),
+        (
+            lambda data: redacted.corpus([replace(d, provider="one") for d in data.documents]),
+            "1 documents (or providers)",
+            "as there are folds",
+        ),
+    ],
+)
+def test_what_a_data_set_lacks_is_said_and_nothing_is_tried(change, reason, provide):
+    data = change(redacted.texts(8, told=True))
+    attack, case = RedactionContext(), Case(redacted.Silent(), data)
+    assert reason in attack.lacks(data)
+    assert attack.inapplicable(case) is None
+    assert attack.trials(case) == []
+    said, what = attack.no_trials(case)
+    assert reason in said
+    assert provide in what
+
+
+def test_every_measurement_is_one_that_a_policy_may_ask_for(telling):
+    found = telling[3]
+    names = [item.name for item in found.measurements]
+    assert len(set(names)) == len(names)
+    assert set(names) <= set(RedactionContext.metrics)
+    assert {f"target_gain.{split}" for split in ("member", "heldout")} <= set(names)
+    Completed("redaction", RedactionContext.metrics, {}, found.measurements, found.counts, found.diagnostics)
+
+
+def test_macro_f1_where_all_documents_agree_claims_no_certainty():
+    perfect = macro_f1(np.array([0, 1] * 10), np.array([0, 1] * 10), np.repeat(range(10), 2), np.random.default_rng(0))
+    assert (perfect.value, perfect.high) == (1.0, 1.0)
+    assert perfect.low < 0.8
+
+
+def test_what_a_plan_counts_is_documents_with_a_redacted_value():
+    data = redacted.texts(9, told=True)
+    empty = Document("none", "member", (Word("nothing"),))
+    attack = RedactionContext()
+    for documents, mask, n in (
+        (data.documents, "fixed", 9),
+        ((*data.documents, empty), "all", 9),
+        (data.documents, None, 0),
+    ):
+        (unit, _) = attack.units(redacted.corpus(documents, mask))
+        assert (unit.metric, unit.members, unit.others) == ("lift_over_length", n, 0)
+
+
+def test_parameters_out_of_range_are_refused():
+    with pytest.raises(ValueError, match="classifiers"):
+        RedactionContext(classifiers=("oracle",))
+    with pytest.raises(ValueError, match="n_folds"):
+        RedactionContext(n_folds=1)
+    with pytest.raises(ValueError, match="once"):
+        RedactionContext(masks=("fixed", "fixed"))
+
+
+class Embedder:
+    """Knows the cues: a text's embedding tells its kind."""
+
+    answers = frozenset({Embed})
+
+    def __init__(self):
+        self.asked = 0
+
+    def ask(self, queries):
+        self.asked += len(queries)
+        return [np.array([float(cue in query.text.split()) for cue in redacted.CUES.values()]) for query in queries]
+
+
+def test_an_embedder_is_used_when_it_is_asked_for_and_asked_once_a_text():
+    data = redacted.texts(10, told=True)
+    attack = RedactionContext(masks=(), embedding="embedder")
+    assert attack.trials(Case(redacted.Silent(), data)) == []
+    assert "embedder" in attack.no_trials(Case(redacted.Silent(), data))[0]
+    embedder = Embedder()
+    found = redacted.run(attack, Case(redacted.Silent(), data, References(embedder=embedder)))[2]
+    assert redacted.measured(found, "accuracy").value == 1.0
+    assert embedder.asked == len({span.text for span in samples_of(data, "fixed", 5).spans})

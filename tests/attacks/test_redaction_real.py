@@ -1,0 +1,29 @@
+"""The redaction attack on the Text Anonymization Benchmark: the anchors of METHODS.md, section 4."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import redacted
+
+from audit.attacks.redaction import RedactionContext
+from audit.corpus import manifest
+from audit.corpus.importers import tab
+
+SOURCE = Path(__file__).parents[2].parent / "shared" / "data" / "tab"
+
+
+@pytest.mark.real
+@pytest.mark.slow
+@pytest.mark.skipif(not SOURCE.is_dir(), reason="the corpora are not here")
+def test_tfidf_and_a_linear_svm_tell_three_kinds_in_four_under_a_fixed_mask(tmp_path):
+    tab.convert(SOURCE, tmp_path / "tab", {"member": 0.5, "heldout": 0.5}, 0)
+    found = redacted.findings(manifest.load(tmp_path / "tab"), attack=RedactionContext(masks=()))
+    accuracy, macro = redacted.measured(found, "accuracy"), redacted.measured(found, "macro_f1")
+    assert (accuracy.n, accuracy.clusters) == (7320, 127)
+    assert 0.74 <= accuracy.value <= 0.90
+    assert macro.value >= 0.57
+    assert accuracy.null == pytest.approx(0.353, abs=0.002)
+    assert redacted.measured(found, "accuracy.length-only").value == pytest.approx(0.566, abs=0.01)
+    assert redacted.measured(found, "lift_over_length").low > 0.1

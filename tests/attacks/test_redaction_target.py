@@ -1,0 +1,103 @@
+"""What the target adds to the context: planted taggers and masked language models that know some documents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import redacted
+
+from audit.attacks.redaction import RedactionContext
+from audit.attacks.redaction.asking import ELSE, categories_of_tags
+from audit.attacks.redaction.asking import redacted as hide
+from audit.case import Case
+from audit.corpus.documents import CATEGORIES, Document, Entity, Word
+from audit.engine.driver import drive
+from audit.record import Unresolved
+
+
+@pytest.mark.parametrize("kind", [redacted.Tagging, redacted.Filling])
+@pytest.mark.parametrize("mask", ["fixed", "length"])
+def test_a_model_that_remembers_its_members_makes_it_worse_for_them_alone(kind, mask):
+    data = redacted.texts(24, told=False, seed=2, mask=mask)
+    target = kind(known=data.of("member"))
+    found = redacted.findings(data, target)
+    member, heldout = (redacted.measured(found, f"target_gain.{split}") for split in ("member", "heldout"))
+    assert member.low > 0.3
+    assert heldout.low <= 0 <= heldout.high
+    assert member.clusters == heldout.clusters == 12
+    assert redacted.count(found, "asked of the target") == 24 * 6
+
+
+def test_a_model_that_knows_nothing_adds_nothing():
+    data = redacted.texts(20, told=True)
+    found = redacted.findings(data, redacted.Tagging())
+    for split in ("member", "heldout"):
+        gain = redacted.measured(found, f"target_gain.{split}")
+        assert gain.low <= 0 <= gain.high
+
+
+def test_a_model_that_names_neither_tags_nor_words_is_not_asked_and_that_is_said():
+    found = redacted.findings(redacted.texts(10, told=True))
+    gap = redacted.measured(found, "target_gain.member")
+    assert isinstance(gap, Unresolved)
+    assert "neither tags nor hidden words" in gap.reason
+
+
+class Unreading(redacted.Tagging):
+    """Cannot read any page."""
+
+    def encode(self, one, around=()):
+        return None
+
+
+def test_what_the_model_cannot_read_is_counted():
+    data = redacted.texts(10, told=True)
+    found = redacted.findings(data, Unreading())
+    assert redacted.count(found, "not read by the target") == 60
+    assert isinstance(redacted.measured(found, "target_gain.member"), Unresolved)
+
+
+def test_a_preflight_counts_what_both_put_first():
+    data = redacted.texts(6, told=True)
+    exact, coarse = redacted.Tagging(known=data.documents), redacted.Tagging(known=data.documents[:1])
+    attack, case = RedactionContext(masks=()), Case(exact, data)
+
+    class Flight:
+        def attempt(self, trial):
+            return attack.preflight(case, coarse, trial, np.random.default_rng(0))
+
+    found = dict(drive(Flight(), attack.trials(case), 4))
+    assert found["document d000"] == {"alike": 6, "steps": 6}
+    assert found["document d003"]["alike"] < 6
+    assert found["fixed/00/linear-svm"] == {"alike": 1, "steps": 1}
+
+
+def test_a_tag_is_of_the_category_that_its_label_mostly_has():
+    words = (Word("a"),)
+    entities = [Entity("e", "Ort", category, (0,)) for category in ("location", "location", "misc")]
+    documents = [Document(f"d{n}", "member", words, entities=(one,)) for n, one in enumerate(entities)]
+    data = redacted.corpus(documents)
+    place = CATEGORIES.index("location")
+    assert categories_of_tags(data, ("O", "B-Ort", "I-Ort", "Ort", "B-else")) == (ELSE, place, place, place, ELSE)
+
+
+def test_under_a_mask_of_one_length_no_word_of_a_value_is_left_to_count():
+    texts = ("x", "Ann", "Lee", "of", "Bonn")
+    one = Document(
+        "d",
+        "member",
+        tuple(Word(text, (10.0 * n, 0.0, 10.0 * n + 9, 8.0)) for n, text in enumerate(texts)),
+        size=(200, 20),
+        entities=(Entity("a", "person", "person", (1, 2)), Entity("b", "location", "location", (4,))),
+    )
+    hidden, places = hide(one, one.entities[:1], "fixed")
+    assert [word.text for word in hidden.words] == ["x", "*", "of", "Bonn"]
+    assert places == ((1,),)
+    assert hidden.words[1].box == (10.0, 0.0, 30.0, 8.0)  # five characters, half as wide as high
+    assert hidden.entities == ()
+    every, places = hide(one, one.entities, "all")
+    assert [word.text for word in every.words] == ["x", "*", "of", "*"]
+    assert places == ((1,), (3,))
+    same, places = hide(one, one.entities[:1], "length")
+    assert same.words == one.words
+    assert places == ((1, 2),)

@@ -1,0 +1,154 @@
+"""Redaction-context leakage in the report: words for every number, what page one says, what a record lacks."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import example_answers as answers
+import pytest
+import redacted
+from PIL import Image
+from test_report_html import Seen
+
+from audit.attacks.redaction import RedactionContext
+from audit.corpus.documents import CATEGORIES, Document, Entity, Word
+from audit.policy import Limit, Policy
+from audit.record import Completed, Count
+from audit.report.environment import environment
+from audit.report.page import html
+from audit.report.words import Numbers, Words
+
+ATTACK = "redaction"
+LIMIT = Limit(ATTACK, "lift_over_length", "What text tells beyond length.", max=0.1, required=False)
+
+
+def completed(data, target=None, attack=None) -> Completed:
+    attack = attack or RedactionContext(masks=())
+    found = redacted.findings(data, target, attack)
+    return Completed(
+        attack=ATTACK,
+        metrics=attack.metrics,
+        parameters=dataclasses.asdict(attack),
+        measurements=found.measurements,
+        counts=found.counts,
+        diagnostics=found.diagnostics,
+        categories=found.categories,
+    )
+
+
+def page_of(result: Completed) -> str:
+    record = answers.answering(result)
+    held = dataclasses.replace(record, battery=(*record.battery, ATTACK))
+    return html(*answers.judged(held, Policy(1, "redacted", (LIMIT,), description="A limit.")))
+
+
+def first_page(page: str) -> str:
+    return Seen(page.partition("<!--page one ends-->")[0]).text
+
+
+def section(page: str) -> str:
+    return Seen(page.partition("<!--page one ends-->")[2].partition('id="limits"')[0]).text
+
+
+@pytest.fixture(scope="module")
+def telling() -> Completed:
+    data = redacted.texts(12, told=True)
+    attack = RedactionContext(classifiers=("linear-svm", "bagged-svm"))
+    return completed(data, redacted.Tagging(known=data.of("member")), attack)
+
+
+def test_every_metric_and_every_part_of_its_name_has_words() -> None:
+    words = Words(environment(), ATTACK)
+    assert words.specific
+    for name in RedactionContext.metrics:
+        head, *rest = name.split(".")
+        assert words.family(name) != head, name
+        assert words.meaning(name), name
+        assert not any(part in words.qualifiers(name).split(", ") for part in rest), name
+
+
+def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_kind_mask_or_classifier_out() -> None:
+    from audit.attacks.redaction.classifiers import CLASSIFIERS
+    from audit.attacks.redaction.measures import BLIND, MASKS
+
+    parts = Words(environment(), ATTACK).parts
+    rows = {part["title"]: [row["suffix"] for table in part["tables"] for row in table["rows"]] for part in parts}
+    assert rows["Three ways to hide a value"] == [*MASKS, *BLIND]
+    assert sorted(rows["By kind of value"]) == sorted(CATEGORIES)
+    assert rows["By way of learning"] == [*CLASSIFIERS]
+    asked = {
+        f"{column['metric']}.{row['suffix']}"
+        for part in parts
+        for table in part["tables"]
+        for column in table["columns"]
+        for row in table["rows"]
+    }
+    # Somebody without the text has no lift over somebody without the text.
+    blind = {f"{lift}.{who}" for lift in ("lift", "lift_over_length") for who in BLIND}
+    assert asked - blind <= set(RedactionContext.metrics)
+
+
+def test_page_one_says_what_is_told_and_what_guessing_tells(telling: Completed) -> None:
+    text = first_page(page_of(telling))
+    told = Numbers(telling).get("accuracy")
+    assert told is not None
+    assert "an attacker tells the kind (a name, a date, a place) of" in text
+    assert "of every 100 redacted values" in text
+    assert "always naming the commonest kind is right for" in text
+    assert "seeing only how long the values are for" in text
+    assert "could not be shown" not in text
+
+
+def test_the_section_compares_masks_kinds_classifiers_and_the_model(telling: Completed) -> None:
+    text = section(page_of(telling))
+    for said in (
+        "Bars as long as the values",
+        "Bars of one length over every value of the sentence",
+        "Nothing but the length of the values",
+        "Bag of kernel SVMs",
+        "how this data set says that values are hidden: bars of one length .",
+        "72 values in 12 documents were looked at, in their sentences.",
+        "Such a number counts as a fault of the comparison until it is explained",
+        "The model was asked about 72 hidden values",
+        "Documents the model was trained on",
+        "People",
+    ):
+        assert said.replace(" .", ".") in text.replace(" .", "."), said
+    assert "Bars on page images" not in text
+
+
+def test_what_the_model_adds_to_members_is_said_on_page_one() -> None:
+    data = redacted.texts(24, told=False, seed=2)
+    text = first_page(page_of(completed(data, redacted.Tagging(known=data.of("member")))))
+    assert "On documents the model was trained on, asking the model tells" in text
+
+
+def test_a_context_that_tells_nothing_is_not_made_a_finding() -> None:
+    text = first_page(page_of(completed(redacted.texts(30, told=False, seed=3))))
+    assert "That the text around redacted values gives away their kind could not be shown" in text
+    assert "an attacker tells the kind" not in text
+
+
+def test_text_under_the_box_and_names_that_fit_are_said(tmp_path: Path) -> None:
+    Image.new("RGB", (400, 100), "black").save(tmp_path / "page.png")
+    documents = []
+    for number in range(20):
+        kind, value = (("person", "Zylkander"), ("amount", "9.00"))[number % 2]
+        texts = (("Total", 0.0, 0.0), (value, 100.0, 0.0), (f"{number}", 0.0, 80.0))
+        words = tuple(Word(text, (x, y, x + 10.0 * len(text), y + 10)) for text, x, y in texts)
+        entities = (Entity("e", kind, kind, (1,)),)
+        documents.append(Document(f"d{number}", "member", words, image="page.png", size=(400, 100), entities=entities))
+    data = dataclasses.replace(redacted.corpus(documents, "length", "mlm"), root=tmp_path)
+    page = page_of(completed(data))
+    assert "The text of 20 of 20 values that are painted over in the page images still stands" in first_page(page)
+    text = section(page)
+    assert "take the words out as well" in text
+    assert "keeps those as wide as the bar, within a pixel" in text
+    assert "20 of them on pages with boxes" in text
+    assert "Zylkander" not in page
+
+
+def test_a_record_without_numbers_is_rendered_all_the_same(telling: Completed) -> None:
+    bare = dataclasses.replace(telling, measurements=(), counts=(Count("values", 3, "values"),), diagnostics=())
+    assert "What the text around redacted values gives away was not measured." in first_page(page_of(bare))
