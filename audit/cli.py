@@ -108,7 +108,8 @@ def scan(
     reference: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=PATH", help="A reference model: auxiliary, pretrained, baselines or splits; may be repeated."
+            metavar="NAME=PATH",
+            help="A reference model: auxiliary, pretrained, baselines, splits or embedder; may be repeated.",
         ),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an interrupted scan.")] = False,

@@ -247,7 +247,8 @@ def _split_warnings(corpus: Corpus) -> Iterator[str]:
                 "be decided, even for a model that leaks nothing."
             )
     references = corpus.manifest.references
-    named = any((references.pretrained, references.auxiliary, references.baselines, references.splits))
+    models = (references.pretrained, references.auxiliary, references.baselines, references.splits)
+    named = any((*models, references.embedder))
     if not sizes["public"]:
         yield "No public split: reference models cannot be trained here and must come from the manifest or --reference."
     if not named:

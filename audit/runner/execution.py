@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from audit.engine.local import LocalEngine
 from audit.errors import EngineError
 from audit.record import Diagnostic, TargetCard
 from audit.runner.opening import Opened, behind, parameters_of, references_behind
+from audit.targets.embedder import EmbedderTarget, files_of_embedder, load_embedder
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads
 from audit.targets.interface import Target
@@ -153,6 +154,7 @@ def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled
         defence=opened.defence,
         models={role: _Loaded.of(model) for role, model in filled.models.items()},
         members=filled.members,
+        embedder=None if filled.embedder is None else filled.embedder.target.card,
         threads=threads(),
         packages=packages(),
         ocr=READER.version(),
@@ -162,6 +164,8 @@ def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled
         "data": files_of_corpus(opened.corpus),
         **{role: files_of(folder) for role, folder in filled.folders.items()},
     }
+    if filled.embedder is not None:
+        folders["embedder"] = files_of_embedder(filled.embedder.folder)
     return Source(AttackWork(attack, case, opened.options.seed), folders, elsewhere)
 
 
@@ -199,6 +203,7 @@ class _Elsewhere:
     defence: Defence | None
     models: Mapping[str, _Loaded]
     members: Mapping[str, frozenset[str]]
+    embedder: TargetCard | None
     threads: int
     packages: Mapping[str, str]
     ocr: str | None
@@ -226,7 +231,17 @@ class _Elsewhere:
         target = self.target.again(folders["target"], corpus)
         models = {role: model.again(folders[role], corpus) for role, model in self.models.items()}
         references = references_behind(self.defence, models, self.members)
+        if self.embedder is not None:
+            references = replace(references, embedder=_embedder_again(self.embedder, folders["embedder"]))
         return AttackWork(self.attack, Case(behind(self.defence, target), corpus, references), self.seed)
+
+
+def _embedder_again(card: TargetCard, folder: Path) -> EmbedderTarget:
+    """A copy of the embedder of this card."""
+    copy = load_embedder(folder, card.device)
+    if copy.card.sha256 != card.sha256:
+        raise EngineError(f"{card.name} has changed since the scan began", "scan again, and leave it alone")
+    return copy
 
 
 def _journal_key(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled) -> str:

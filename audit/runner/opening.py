@@ -100,7 +100,7 @@ class Opened:
 
     def beside(self, filled: Filled) -> References:
         """The references, asked as the target is: behind the same countermeasure."""
-        return references_behind(self.defence, filled.models, filled.members)
+        return filled.completed(references_behind(self.defence, filled.models, filled.members))
 
 
 def behind(defence: Defence | None, target: Checkpoint) -> Target:
