@@ -1,0 +1,383 @@
+"""Character evasion, measured: an evaded copy of a data set, and what redactions give away without it and with it.
+
+The paper's setting, an attacker trained on ordinary text, says what evasion does to somebody who does not know of it.
+Beside it always stands whoever does: by folding the look-alikes back, or by training on evaded text. Evasion is
+recommended only when it stops them too (METHODS.md, sections 4 and 6).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from audit import console
+from audit import record as records
+from audit.attacks.redaction import RedactionContext
+from audit.attacks.redaction.attack import ADD_VALUES, NOT_REDACTED, STATE_IT
+from audit.attacks.redaction.classifiers import CLASSIFIERS, Ints, by_length, fit, most_common
+from audit.attacks.redaction.embedding import EmbeddingName, lengths
+from audit.attacks.redaction.folds import features_of
+from audit.attacks.redaction.measures import macro_f1
+from audit.attacks.redaction.samples import Samples, samples_of
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Corpus, Document, Mask
+from audit.corpus.evasion import NOTHING, EvasionCost, evaded, evasion_cost, folded, write_evaded
+from audit.corpus.importers.conversion import check_destination
+from audit.corpus.redactions import RedactedSpan, redacted_spans
+from audit.engine.interface import SILENT, Progress
+from audit.errors import ManifestError, UsageError
+from audit.record import ALPHAS, Estimate
+from audit.stats.clusters import cluster_sums
+from audit.stats.intervals import proportion
+from audit.stats.resampling import sign_flip
+from audit.stats.shares import net
+from audit.targets.embedder import load_embedder
+from audit.targets.environment import device_named
+from audit.targets.interface import Target
+from audit.targets.utility import estimate
+
+Text = Literal["clean", "evaded", "folded"]
+COMPARISON = "comparison.json"
+DATA = "data"
+UNIT = "values"
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """Somebody who tells categories.
+
+    Attributes:
+        name: what files call this attacker.
+        trained: how the text reads that the classifier is fitted on.
+        tested: how the shared text reads.
+        adaptive: whether the attacker knows of evasion.
+        words: for a table.
+    """
+
+    name: str
+    trained: Text
+    tested: Text
+    adaptive: bool
+    words: str
+
+
+ATTACKERS = (
+    Attacker("clean", "clean", "clean", False, "no evasion"),
+    Attacker("unaware", "clean", "evaded", False, "evaded, attacker unaware (the paper)"),
+    Attacker("folding", "clean", "folded", True, "evaded, look-alikes folded back"),
+    Attacker("retrained", "evaded", "evaded", True, "evaded, trained on evaded text"),
+)
+"""Without evasion first; all others are compared with it."""
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """What one attacker reaches; every number with its interval by document.
+
+    Attributes:
+        attacker: name, training and test text, and whether evasion is known.
+        accuracy: share of values whose category is told.
+        macro_f1: mean over categories of F1.
+        lift: accuracy over naming the commonest category.
+        lift_over_length: accuracy over seeing only how long values are.
+        change: `lift_over_length` (and as much of accuracy) after minus before evasion, paired; None without evasion.
+        p: two-sided, of the change, by sign flips over documents; None without evasion.
+    """
+
+    attacker: Attacker
+    accuracy: Estimate
+    macro_f1: Estimate
+    lift: Estimate
+    lift_over_length: Estimate
+    change: Estimate | None = None
+    p: float | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What evasion does.
+
+    Attributes:
+        mask: how values are hidden: the manifest's.
+        classifier: one of `audit.attacks.redaction.classifiers.CLASSIFIERS`.
+        embedding: what contexts become numbers by.
+        n_folds: of the cross-validation by document.
+        seed: of everything random.
+        attacked: one for each of `ATTACKERS`, in that order.
+        cost: what evasion changes and breaks.
+        recommended: whether every adaptive attacker's lift falls, beyond its interval.
+        sentence: the recommendation in words, with the costs.
+    """
+
+    mask: Mask
+    classifier: str
+    embedding: EmbeddingName
+    n_folds: int
+    seed: int
+    attacked: tuple[Attacked, ...]
+    cost: EvasionCost
+    recommended: bool
+    sentence: str
+
+
+def evade_and_measure(
+    data_dir: Path,
+    out: Path,
+    *,
+    classifier: str = "linear-svm",
+    embedder: Path | None = None,
+    tuned: bool = False,
+    n_folds: int = 5,
+    seed: int = 0,
+    device: str = "auto",
+) -> Evaluation:
+    """Write an evaded copy of a data set to `out`/data, measure both, and write `out`/comparison.json.
+
+    Args:
+        data_dir: a data set that says how its values are hidden ([redaction] in manifest.toml).
+        out: may exist, but without data/.
+        classifier: of the attackers.
+        embedder: a folder of sentence-transformers; None: TF-IDF.
+        tuned: fine-tune the embedder in every training fold, as in the paper.
+        n_folds: of the cross-validation by document.
+        seed: of everything random.
+        device: of the embedder.
+
+    Raises:
+        ManifestError: the data set is broken or not UTF-8, no value is redacted, or no word holds a letter that is
+            exchanged.
+        UsageError: `out`/data holds something, or there is no such classifier.
+        TargetError: the embedder cannot be loaded.
+        EngineError: the files cannot be written.
+    """
+    if classifier not in CLASSIFIERS:
+        raise UsageError(f"no classifier is called {classifier!r}", f"one of {', '.join(CLASSIFIERS)}")
+    if tuned and embedder is None:
+        raise UsageError("only an embedder can be fine-tuned", "give one: --reference embedder=PATH")
+    check_destination(out / DATA)
+    corpus = manifests.load(data_dir)
+    name: EmbeddingName = "tfidf" if embedder is None else "embedder-tuned" if tuned else "embedder"
+    model = None if embedder is None else load_embedder(embedder, device_named(device))
+    with console.Reporter() as progress:
+        found = measure(
+            corpus, classifier=classifier, embedding=name, embedder=model, n_folds=n_folds, seed=seed, progress=progress
+        )
+    write_evaded(corpus, out / DATA)
+    content = json.dumps(dataclasses.asdict(found), indent=1) + "\n"
+    records.write_atomically(out / COMPARISON, content.encode())
+    return found
+
+
+def measure(
+    corpus: Corpus,
+    *,
+    classifier: str = "linear-svm",
+    embedding: EmbeddingName = "tfidf",
+    embedder: Target | None = None,
+    n_folds: int = 5,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Evaluation:
+    """Measure evasion of a data set, without writing anything.
+
+    Args:
+        corpus: says how its values are hidden.
+        classifier: of the attackers.
+        embedding: "tfidf", or what is done with `embedder`.
+        embedder: answers `Embed`; for "tfidf" None.
+        n_folds: of the cross-validation by document.
+        seed: of everything random.
+        progress: told of every fold.
+
+    Raises:
+        ManifestError: no value is redacted, too few documents, or no word holds a letter that is exchanged.
+    """
+    lacks = RedactionContext(n_folds=n_folds).lacks(corpus)
+    if lacks is not None:
+        raise ManifestError(lacks, STATE_IT if lacks == NOT_REDACTED else ADD_VALUES)
+    cost = evasion_cost(corpus.documents)
+    if not cost.changed:
+        raise ManifestError(NOTHING, "evasion is for text in small Latin letters")
+    assert corpus.manifest.redaction is not None  # `lacks` says so first
+    mask = corpus.manifest.redaction.mask
+    clean = samples_of(corpus, mask, n_folds)
+    found = readings(corpus.documents, mask)
+    texts = {text: replace(clean, spans=spans) for text, spans in found.items()}
+    told = _told(texts, classifier, embedding, embedder, n_folds, seed, progress)
+    blind = _blind(samples_of(corpus, "length", n_folds), n_folds)
+    attacked = _attacked(clean, told, blind, np.random.default_rng(seed))
+    recommended, sentence = verdict(attacked, cost)
+    return Evaluation(mask, classifier, embedding, n_folds, seed, attacked, cost, recommended, sentence)
+
+
+def readings(documents: Sequence[Document], mask: Mask) -> Mapping[Text, tuple[RedactedSpan, ...]]:
+    """The redacted spans of the same values as they are, evaded, and evaded and folded back, in the same order.
+
+    Whoever folds does so before sentences are divided. The mask stays the one that is seen: what is under it cannot be
+    folded.
+
+    Args:
+        documents: as they are.
+        mask: how values are hidden.
+    """
+    shared = [evaded(document) for document in documents]
+    seen = redacted_spans(shared, mask)
+    back = redacted_spans(map(folded, shared), mask)
+    return {
+        "clean": redacted_spans(documents, mask),
+        "evaded": seen,
+        "folded": tuple(
+            replace(span, mask=other.mask, n_characters=other.n_characters, layout=other.layout, bar=other.bar)
+            for span, other in zip(back, seen, strict=True)
+        ),
+    }
+
+
+def verdict(attacked: Sequence[Attacked], cost: EvasionCost) -> tuple[bool, str]:
+    """Whether evasion is recommended, and the sentence that says so with its costs.
+
+    It is when the lift of every adaptive attacker falls, the whole interval of the change below zero.
+
+    Args:
+        attacked: without evasion first, then with it.
+        cost: what evasion breaks.
+    """
+    before = attacked[0].lift_over_length
+    adaptive = [one for one in attacked if one.attacker.adaptive]
+    strongest = max(adaptive, key=lambda one: one.lift_over_length.value)
+    recommended = all(one.change is not None and one.change.high < 0 for one in adaptive)
+    assert strongest.change is not None  # only the first has none
+    change = f"{strongest.change.value:+.3f} [{strongest.change.low:+.3f}, {strongest.change.high:+.3f}]"
+    reached = f"{strongest.lift_over_length.value:.3f} over length alone ({strongest.attacker.words})"
+    if recommended:
+        words = "Recommended: the lift of every attacker who knows of it falls; the strongest still reaches"
+    else:
+        words = "Not recommended: an attacker who knows of it reaches a lift of"
+    words += f" {reached}, {before.value:.3f} without evasion ({change})."
+    lost, foreign = cost.lost / max(cost.searched, 1), cost.non_ascii_after / max(cost.characters, 1)
+    return recommended, (
+        f"{words} Evaded text breaks search and screen readers: a plain search finds {lost:.0%} of the words no more, "
+        f"and {foreign:.0%} of the characters are outside ASCII ({cost.non_ascii_before / max(cost.characters, 1):.0%} "
+        f"before)."
+    )
+
+
+def show(found: Evaluation, out: Path) -> None:
+    """The comparison in a terminal."""
+    rows = [
+        (
+            one.attacker.words,
+            _words(one.accuracy),
+            _words(one.macro_f1),
+            _words(one.lift_over_length),
+            "-" if one.change is None else _words(one.change),
+            "-" if one.p is None else f"{one.p:.4f}",
+        )
+        for one in found.attacked
+    ]
+    title = f"What redactions give away (mask {found.mask}, {found.classifier} on {found.embedding})"
+    console.show_table(title, ("", "accuracy", "macro-F1", "lift over length", "change", "p"), rows)
+    cost = found.cost
+    if cost.answers:
+        console.say(f"{cost.answers_lost} of {cost.answers} answers stand on their page no more")
+    console.say(found.sentence)
+    console.say(f"The evaded copy is {out / DATA}, the numbers are in {out / COMPARISON}")
+
+
+def _told(
+    texts: Mapping[Text, Samples],
+    classifier: str,
+    embedding: EmbeddingName,
+    embedder: Target | None,
+    n_folds: int,
+    seed: int,
+    progress: Progress,
+) -> dict[str, Ints]:
+    """What every attacker says of every value, by the attacker's name: (n_values,) places in `CATEGORIES`."""
+    told = {attacker.name: np.zeros(len(texts["clean"]), np.int64) for attacker in ATTACKERS}
+    by_training: dict[Text, list[Attacker]] = {}
+    for attacker in ATTACKERS:
+        by_training.setdefault(attacker.trained, []).append(attacker)
+    progress.stage("redaction: folds", n_folds * len(by_training))
+    for number in range(n_folds):
+        for trained, attackers in by_training.items():
+            training, held = texts[trained].divided(number)
+            # One fit, and one fine-tuning, for all that is read by this classifier.
+            tried = _joined(texts[attacker.tested].divided(number)[1] for attacker in attackers)
+            classes, first, second = features_of(embedder, embedding, classifier, training, tried, seed)
+            said = np.asarray(fit(classifier, first, classes, seed).predict(second))
+            for place, attacker in enumerate(attackers):
+                own = said[place * len(held) : (place + 1) * len(held)]
+                told[attacker.name][texts["clean"].folds == number] = own
+            progress.advance()
+    return told
+
+
+def _joined(parts: Iterable[Samples]) -> Samples:
+    """One after the other."""
+    several = list(parts)
+    return Samples(
+        spans=tuple(span for part in several for span in part.spans),
+        values=tuple(value for part in several for value in part.values),
+        classes=np.concatenate([part.classes for part in several]),
+        documents=np.concatenate([part.documents for part in several]),
+        folds=np.concatenate([part.folds for part in several]),
+    )
+
+
+def _blind(samples: Samples, n_folds: int) -> dict[str, Ints]:
+    """What those say who see lengths only, and who know only how common categories are; `samples` show lengths."""
+    said = {who: np.zeros(len(samples), np.int64) for who in ("length", "prior")}
+    for number in range(n_folds):
+        training, held = samples.divided(number)
+        rows = samples.folds == number
+        said["length"][rows] = by_length(lengths(training), training.classes).predict(lengths(held))
+        said["prior"][rows] = most_common(training.classes).predict(held.classes)
+    return said
+
+
+def _attacked(
+    samples: Samples, told: Mapping[str, Ints], blind: Mapping[str, Ints], rng: np.random.Generator
+) -> tuple[Attacked, ...]:
+    classes, documents = samples.classes, samples.documents
+    right = {name: said == classes for name, said in {**told, **blind}.items()}
+    prior = float(right["prior"].mean())
+
+    def over(name: str, metric: str, other: str) -> Estimate:
+        gained, lost = right[name] & ~right[other], right[other] & ~right[name]
+        found = net(gained, lost, documents, rng, alphas=ALPHAS)
+        return estimate(f"{metric}.{name}", found, UNIT, 0.0, "blind" if other == "length" else "chance")
+
+    rows = []
+    for attacker in ATTACKERS:
+        name = attacker.name
+        rows.append(
+            Attacked(
+                attacker,
+                estimate(f"accuracy.{name}", proportion(right[name], documents, alphas=ALPHAS), UNIT, prior, "chance"),
+                _without_null(f"macro_f1.{name}", classes, told[name], documents, rng),
+                over(name, "lift", "prior"),
+                over(name, "lift_over_length", "length"),
+            )
+        )
+    first = ATTACKERS[0].name
+    for place, attacker in enumerate(ATTACKERS[1:], start=1):
+        difference = right[attacker.name].astype(np.float64) - right[first]
+        flips = sign_flip(cluster_sums([difference], documents)[:, 0], rng)
+        rows[place] = replace(rows[place], change=over(attacker.name, "change", first), p=flips.two_sided)
+    return tuple(rows)
+
+
+def _without_null(name: str, classes: Ints, said: Ints, documents: Ints, rng: np.random.Generator) -> Estimate:
+    found = estimate(name, macro_f1(classes, said, documents, rng), UNIT, 0.0, "chance")
+    return replace(found, null=None, null_kind=None)
+
+
+def _words(found: Estimate) -> str:
+    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"

@@ -1,0 +1,175 @@
+"""Predictions of `redaction_tab.py` as numbers with intervals by document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from redaction_tab_cells import Embedding, Group, Settings, prediction_of
+from redaction_tab_samples import N_FOLDS, Ints, Protocol, Values, values_of
+
+from audit.attacks.redaction.measures import macro_f1
+from audit.corpus.documents import CATEGORIES, Mask
+from audit.evading import Text
+from audit.stats.clusters import cluster_sums
+from audit.stats.intervals import Interval, proportion
+from audit.stats.resampling import sign_flip
+from audit.stats.shares import net
+
+TRAINING = "training"
+"""As a test text: the training samples, which the public notebook for networks tests on."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One table row: a classifier, or who does not read contexts, over all folds.
+
+    Attributes:
+        protocol, embedding, mask, trained, tested, classifier: which; `tested` may be `TRAINING`, and `classifier`
+            "length" or "prior".
+        n_folds: how many folds (or draws) there are predictions of.
+        accuracy, macro_f1, lift, lift_over_length: over all of them; a value tested in several draws counts as often.
+        recall: by category.
+        change: of the accuracy (and of both lifts), against the same classifier on clean text; None where that is it.
+        p: two-sided, of the change, by sign flips over documents.
+    """
+
+    protocol: Protocol
+    embedding: Embedding
+    mask: Mask
+    trained: Text
+    tested: str
+    classifier: str
+    n_folds: int
+    accuracy: Interval
+    macro_f1: Interval
+    lift: Interval
+    lift_over_length: Interval
+    recall: Mapping[str, Interval]
+    change: Interval | None = None
+    p: float | None = None
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Predictions of all folds, one after the other."""
+
+    rows: Ints
+    said: Ints
+    length: Ints
+    prior: Ints
+    n_folds: int
+
+
+class Numbers:
+    """Rows by what they are of, made when asked for.
+
+    Args:
+        settings: where predictions are.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._rows: dict[tuple[str, ...], Row | None] = {}
+
+    @property
+    def rows(self) -> list[Row]:
+        """All that were asked for and are there."""
+        return [row for row in self._rows.values() if row is not None]
+
+    def values(self, mask: Mask) -> Values:
+        """The values under a mask."""
+        return values_of(self._settings.data, mask, self._settings.n_documents)
+
+    def row(
+        self,
+        protocol: Protocol,
+        embedding: Embedding,
+        mask: Mask,
+        classifier: str,
+        trained: Text = "clean",
+        tested: str = "clean",
+    ) -> Row | None:
+        """None: no fold was run.
+
+        Args:
+            protocol: of the cells, as all that follow.
+            embedding: see `Group`.
+            mask: see `Group`.
+            trained: see `Group`.
+            classifier: "length" and "prior" are taken from the cells of the linear SVM.
+            tested: a text, or `TRAINING`.
+        """
+        key = (protocol, embedding, mask, classifier, trained, tested)
+        if key not in self._rows:
+            self._rows[key] = self._made(protocol, embedding, mask, classifier, trained, tested)
+        return self._rows[key]
+
+    def _made(
+        self, protocol: Protocol, embedding: Embedding, mask: Mask, classifier: str, trained: Text, tested: str
+    ) -> Row | None:
+        told = self._told(protocol, embedding, mask, classifier, trained, tested)
+        if told is None:
+            return None
+        values = self.values(mask)
+        classes, documents = values.classes[told.rows], values.documents[told.rows]
+        rng = np.random.default_rng(0)
+        right, by_length, by_prior = (part == classes for part in (told.said, told.length, told.prior))
+        change = p = None
+        clean = self._told(protocol, embedding, mask, classifier, "clean", "clean") if tested == "evaded" else None
+        if tested == "folded":
+            clean = self._told(protocol, embedding, mask, classifier, "clean", "clean")
+        if clean is not None and np.array_equal(clean.rows, told.rows):
+            before = clean.said == classes
+            change = net(right & ~before, before & ~right, documents, rng)
+            flips = cluster_sums([right.astype(np.float64) - before], documents)[:, 0]
+            p = sign_flip(flips, rng).two_sided
+        return Row(
+            protocol,
+            embedding,
+            mask,
+            trained,
+            tested,
+            classifier,
+            told.n_folds,
+            proportion(right, documents),
+            macro_f1(classes, told.said, documents, rng),
+            net(right & ~by_prior, by_prior & ~right, documents, rng),
+            net(right & ~by_length, by_length & ~right, documents, rng),
+            {
+                CATEGORIES[name]: proportion(right[classes == name], documents[classes == name])
+                for name in np.unique(classes)
+            },
+            change,
+            p,
+        )
+
+    def _told(
+        self, protocol: Protocol, embedding: Embedding, mask: Mask, classifier: str, trained: Text, tested: str
+    ) -> _Told | None:
+        blind = classifier in ("length", "prior")
+        parts: list[Mapping[str, Any]] = []
+        for fold in range(N_FOLDS):
+            group = Group(protocol, embedding, mask, trained, (), fold)
+            path = prediction_of(self._settings, group, "linear-svm" if blind else classifier)
+            if path.exists():
+                parts.append(_read(path))
+        if not parts:
+            return None
+        rows = "training" if tested == TRAINING else "tested"
+        said = f"told_{classifier if blind else tested}"
+
+        def joined(name: str) -> Ints:
+            return np.concatenate([part[name] for part in parts]).astype(np.int64)
+
+        # Nobody was asked about training samples without reading them: there the classifier is its own measure.
+        length, prior = (said, said) if tested == TRAINING else ("told_length", "told_prior")
+        return _Told(joined(rows), joined(said), joined(length), joined(prior), len(parts))
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    with np.load(path) as content:
+        return dict(content)
