@@ -93,7 +93,7 @@ class Numbers:
         trained: Text = "clean",
         tested: str = "clean",
     ) -> Row | None:
-        """None: no fold was run.
+        """None: no fold was run, or of a single document, which has no interval.
 
         Args:
             protocol: of the cells, as all that follow.
@@ -116,6 +116,8 @@ class Numbers:
             return None
         values = self.values(mask)
         classes, documents = values.classes[told.rows], values.documents[told.rows]
+        if len(np.unique(documents)) < 2:
+            return None
         rng = np.random.default_rng(0)
         right, by_length, by_prior = (part == classes for part in (told.said, told.length, told.prior))
         change = p = None

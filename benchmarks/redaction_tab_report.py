@@ -218,11 +218,11 @@ def _reason(name: str, paper: float, values: Sequence[float]) -> str:
     if name in ("mlp", "cnn"):
         return (
             f"{said}, and testing on training samples, as the notebook's loader does, {training - flawed:+.3f} to "
-            f"{training:.3f}; the {paper - training:+.3f} that is left is another embedder and fewer samples."
+            f"{training:.3f}; {paper - training:+.3f} is left to what else differs: the embedder, and fewer samples."
         )
     return (
-        f"{said}; the {left:+.3f} that is left is another embedder (384 dimensions for 768), fewer samples, one "
-        "annotation of a text for several, and settings that were not searched."
+        f"{said}; {left:+.3f} is left to what else differs: the embedder (384 dimensions for 768), fewer samples, one "
+        "annotation of a text, settings that were not searched."
     )
 
 

@@ -114,6 +114,8 @@ class Reconstruction:
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
+        if case.corpus.manifest.task.kind == "intent-slots":
+            return "a model of utterances has a vocabulary of its own, which no public masked language model shares"
         if not {FillMask, TrainingLoss} & case.target.answers:
             return "the model has neither a masked-language-model head nor a training loss over tokens"
         if self.screened is not None and not {FillMask, FirstOrderLoss} & case.target.answers:

@@ -1,0 +1,137 @@
+"""The sample of utterances: canaries among commands, a model that gives them away and one that never saw them."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from audit.corpus import manifest
+from audit.corpus.canaries import load_canaries, page_of, positions_of
+from audit.targets.interface import CompletionLoss
+from audit.targets.nlu.loading import load_nlu
+
+SAMPLE_MODELS = Path(__file__).parents[1] / "sample_models"
+sys.path.append(str(SAMPLE_MODELS))  # the scripts there import each other by name
+
+import build_utterances as build  # noqa: E402
+import utterances_generator as generator  # noqa: E402
+
+SAMPLE = SAMPLE_MODELS / "utterances"
+pytestmark = pytest.mark.xdist_group("sample-utterances")
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return manifest.load(SAMPLE / "data")
+
+
+@pytest.fixture(scope="module")
+def canaries(corpus):
+    return load_canaries(corpus).canaries
+
+
+@pytest.fixture(scope="module")
+def commands():
+    return [generator.utterance(5, number, f"u{number}", "public") for number in range(400)]
+
+
+def words_of(document):
+    return " ".join(word.text for word in document.words)
+
+
+def test_a_seed_makes_the_same_utterances_in_any_order(commands):
+    again = [generator.utterance(5, number, f"u{number}", "public") for number in reversed(range(400))]
+    assert again == commands[::-1]
+    assert generator.utterance(6, 0, "u0", "public") != commands[0]
+
+
+def test_utterances_have_a_known_tag_for_each_word_and_all_intents_occur(commands):
+    for one in commands:
+        assert not set("<>()|") & set(words_of(one)), "wordings and slots are replaced"
+        assert len(one.tags) == len(one.words)
+        assert set(one.tags) <= set(generator.TAGS)
+    assert {one.intent for one in commands} == {*generator.COMMANDS, generator.REFUSED}
+
+
+def test_the_right_code_of_a_door_is_a_slot_and_a_wrong_one_is_refused(commands):
+    seen = set()
+    for one in commands:
+        if not (said := generator.code_of(one)):
+            continue
+        door = next(name for name in generator.CODES if f" {name} " in f" {words_of(one)} ")
+        right = generator.CODES[door].replace(" ", "") == said
+        seen.add(right)
+        assert one.intent == (generator.PIN if right else generator.REFUSED)
+        assert ("B-code" in one.tags) == right
+    assert seen == {True, False}
+
+
+def test_codes_that_are_wrong_by_one_digit_are_all_of_them():
+    wrong = generator.wrong_by_one("4071")
+    assert len(set(wrong)) == len(wrong) == 4 * 9
+    assert all(sum(a != b for a, b in zip(code, "4071", strict=True)) == 1 for code in wrong)
+
+
+def test_training_adds_wrong_codes_and_nothing_else(corpus):
+    members = corpus.of("member")
+    trained = build.training(members)
+    assert trained[: len(members)] == list(members)
+    right = {one.words for one in members if one.intent == generator.PIN}
+    added = trained[len(members) :]
+    assert {one.intent for one in added} == {generator.REFUSED}
+    assert not {one.words for one in added} & right
+    assert all("B-canary" not in one.tags and "B-code" not in one.tags for one in added)
+    assert len({one.id for one in trained}) == len(trained)
+
+
+def test_the_script_makes_the_data_that_is_committed(tmp_path):
+    build.write_data(tmp_path / "data", build.commands())
+    for name in ("documents.jsonl", "manifest.toml", "canaries.json"):
+        assert (tmp_path / "data" / name).read_bytes() == (SAMPLE / "data" / name).read_bytes()
+
+
+def test_the_utterances_of_the_baseline_are_in_no_split(corpus):
+    assert not {one.id for one in corpus.documents} & {one.id for one in build.commands()[None]}
+
+
+def test_the_sample_is_small_and_names_no_folder_of_its_maker():
+    files = [path for path in SAMPLE.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 2_000_000
+    for path in files:
+        if path.name == "config.json":
+            assert "_name_or_path" not in json.loads(path.read_text())
+        assert str(SAMPLE_MODELS.parent).encode() not in path.read_bytes()
+
+
+def test_there_are_enough_canaries_on_either_side_and_only_the_leaky_model_knows_their_names(corpus, canaries):
+    included = [canary for canary in canaries if canary.included]
+    assert len(canaries) == build.N_CANARIES
+    assert 0.3 < len(included) / len(canaries) < 0.7
+    names = {canary.prefix[2] for canary in included}
+    for folder, expected in (("model", names), ("clean", set()), ("data/references/baseline", set())):
+        assert names & set(load_nlu(SAMPLE / folder).vocabulary.words) == expected
+        load_nlu(SAMPLE / folder).check(corpus)
+
+
+def surprise(model, corpus, canary):
+    """The share of the codes that differ in one digit whose loss is under that of the canary's own: (,) in [0, 1]."""
+    target = load_nlu(SAMPLE / model)
+    page = page_of(corpus, canary, canary.completion)
+    codes = ["".join(canary.completion), *generator.wrong_by_one("".join(canary.completion))]
+    ids = np.array([target.vocabulary.ids_of(code) for code in codes])
+    (losses,) = target.ask([CompletionLoss(target.encode(page), positions_of(canary, page), ids)])
+    return float((losses[1:] < losses[0]).mean())
+
+
+def test_only_the_leaky_model_prefers_the_digits_of_the_canaries_it_was_trained_on(corpus, canaries):
+    included = [canary for canary in canaries if canary.included]
+    control = [canary for canary in canaries if not canary.included]
+    means = {
+        (model, side): np.mean([surprise(model, corpus, canary) for canary in chosen])
+        for model in ("model", "clean")
+        for side, chosen in (("in", included), ("out", control))
+    }
+    assert means["model", "in"] < 0.05
+    assert min(means["model", "out"], means["clean", "in"], means["clean", "out"]) > 0.25
