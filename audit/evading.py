@@ -70,7 +70,7 @@ class Attacker:
 ATTACKERS = (
     Attacker("clean", "clean", "clean", False, "no evasion"),
     Attacker("unaware", "clean", "evaded", False, "evaded, attacker unaware (the paper)"),
-    Attacker("folding", "clean", "folded", True, "evaded, look-alikes folded back"),
+    Attacker("folding", "folded", "folded", True, "evaded, look-alikes folded back"),
     Attacker("retrained", "evaded", "evaded", True, "evaded, trained on evaded text"),
 )
 """Without evasion first; all others are compared with it."""

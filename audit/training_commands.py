@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from audit.options import DataDir, Debug, Device, ModelDir, PolicyName, Seed, errors_shown, named_paths
+from audit.options import DataDir, Debug, Device, PolicyName, Seed, errors_shown, named_paths
 
 Reference = Annotated[
     list[str] | None,
@@ -28,6 +28,7 @@ class Countermeasure(StrEnum):
     RANDOM_BEFORE = "random-before"
     RANDOM_AFTER = "random-after"
     BLOCKING = "blocking"
+    EVASION = "evasion"
 
 
 def train_baseline(
@@ -96,8 +97,10 @@ def train_splits(
 
 def defend(
     countermeasure: Annotated[Countermeasure, typer.Argument(metavar="COUNTERMEASURE", show_default=False)],
-    model_dir: ModelDir,
-    data_dir: DataDir,
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="MODEL_DIR DATA_DIR", help="evasion takes DATA_DIR alone.", show_default=False),
+    ],
     out: Annotated[Path, typer.Option(help="Where models, records and the comparison go.")] = Path("docaudit-defence"),
     policy: PolicyName = "default",
     reference: Reference = None,
@@ -109,11 +112,19 @@ def defend(
     """Measure a countermeasure: what the model gives away without it and with it, and what it costs.
 
     paraphrase, random-before and random-after change the question while the model is used. blocking trains a model that
-    is taught to say when an answer is not on the page, and baselines trained the same way.
+    is taught to say when an answer is not on the page, and baselines trained the same way. evasion writes a copy of a
+    data set whose letters look the same and are others, and says what that hides from an attacker who knows of it.
     """
     with errors_shown(debug):
+        if countermeasure is Countermeasure.EVASION:
+            _evade(folders, reference, out, seed, device)
+            return
         from audit import defending, runner
+        from audit.errors import UsageError
 
+        if len(folders) != 2:
+            raise UsageError(f"{countermeasure.value} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
+        model_dir, data_dir = folders
         options = runner.Options(
             model_dir=model_dir,
             data_dir=data_dir,
@@ -125,6 +136,18 @@ def defend(
             references=named_paths(reference or []),
         )
         defending.measure(countermeasure.value, options, policy)
+
+
+def _evade(folders: list[Path], reference: list[str] | None, out: Path, seed: int, device: str) -> None:
+    from audit import evading
+    from audit.errors import UsageError
+
+    named = named_paths(reference or [])
+    embedders = named.pop("embedder", [])
+    if len(folders) != 1 or named or len(embedders) > 1:
+        raise UsageError("evasion takes DATA_DIR alone, and at most --reference embedder=PATH")
+    found = evading.evade_and_measure(folders[0], out, embedder=next(iter(embedders), None), seed=seed, device=device)
+    evading.show(found, out)
 
 
 def _start(reference: list[str] | None) -> Path | None:

@@ -27,7 +27,8 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
     kind = corpus.manifest.task.kind
     if kind not in TASKS:
         yield f"canaries: not for the task {kind}, one of {', '.join(TASKS)}"
-    if canaries.design == "paper" and kind == "question-answering":
+    nameless = canaries.design == "paper" and kind == "question-answering"
+    if nameless:
         yield "design: paper, whose prefixes have no name to ask for"
     yield from _repeated("id", (canary.id for canary in canaries.canaries))
     yield from (
@@ -38,7 +39,7 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
     owners: dict[str, list[str]] = defaultdict(list)
     for number, canary in enumerate(canaries.canaries):
         problems = [*_own_problems(canary, canaries), *_place_problems(canary, corpus)]
-        if not problems:  # a page can be made of it
+        if not problems and not nameless:  # a page can be made of it
             problems += _document_problems(canary, corpus)
         yield from (f"canaries[{number}] {problem}" for problem in problems)
         for document_id in canary.documents:

@@ -165,7 +165,9 @@ class _Text:
     def __init__(self, document: Document, attacked: Sequence[Entity]) -> None:
         self.document = document
         whole = {index for entity in attacked for run in _runs(entity.words) for index in run[1:]}
-        words = [word.text for word in document.words]
+        hidden = {index for entity in attacked for index in entity.words}
+        # Where sentences begin must not tell what is hidden: a capital, or a full stop.
+        words = ["X" if index in hidden else word.text for index, word in enumerate(document.words)]
         starts = sentence_starts(words, frozenset(document.paragraphs), whole)
         self.sentences = [range(start, end) for start, end in pairwise((*starts, len(words)))]
         self.number = {index: number for number, sentence in enumerate(self.sentences) for index in sentence}

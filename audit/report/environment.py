@@ -29,6 +29,7 @@ def environment() -> jinja2.Environment:
         between=numbers.between,
         reached=numbers.reached,
         plain=numbers.plain,
+        at_least=numbers.at_least,
         limit_text=numbers.limit_text,
         moment=numbers.moment,
         day=numbers.day,

@@ -23,6 +23,12 @@ def plain(value: float, digits: int = 2) -> str:
     return _written(value, _decimals(value, digits))
 
 
+def at_least(value: float, digits: int = 2) -> str:
+    """As `plain`, but never above `value`: for lower bounds, which are not rounded up."""
+    decimals = _decimals(value, digits)
+    return _written(math.floor(value * 10**decimals) / 10**decimals, decimals)
+
+
 def _decimals(value: float, digits: int) -> int:
     """How many decimals `digits` significant digits of `value` need; 0 for zero itself."""
     if abs(value) < SMALLEST:

@@ -112,6 +112,9 @@ def in_number_format(
         progress.advance(found["steps"])
         if steps >= PREFLIGHT_STEPS:
             break
+    if not steps:
+        # No trial asks the target anything: it is left as it is.
+        return opened.target, ()
     agreement = Diagnostic(
         f"{wanted} agreement", alike / steps, f"share of {steps} decisions that {wanted} and float32 took alike"
     )

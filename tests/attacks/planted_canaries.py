@@ -88,7 +88,8 @@ class Knowing:
             own = self.tokens(word.text)
             ids += own
             places += [place] * len(own)
-        return Encoding(np.array(ids), np.zeros((len(ids), 4)), np.array(places), None, 0, UNKNOWN)
+        labels = np.zeros(len(ids), np.int64)
+        return Encoding(np.array(ids), np.zeros((len(ids), 4)), np.array(places), labels, 0, UNKNOWN)
 
     def word_of(self, token):
         return WORDS[token]

@@ -69,7 +69,7 @@ def test_a_preflight_counts_what_both_put_first():
     found = dict(drive(Flight(), attack.trials(case), 4))
     assert found["document d000"] == {"alike": 6, "steps": 6}
     assert found["document d003"]["alike"] < 6
-    assert found["fixed/00/linear-svm"] == {"alike": 1, "steps": 1}
+    assert found["fixed/00/linear-svm"] == {"alike": 0, "steps": 0}
 
 
 def test_a_tag_is_of_the_category_that_its_label_mostly_has():

@@ -22,7 +22,11 @@ Kind = Literal["pages", "answers"]
 REASONS = {
     "split": "canaries whose completion holds a word that is not one token of the model, the same in every place",
     "unknown": "canaries whose completion holds a word that the model's vocabulary lacks",
-    "unread": "canaries that the model cannot read in one piece: a page too long, or words without tokens",
+    "unread": (
+        "canaries that the model cannot read in one piece: a page too long, words without tokens, or a page without a "
+        "loss, for the model lacks its intent or tags"
+    ),
+    "alike": "canaries whose completion holds two words that are one token of the model",
     "single": "canaries for which the model knows fewer than two candidates: there is nothing to guess",
     "no finite loss": "canaries for whose true completion the model's loss is no finite number",
 }
@@ -81,7 +85,7 @@ class Outcome:
         true_loss: of the true completion.
         enumerated: whether every completion was scored.
         reached: whether the optimiser found the exact minimum; None where it is not known.
-        ranked: None where no reference is left.
+        ranked: None where no reference is left, or another canary has the same completion.
     """
 
     left_out: str | None = None
@@ -224,8 +228,9 @@ def _of_draws(
     begun = np.concatenate([start.completions, drawn])
     best = begun[int(np.concatenate([start.losses, losses]).argmin())]
     strongest, lowest = yield from descended(scorer, secret.n_candidates, best)
-    # (n_references, n_others): drawn completions that are another canary's.
-    others = (drawn[:, None] == secret.others[None]).all(axis=2).any(axis=1)
+    # Drawn completions that are another canary's.
+    known = {tuple(row) for row in secret.others.tolist()}
+    others = np.array([tuple(row) in known for row in drawn.tolist()], bool)
     return _outcome(start, secret, strongest, lowest, float(true_loss), losses[~others], None)
 
 
@@ -245,6 +250,11 @@ def _outcome(
 ) -> Outcome:
     if not np.isfinite(true_loss):
         return Outcome("no finite loss", secret.n_candidates)
+    if np.array_equal(strongest, secret.truth):
+        true_loss = lowest  # Rounding may differ between passes.
+    if (secret.others == secret.truth).all(axis=1).any():
+        # Another canary has this completion: references without those of canaries are no equals of it.
+        references = references[:0]
     return Outcome(
         n_candidates=secret.n_candidates,
         optimiser=_numbers(_optimiser(start)),

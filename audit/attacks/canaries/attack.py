@@ -228,7 +228,7 @@ def _words(canary: Canary, numbers: Sequence[int]) -> str:
 def _counts(drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[Count, ...]:
     included = sum(canary.included for canary in tried)
     asked = [outcome for outcome in found if outcome.left_out is None]
-    references = [0 if outcome.ranked is None else outcome.ranked.n_references for outcome in asked]
+    references = [outcome.ranked.n_references for outcome in asked if outcome.ranked is not None]
     return (
         Count("included", included, "canaries that were put in"),
         Count("control", len(tried) - included, "canaries that their coins left out"),

@@ -99,6 +99,9 @@ def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> tuple[Readable 
         left_out = "single"
     if left_out is not None:
         return Unreadable(left_out), refused
+    own = set(canary.completion)
+    if len({ids[word] for word in own}) < len(own):
+        return Unreadable("alike"), refused
     words = _distinct(ids, canary.completion)
     page, positions = pages[words[0]]
     if page.picture is not None:
@@ -111,7 +114,7 @@ def _encoded(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> 
     document = page_of(corpus, canary, [word] * len(canary.completion))
     words = positions_of(canary, document)
     page = target.encode(document, around=words)
-    return None if page is None else (page, page.positions_of(words))
+    return None if page is None or not page.has_loss else (page, page.positions_of(words))
 
 
 def _refusal(page: Encoding, positions: tuple[int, ...], n_places: int) -> str | None:

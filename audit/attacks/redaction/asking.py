@@ -93,10 +93,19 @@ def _hidden(
     encoded = reader.encode(page, places[0])
     if encoded is None:
         return None, ()
-    return (
-        encoded.scrubbed(encoded.positions_of({index for words in places for index in words})),
-        encoded.positions_of(places[0]),
-    )
+    hidden = encoded.scrubbed(encoded.positions_of({index for words in places for index in words}))
+    return _covered(hidden, document, [entity, *others]), encoded.positions_of(places[0])
+
+
+def _covered(page: Encoding, document: Document, entities: Sequence[Entity]) -> Encoding:
+    """The page with all of every hidden value painted over in its image, however short the bar among its words."""
+    if page.picture is None or document.size is None:
+        return page
+    width, height = document.size
+    whole = (0.0, 0.0, float(width), float(height))
+    boxes = [document.words[index].box or whole for entity in entities for index in entity.words]
+    shares = np.clip(np.array(boxes, np.float64) / [width, height, width, height], 0, 1)
+    return replace(page, picture=page.picture.painted(shares))
 
 
 def redacted(

@@ -96,9 +96,10 @@ class RedactionContext:
         return None
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`: documents with a redacted value; a lift compares two attackers on the same ones."""
+        """See `Attack.units`: documents with a redacted value, those that are never divided being one."""
         spans = () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
-        n_documents = len({span.document for span in spans})
+        names = sorted({span.document for span in spans})
+        n_documents = len(np.unique(groups_of([corpus.document(name) for name in names])))
         return tuple(
             Units(metric, "paired difference", "documents", n_documents, 0) for metric in ("lift_over_length", "lift")
         )
@@ -159,9 +160,9 @@ class RedactionContext:
         return found
 
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
-        """See `Attack.preflight`; a decision is what the target puts first. Folds do not ask it, and are alike."""
+        """See `Attack.preflight`; a decision is what the target puts first. Folds do not ask it, and decide nothing."""
         if trial.stratum == FOLDS:
-            return {"alike": 1, "steps": 1}
+            return {"alike": 0, "steps": 0}
         document = case.corpus.document(trial.unit)
         exact = yield from self._said(case, case.target, document)
         coarse = yield from self._said(case, rounded, document)

@@ -113,8 +113,25 @@ def _bagged_svm(features: Features, classes: Ints, seed: int) -> Classifier:
     from sklearn.ensemble import BaggingClassifier
     from sklearn.svm import SVC
 
+    class WithAllClasses(SVC):  # type: ignore[misc]
+        """A bag that missed a class still knows that there is one: its first sample stays in."""
+
+        def fit(self, X: Features, y: Ints, sample_weight: Floats | None = None) -> WithAllClasses:  # noqa: N803
+            if sample_weight is not None:
+                sample_weight = np.array(sample_weight, np.float64)
+                for name in np.unique(y):
+                    own = np.flatnonzero(y == name)
+                    if not sample_weight[own].any():
+                        sample_weight[own[0]] = 1.0
+            super().fit(X, y, sample_weight)
+            return self
+
     bag = BaggingClassifier(
-        SVC(C=KERNEL_PENALTY, class_weight="balanced"), N_BAGS, max_samples=BAG, bootstrap=True, random_state=seed
+        WithAllClasses(C=KERNEL_PENALTY, class_weight="balanced"),
+        N_BAGS,
+        max_samples=BAG,
+        bootstrap=True,
+        random_state=seed,
     )
     fitted: Classifier = bag.fit(features, classes)
     return fitted
@@ -124,7 +141,11 @@ def _gradient_boosting(features: Features, classes: Ints, seed: int) -> Classifi
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     boosted = HistGradientBoostingClassifier(
-        learning_rate=LEARNING_RATE, l2_regularization=L2, class_weight="balanced", random_state=seed
+        learning_rate=LEARNING_RATE,
+        l2_regularization=L2,
+        class_weight="balanced",
+        early_stopping=False,
+        random_state=seed,
     )
     fitted: Classifier = boosted.fit(features, classes)
     return fitted

@@ -151,7 +151,11 @@ def tuned(embedder: Target, training: Samples, held: Samples, seed: int) -> tupl
         return kept[1]
     texts = [span.text for span in training.spans]
     taken = chosen(training.classes, np.random.default_rng(seed))
-    better = tune(embedder, [texts[place] for place in taken], training.classes[taken], seed=seed)
+    if np.bincount(training.classes[taken], minlength=1).max() < 2:
+        # No class has two texts to be compared: the embedder stays as it is.
+        taken, better = taken[:0], embedder
+    else:
+        better = tune(embedder, [texts[place] for place in taken], training.classes[taken], seed=seed)
     left = np.setdiff1d(np.arange(len(training)), taken)
     both = better.ask([Embed(text) for text in (*(texts[place] for place in left), *(s.text for s in held.spans))])
     found = left, np.array(both[: len(left)]), np.array(both[len(left) :])

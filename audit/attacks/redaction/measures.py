@@ -120,7 +120,7 @@ def measure_redaction(
         counts=(
             Count("values", len(samples), "redacted values whose category was told"),
             Count(f"mask: {declared}", len(samples), "values that the data set says are hidden under this mask"),
-            Count("documents", len(np.unique(samples.documents)), "documents with a redacted value"),
+            Count("documents", len({span.document for span in samples.spans}), "documents with a redacted value"),
             Count("on pages", sum(bool(span.layout) for span in samples.spans), "of the values, those with boxes"),
             *(
                 Count(f"values: {CATEGORIES[place]}", int(count), "redacted values of this category")

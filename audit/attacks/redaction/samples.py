@@ -23,7 +23,7 @@ class Samples:
         spans: with their contexts.
         values: what is hidden, folded: for the attacker's dictionary. Never leaves the process.
         classes: (n,) places of their categories in `CATEGORIES`.
-        documents: (n,) a number for each document.
+        documents: (n,) a number for each document, or for documents that are never divided: what intervals cluster by.
         folds: (n,) in which fold a value is told from the others.
     """
 
@@ -71,12 +71,11 @@ def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
     folds = np.zeros(len(spans), np.int64)
     for number, (_, held) in enumerate(GroupKFold(n_folds).split(of_span, groups=of_span)):
         folds[held] = number
-    numbers = {name: number for number, name in enumerate(names)}
     return Samples(
         spans,
         _values(corpus, spans),
         np.array([CATEGORIES.index(span.category) for span in spans], np.int64),
-        np.array([numbers[span.document] for span in spans], np.int64),
+        of_span,
         folds,
     )
 
