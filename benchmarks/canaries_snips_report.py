@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,13 @@ TABLE_3 = {
     },
 }
 """HDT of color, pin and call, by R and row. The paper leaves out the accuracies of this table: "nearly zero"."""
+PAPER_MODELS = 10
+"""Models of a cell."""
 ATTACKS = ("relaxed", "one start", "without characters", "exact", "continuous")
 HEAD = """# Canaries in NLU models: the paper's design
 
-Made by `benchmarks/canaries_snips.py` on one {processor} CPU ({system}, torch {torch}), one thread a model; {models}
-models, on average {seconds:.0f} s of CPU time each to train and attack.
+Made by `benchmarks/canaries_snips.py` on one {processor} CPU ({system}, torch {torch}), {date}, one thread a model;
+{models} models ({in_cells} a cell{unfinished}), on average {seconds:.0f} s of CPU time each to train and attack.
 
 Each model is trained on {utterances} utterances drawn once from Snips' training part ({epochs} epochs at most) and on R
 copies of one canary of each pattern ("color", "my pin code is", "call", each with n = {length} unknown words); a tenth
@@ -131,12 +134,17 @@ def write_report(lines: Sequence[Line], settings: Settings, out: Path) -> None:
 
 def _head(lines: Sequence[Line], settings: Settings) -> str:
     recipe = settings.recipe
+    sizes = [len(cell) for cell in _cells(lines).values()]
+    least, most = min(sizes), max(sizes)
     pieces = f"the word-piece embeddings of {settings.embeddings} (the mean of a word's pieces, brought to size by PCA)"
     return HEAD.format(
         processor=platform.machine(),
         system=platform.system(),
         torch=torch.__version__,
+        date=datetime.now(UTC).date().isoformat(),
         models=len(lines),
+        in_cells=str(least) if least == most else f"{least} to {most}",
+        unfinished="" if least >= PAPER_MODELS else f": the grid is unfinished, the paper has {PAPER_MODELS}",
         seconds=np.mean([line["training"]["seconds"] + line["seconds"] for line in lines]),
         utterances=f"{settings.n_utterances:,}",
         epochs=recipe.epochs,

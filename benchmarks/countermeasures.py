@@ -54,8 +54,8 @@ by sign flips, not corrected for the number of contexts. The paper (table 1): pa
 -12.5 ANLS, random strings 34 to 38 at -3.1 to -3.4, extraction blocking 2 at +1.2; blocking in contexts that it was not
 trained on (table 2): 0 to 6.
 
-Read the last row of each table first: a countermeasure that takes the held-out ANLS with it has stopped the reading, and
-the extraction only with it. The sample's model knows one wording of each question.
+Read the last row of each table first: a countermeasure that takes the held-out ANLS with it has stopped the reading,
+and the extraction only with it. The sample's model knows one wording of each question.
 """
 CHANNEL = """\
 AUC of "says that the answer is not there" as a sign of membership, answers removed (the side channel of appendix A; 0.5
