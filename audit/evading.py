@@ -20,9 +20,9 @@ from audit import console
 from audit import record as records
 from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.attack import ADD_VALUES, NOT_REDACTED, STATE_IT
-from audit.attacks.redaction.classifiers import CLASSIFIERS, Ints, by_length, fit, most_common
-from audit.attacks.redaction.embedding import EmbeddingName, lengths
-from audit.attacks.redaction.folds import features_of
+from audit.attacks.redaction.classifiers import CLASSIFIERS, Ints, fit
+from audit.attacks.redaction.embedding import EmbeddingName
+from audit.attacks.redaction.folds import blind, features_of
 from audit.attacks.redaction.measures import macro_f1
 from audit.attacks.redaction.samples import Samples, samples_of
 from audit.corpus import manifest as manifests
@@ -336,9 +336,8 @@ def _blind(samples: Samples, n_folds: int) -> dict[str, Ints]:
     said = {who: np.zeros(len(samples), np.int64) for who in ("length", "prior")}
     for number in range(n_folds):
         training, held = samples.divided(number)
-        rows = samples.folds == number
-        said["length"][rows] = by_length(lengths(training), training.classes).predict(lengths(held))
-        said["prior"][rows] = most_common(training.classes).predict(held.classes)
+        for who, answers in blind(training, held).items():
+            said[who][samples.folds == number] = answers
     return said
 
 

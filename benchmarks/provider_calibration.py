@@ -40,7 +40,8 @@ from audit.attacks.provider_membership.inference import (
     mean_known,
     says_nothing,
 )
-from audit.attacks.provider_membership.outcomes import IN, OUT, table_of
+from audit.attacks.provider_membership.matching import IN, OUT
+from audit.attacks.provider_membership.outcomes import table_of
 from audit.attacks.provider_membership.permuting import balanced, p_value, permuted_accuracies
 from audit.attacks.provider_membership.table import Table
 from audit.engine.interface import SILENT, Trial

@@ -20,12 +20,11 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
-import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from drafts import drafted, fine_tune
 from receipts_generator import Market
 from receipts_templates import document, write
 from transformers import LayoutLMConfig, LayoutLMForMaskedLM
@@ -33,8 +32,7 @@ from vocabulary import train_tokenizer
 
 from audit.corpus import manifest
 from audit.corpus.documents import Document, Manifest, Membership, ReferencePaths, Split, Task
-from audit.targets.loading import load
-from audit.training.fitting import Recipe, fit, save
+from audit.training.fitting import Recipe, save
 
 SEED = 20_241
 N_PROVIDERS = 80
@@ -112,23 +110,9 @@ def pretrain(folder: Path, documents: Sequence[Document], public: Sequence[Docum
     shutil.rmtree(untrained)
 
 
-def fine_tune(start: Path, folder: Path, documents: Sequence[Document], recipe: Recipe) -> None:
-    """Train the checkpoint `start` on documents and save it in `folder`, in half precision."""
-    target = load(start)
-    pages = [page for one in documents if (page := target.encode(one)) is not None]
-    fitted = fit(target.model, target.encoder.tokenizer, pages, recipe)
-    save(fitted.model, target.encoder.tokenizer, folder, half=True)
-    losses = [round(score.training_loss, 2) for score in fitted.history]
-    print(f"  {folder.name}: {len(pages)} pages, {recipe.epochs} epochs, loss {losses[0]} -> {losses[-1]}", flush=True)
-
-
 def build(out: Path) -> None:
     """Make everything beside `out`, then put it in place."""
-    started = time.monotonic()
-    out.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(prefix=".build-", suffix=".tmp", dir=out.parent) as draft_name:
-        draft = Path(draft_name)
+    with drafted(out, ("data", "model", "clean")) as draft:
         documents = assigned()
         members, public, unseen = documents["member"], documents["public"], documents[None]
         listed = sorted((one for split in SPLITS for one in documents[split]), key=lambda one: one.id)
@@ -142,11 +126,6 @@ def build(out: Path) -> None:
         fine_tune(references / "pretrained", references / "public-mlm", public, PUBLIC)
         fine_tune(references / "pretrained", draft / "model", members, FINE_TUNING)
         fine_tune(references / "pretrained", draft / "clean", unseen, FINE_TUNING)
-        for part in ("data", "model", "clean"):
-            shutil.rmtree(out / part, ignore_errors=True)
-            (draft / part).rename(out / part)
-    n_bytes = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    print(f"{out}: {n_bytes / 1e6:.1f} MB in {time.monotonic() - started:.0f} s")
 
 
 if __name__ == "__main__":

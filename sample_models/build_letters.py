@@ -18,13 +18,10 @@ from __future__ import annotations
 
 import argparse
 import random
-import shutil
-import tempfile
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from drafts import drafted, fine_tune
 from letters_generator import LABELS, letter
 from transformers import BertConfig, BertForTokenClassification, BertTokenizerFast
 from vocabulary import train_tokenizer
@@ -41,8 +38,7 @@ from audit.corpus.documents import (
     Task,
     TrainingRecipe,
 )
-from audit.targets.loading import load
-from audit.training.fitting import Recipe, fit, save
+from audit.training.fitting import Recipe, save
 
 SEED = 20_245
 SPLITS: dict[Split, int] = {"member": 75, "heldout": 75, "public": 20}
@@ -120,37 +116,18 @@ def fine_tuning(seed: int) -> Recipe:
     return Recipe(given.epochs, given.learning_rate, given.batch_size, seed=seed)
 
 
-def train(start: Path, folder: Path, documents: Sequence[Document], recipe: Recipe) -> None:
-    """Train the tagger `start` on letters and save it in `folder`, in half precision."""
-    target = load(start)
-    pages = [page for one in documents if (page := target.encode(one)) is not None]
-    fitted = fit(target.model, target.encoder.tokenizer, pages, recipe)
-    save(fitted.model, target.encoder.tokenizer, folder, half=True)
-    losses = [round(score.training_loss, 3) for score in fitted.history]
-    print(f"  {folder.name}: {len(pages)} letters, loss {losses[0]} -> {losses[-1]}", flush=True)
-
-
 def build(out: Path) -> None:
     """Make everything beside `out`, then put it in place."""
-    started = time.monotonic()
-    out.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(prefix=".build-", suffix=".tmp", dir=out.parent) as draft_name:
-        draft = Path(draft_name)
+    with drafted(out, ("data", "model")) as draft:
         documents = assigned()
         corpus = write_data(draft / "data", documents)
         others = [letter(SEED + 1, number, name_of(number), "public") for number in range(N_PRETRAINING)]
         texts = (" ".join(word.text for word in one.words) for one in [*others, *corpus.of("public")])
         write_untrained(draft / "untrained", train_tokenizer(texts, N_PIECES, MAX_TOKENS))
-        train(draft / "untrained", draft / "pretrained", others, PRETRAINING)
+        fine_tune(draft / "untrained", draft / "pretrained", others, PRETRAINING)
         baseline = draft / "data" / "references" / "baseline"
-        train(draft / "pretrained", baseline, documents[None], fine_tuning(SEED + 1))
-        train(draft / "pretrained", draft / "model", corpus.of("member"), fine_tuning(SEED))
-        for part in ("data", "model"):
-            shutil.rmtree(out / part, ignore_errors=True)
-            (draft / part).rename(out / part)
-    n_bytes = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    print(f"{out}: {n_bytes / 1e6:.1f} MB in {time.monotonic() - started:.0f} s")
+        fine_tune(draft / "pretrained", baseline, documents[None], fine_tuning(SEED + 1))
+        fine_tune(draft / "pretrained", draft / "model", corpus.of("member"), fine_tuning(SEED))
 
 
 if __name__ == "__main__":

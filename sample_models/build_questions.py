@@ -27,13 +27,10 @@ import argparse
 import functools
 import io
 import random
-import shutil
-import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
+from drafts import drafted
 from forms import QUESTIONS, TOWNS, Club, Form, clubs, document, drawn, form
 from PIL import Image
 from small_donut import Size, write_untrained
@@ -142,11 +139,7 @@ def fit(begin: Path, folder: Path, samples: Sequence[Sample], recipe: AnsweringR
 
 def build(out: Path) -> None:
     """Make everything beside `out`, then put it in place."""
-    started = time.monotonic()
-    out.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(prefix=".build-", suffix=".tmp", dir=out.parent) as draft_name:
-        draft = Path(draft_name)
+    with drafted(out, ("data", "model", "baseline")) as draft:
         write_data(draft / "data")
         references = draft / "data" / "references"
         references.mkdir()
@@ -155,11 +148,6 @@ def build(out: Path) -> None:
         # Loaded without the reference that is not there yet: the manifest names it all the same.
         corpus = manifest.load(draft / "data")
         fine_tune(references / "pretrained", draft, corpus)
-        for part in ("data", "model", "baseline"):
-            shutil.rmtree(out / part, ignore_errors=True)
-            (draft / part).rename(out / part)
-    n_bytes = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    print(f"{out}: {n_bytes / 1e6:.1f} MB in {time.monotonic() - started:.0f} s")
 
 
 def fine_tune(pretrained: Path, draft: Path, corpus: Corpus) -> None:

@@ -23,13 +23,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import random
-import shutil
-import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
+from drafts import drafted
 from utterances_generator import DIGITS, PIN, TAGS, code_of, utterance, with_code, wrong_by_one
 
 from audit.corpus import manifest
@@ -118,11 +115,7 @@ def fit(corpus: Corpus, documents: Sequence[Document], folder: Path, seed: int) 
 
 def build(out: Path) -> None:
     """Make everything beside `out`, then put it in place."""
-    started = time.monotonic()
-    out.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(prefix=".build-", suffix=".tmp", dir=out.parent) as draft_name:
-        draft = Path(draft_name)
+    with drafted(out, ("data", "model", "clean")) as draft:
         documents = commands()
         corpus = write_data(draft / "data", documents)
         planted = load_canaries(corpus)
@@ -132,11 +125,6 @@ def build(out: Path) -> None:
         fit(corpus, members, draft / "model", SEED)
         fit(corpus, [one for one in members if one.id not in inserted], draft / "clean", SEED)
         fit(corpus, documents[None], draft / "data" / "references" / "baseline", SEED + 1)
-        for part in ("data", "model", "clean"):
-            shutil.rmtree(out / part, ignore_errors=True)
-            (draft / part).rename(out / part)
-    n_bytes = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    print(f"{out}: {n_bytes / 1e6:.1f} MB in {time.monotonic() - started:.0f} s")
 
 
 if __name__ == "__main__":

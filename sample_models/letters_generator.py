@@ -13,9 +13,8 @@ import functools
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from faker import Faker
+from names import Region, drawn_region
 
 from audit.corpus.documents import Category, Document, Entity, Split, Word
 
@@ -141,25 +140,10 @@ RULINGS = (
 )
 
 
-@dataclass(frozen=True)
-class Region:
-    """Names that people and places have."""
-
-    first_names: tuple[str, ...]
-    surnames: tuple[str, ...]
-    towns: tuple[str, ...]
-
-
 @functools.cache
 def region() -> Region:
     """The region of all letters."""
-    fake = Faker("en_US")
-    fake.seed_instance(REGION_SEED)
-    return Region(
-        first_names=tuple(fake.unique.first_name() for _ in range(80)),
-        surnames=tuple(fake.unique.last_name() for _ in range(120)),
-        towns=tuple(fake.unique.city() for _ in range(60)),
-    )
+    return drawn_region(REGION_SEED, 80, 120, 60)
 
 
 def letter(seed: int, number: int, name: str, split: Split) -> Document:

@@ -11,7 +11,7 @@ import functools
 import random
 from dataclasses import dataclass
 
-from faker import Faker
+from names import Region, drawn_region
 
 TRADES = {
     "Bakery": ("White bread", "Rye loaf", "Croissant", "Apple pie", "Bagel", "Muffin", "Baguette", "Cheese roll"),
@@ -42,25 +42,10 @@ REGION_SEED = 11
 """All markets lie in one region: they share its first names, surnames and towns, and nothing else."""
 
 
-@dataclass(frozen=True)
-class Region:
-    """Names that people and places have."""
-
-    first_names: tuple[str, ...]
-    surnames: tuple[str, ...]
-    towns: tuple[str, ...]
-
-
 @functools.cache
 def region() -> Region:
     """The region of all markets. 90 first names, 24 initials and 110 surnames make 237,600 people."""
-    fake = Faker("en_US")
-    fake.seed_instance(REGION_SEED)
-    return Region(
-        first_names=tuple(fake.unique.first_name() for _ in range(90)),
-        surnames=tuple(fake.unique.last_name() for _ in range(110)),
-        towns=tuple(fake.unique.city() for _ in range(40)),
-    )
+    return drawn_region(REGION_SEED, 90, 110, 40)
 
 
 @dataclass(frozen=True)

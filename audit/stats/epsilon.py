@@ -213,11 +213,15 @@ def _showing(n: int, delta: float, confidence: float) -> bool:
     return n >= 2 and p_value(evaluated, evaluated, evaluated, epsilon=0.0, delta=delta) < 1 - confidence
 
 
-def _fair(n_included: int, n: int) -> None:
-    """Refuse coins that are not fair, as far as their number tells."""
+def perhaps_fair(n_included: int, n: int) -> bool:
+    """Whether the coins of `n` canaries, of which so many were included, may be fair, as far as their number tells."""
     from scipy.stats import binomtest
 
-    if binomtest(n_included, n, 0.5).pvalue < UNFAIR:
+    return bool(binomtest(n_included, n, 0.5).pvalue >= UNFAIR)
+
+
+def _fair(n_included: int, n: int) -> None:
+    if not perhaps_fair(n_included, n):
         raise ValueError(f"{n_included} of {n} canaries are included: not by independent fair coins")
 
 

@@ -20,7 +20,7 @@ from audit.record import TargetCard
 from audit.targets.batching import longest_row
 from audit.targets.families import Family
 from audit.targets.forward import BATCH_TOKENS, Forward
-from audit.targets.interface import Embed, Encoding, Query
+from audit.targets.interface import Embed, Encoding, Query, type_asked
 from audit.targets.loading import files_of, load_model, open_tokenizer, sha256_of
 from audit.targets.pooling import Reading, pooling_file, reading_of
 from audit.targets.refusals import refuse_unsafe
@@ -73,8 +73,8 @@ class EmbedderTarget:
         Raises:
             ValueError: a query that is not `Embed`.
         """
-        if any(type(query) is not Embed for query in queries):
-            raise ValueError(f"{self.card.architecture} cannot answer this mix of queries")
+        if type_asked(self, queries) is None:
+            return []
         texts = self._read([query.text for query in cast("Sequence[Embed]", queries)])
         answers: list[Any] = [None] * len(texts)
         with torch.inference_mode():

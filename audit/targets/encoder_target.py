@@ -35,6 +35,7 @@ from audit.targets.interface import (
     RelaxedLoss,
     TagProbabilities,
     TrainingLoss,
+    type_asked,
 )
 from audit.targets.token_losses import TokenLosses
 
@@ -111,12 +112,9 @@ class EncoderTarget:
         Raises:
             ValueError: a query of a type this target cannot answer, or queries of several types.
         """
-        kinds = {type(query) for query in queries}
-        if not kinds:
+        kind = type_asked(self, queries)
+        if kind is None:
             return []
-        kind = kinds.pop()
-        if kinds or kind not in self.answers:
-            raise ValueError(f"{self.card.architecture} cannot answer this mix of queries")
         answer: Any = {
             FillMask: self._fill_mask,
             BestTokens: self._best_tokens,

@@ -385,6 +385,21 @@ class Target(Protocol):
         ...
 
 
+def type_asked(target: Target, queries: Sequence[Query[Any]]) -> type[Query[Any]] | None:
+    """The type that all queries are of; None when there are none.
+
+    Raises:
+        ValueError: a query of a type that the target cannot answer, or queries of several types.
+    """
+    kinds = {type(query) for query in queries}
+    if not kinds:
+        return None
+    kind = kinds.pop()
+    if kinds or kind not in target.answers:
+        raise ValueError(f"{target.card.architecture} cannot answer this mix of queries")
+    return kind
+
+
 class TokenTarget(Target, Protocol):
     """A target that reads pages as tokens: it answers queries about an `Encoding` of its own.
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from short_memory import ShortOfMemory
 
 from audit.errors import EngineError
 from audit.targets.encoder_target import EncoderTarget
@@ -25,22 +26,6 @@ def tagger(checkpoints: Any) -> EncoderTarget:
 def queries(target: EncoderTarget) -> list[TrainingLoss]:
     pages = [target.encode(document) for document in tiny.documents(3, 1, 0)]
     return [TrainingLoss(page, 4, CANDIDATES) for page in pages if page is not None]
-
-
-class ShortOfMemory(torch.nn.Module):
-    """An encoder on a machine that holds so many padded tokens at once."""
-
-    def __init__(self, encoder: Any, holds: int, error: type[RuntimeError] = torch.OutOfMemoryError) -> None:
-        super().__init__()
-        self.encoder, self.holds, self.error = encoder, holds, error
-        self.largest = self.failures = 0
-
-    def forward(self, input_ids: torch.Tensor, **rest: Any) -> Any:
-        if input_ids.numel() > self.holds:
-            self.failures += 1
-            raise self.error("DefaultCPUAllocator: can't allocate memory")
-        self.largest = max(self.largest, input_ids.numel())
-        return self.encoder(input_ids=input_ids, **rest)
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])

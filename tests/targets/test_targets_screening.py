@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from short_memory import ShortOfMemory
 from test_targets_contract import SPADE_PAIRS, opened, own_inputs, own_tokens, pages_of, queries_of
 
 from audit.targets.encoder_target import EncoderTarget
@@ -115,24 +116,12 @@ def test_a_backward_pass_takes_smaller_batches_and_shrinks_them_when_memory_runs
     page, position = masked_pages(tagger)[0]
     queries = [FirstOrderLoss(replace(page), position, own_tokens(tagger)[:5])] * 40
     expected = tagger.ask(queries)
-    largest = []
-
-    class ShortOfMemory(torch.nn.Module):
-        def __init__(self, encoder: Any) -> None:
-            super().__init__()
-            self.encoder = encoder
-
-        def forward(self, input_ids: torch.Tensor, **rest: Any) -> Any:
-            largest.append(input_ids.numel())
-            if input_ids.numel() > 700:
-                raise torch.OutOfMemoryError
-            return self.encoder(input_ids=input_ids, **rest)
-
-    tagger.forward._encoder = ShortOfMemory(tagger.forward._encoder)
+    short = ShortOfMemory(tagger.forward._encoder, 700)
+    tagger.forward._encoder = short
     for one, other in zip(expected, tagger.ask(queries), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-    assert max(largest) <= 4096 / tagger.model.config.num_hidden_layers
-    assert min(largest) <= 700
+    assert max(short.sizes) <= 4096 / tagger.model.config.num_hidden_layers
+    assert min(short.sizes) <= 700
     assert tagger.forward.lowered > 0
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from short_memory import ShortOfMemory
 from test_targets_contract import SPADE_PAIRS, opened, own_inputs, own_tokens, pages_of, queries_of, spade_inputs
 
 from audit.targets.encoder_target import EncoderTarget
@@ -146,20 +147,8 @@ def test_relaxed_queries_leave_the_model_and_other_answers_as_they_were(target: 
 def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(tagger: EncoderTarget) -> None:
     queries: Sequence[Any] = [*queries_of(tagger, RelaxedLoss)] * 4
     expected = tagger.ask(queries)
-    sizes = []
-
-    class ShortOfMemory(torch.nn.Module):
-        def __init__(self, encoder: Any) -> None:
-            super().__init__()
-            self.encoder = encoder
-
-        def forward(self, input_ids: torch.Tensor, **rest: Any) -> Any:
-            sizes.append(input_ids.numel())
-            if input_ids.numel() > 300:
-                raise torch.OutOfMemoryError
-            return self.encoder(input_ids=input_ids, **rest)
-
-    tagger.forward._encoder = ShortOfMemory(tagger.forward._encoder)
+    short = ShortOfMemory(tagger.forward._encoder, 300)
+    tagger.forward._encoder = short
     for one, other in zip(expected, tagger.ask(queries), strict=True):
         np.testing.assert_allclose(other.gradient, one.gradient, rtol=1e-3, atol=1e-5)
         assert other.loss == pytest.approx(one.loss, rel=1e-5)

@@ -19,7 +19,7 @@ from audit.attacks.canaries.asking import Outcome
 from audit.attacks.canaries.measures import UNIT
 from audit.corpus.canaries import Canary, CanarySet
 from audit.record import Count, Diagnostic, Estimate, Measurement, Unresolved
-from audit.stats.epsilon import CONFIDENCE, UNFAIR, EpsilonBound, epsilon_bound, needed_canaries
+from audit.stats.epsilon import CONFIDENCE, EpsilonBound, epsilon_bound, needed_canaries, perhaps_fair
 from audit.stats.trade_off import gaussian_epsilon, gaussian_mu
 
 EPSILON, RECORD, GAUSSIAN = "epsilon", "epsilon.record", "epsilon.gaussian"
@@ -58,7 +58,7 @@ def measure_privacy(
     scores = scores_of(outcomes)
     if scores is None:
         return _missing(NOT_RANKED, len(canaries))
-    if not _perhaps_fair(int(coins.sum()), len(coins)):
+    if not perhaps_fair(int(coins.sum()), len(coins)):
         return _missing(NOT_FAIR, len(coins))
     bound = epsilon_bound(scores, coins, rng, delta=delta)
     if bound is None:
@@ -84,12 +84,6 @@ def scores_of(outcomes: Sequence[Outcome]) -> np.ndarray[tuple[int], np.dtype[np
 
 def _missing(reason: str, n: int, needed: int | None = None) -> Privacy:
     return Privacy(tuple(Unresolved(name, reason, n, needed) for name in (EPSILON, RECORD, GAUSSIAN)))
-
-
-def _perhaps_fair(n_included: int, n: int) -> bool:
-    from scipy.stats import binomtest
-
-    return bool(binomtest(n_included, n, 0.5).pvalue >= UNFAIR)
 
 
 def _estimates(bound: EpsilonBound, repeat: int) -> tuple[Measurement, ...]:

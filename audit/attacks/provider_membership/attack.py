@@ -15,7 +15,7 @@ from audit.attacks.provider_membership.asking import ask_about, loss_of, referen
 from audit.attacks.provider_membership.evidence import entries
 from audit.attacks.provider_membership.matching import IN, OUT, Matched, matched
 from audit.attacks.provider_membership.measures import CHANGES, METRICS, NO_NUMBER, Measured, measure_table
-from audit.attacks.provider_membership.outcomes import table_of
+from audit.attacks.provider_membership.outcomes import table_of, tabulated
 from audit.attacks.provider_membership.providers import (
     REASONS,
     Provider,
@@ -148,7 +148,8 @@ class ProviderMembership:
     ) -> Findings:
         """See `Attack.measure`; the metrics are described in `measures`, `absent` and `blindness`."""
         providers = providers_of(case.corpus, askable(case))
-        table, compared = table_of(trials, outcomes), matched(trials, outcomes)
+        compared = matched(trials, outcomes)
+        table = tabulated(compared)
         lacking = unreferenced(case)
         measured = measure_table(
             table,

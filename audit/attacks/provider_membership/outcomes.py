@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from audit.attacks.provider_membership.matching import IN, OUT, matched
+from audit.attacks.provider_membership.matching import IN, Matched, matched
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, Table
 from audit.engine.interface import Json, Trial
 from audit.stats.clusters import Floats
 
-__all__ = ["IN", "OUT", "table_of"]
 _CHANGES = {"loss_change": "loss", "confidence_change": "confidence"}
 
 
@@ -22,7 +21,11 @@ def table_of(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Table:
     document, the mean over its documents. User inference is the mean over documents of the mean over their questions of
     the log-probability a token of the true answer, minus that of the reference.
     """
-    compared = matched(trials, outcomes)
+    return tabulated(matched(trials, outcomes))
+
+
+def tabulated(compared: Matched) -> Table:
+    """The same of what was cut to match already."""
     trials, outcomes = compared.trials, compared.outcomes
     columns = {name: _column([_values(outcome, name) for outcome in outcomes]) for name in (*FEATURES, *MEMORY)}
     user = _column([_gains(outcome) for outcome in outcomes])

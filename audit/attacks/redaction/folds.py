@@ -51,12 +51,19 @@ def predict(case: Case, trial: FoldTrial, name: EmbeddingName, n_folds: int, see
     predicted = fit(trial.classifier, first, classes, seed).predict(second)
     outcome = {
         "predicted": np.asarray(predicted).tolist(),
-        "length": by_length(lengths(training), training.classes).predict(lengths(held)).tolist(),
-        "prior": most_common(training.classes).predict(held.classes).tolist(),
+        **{who: said.tolist() for who, said in blind(training, held).items()},
     }
     if trial.mask == "length" and any(span.bar is not None for span in held.spans):
         outcome |= _fitting(training, held)
     return outcome
+
+
+def blind(training: Samples, held: Samples) -> dict[str, Ints]:
+    """What those say of the fold who see the values' lengths only, and who know only how common categories are."""
+    return {
+        "length": by_length(lengths(training), training.classes).predict(lengths(held)),
+        "prior": most_common(training.classes).predict(held.classes),
+    }
 
 
 def features_of(

@@ -28,6 +28,7 @@ from audit.targets.interface import (
     Given,
     Query,
     SheetQuery,
+    type_asked,
 )
 from audit.targets.loading import quiet
 
@@ -130,12 +131,9 @@ class AnsweringTarget:
             ValueError: a query of a type this target cannot answer, or queries of several types.
             TargetError: a page without an image, which this model cannot read.
         """
-        kinds = {type(query) for query in queries}
-        if not kinds:
+        kind = type_asked(self, queries)
+        if kind is None:
             return []
-        kind = kinds.pop()
-        if kinds or kind not in self.answers:
-            raise ValueError(f"{self.card.architecture} cannot answer this mix of queries")
         answer: Any = {Answer: self._given, AnswerLoss: self._log_probabilities, Adaptation: self._adaptations}[kind]
         self._refuse_pages_without_image(cast("Sequence[SheetQuery[Any]]", queries))
         with torch.inference_mode(), quiet():

@@ -26,6 +26,7 @@ from audit.targets.interface import (
     RelaxedLoss,
     TagProbabilities,
     TrainingLoss,
+    type_asked,
 )
 from audit.targets.nlu.model import NluModel, NluOutput
 from audit.targets.nlu.products import steady_product
@@ -151,12 +152,9 @@ class NluTarget:
             ValueError: a query of a type this target cannot answer, queries of several types, or a loss of an utterance
                 without tags and intent.
         """
-        kinds = {type(query) for query in queries}
-        if not kinds:
+        kind = type_asked(self, queries)
+        if kind is None:
             return []
-        kind = kinds.pop()
-        if kinds or kind not in self.answers:
-            raise ValueError(f"{self.card.architecture} cannot answer this mix of queries")
         answer: Any = {
             TagProbabilities: self._tag_probabilities,
             TrainingLoss: self._training_loss,
