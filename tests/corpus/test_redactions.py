@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
 
@@ -145,7 +146,7 @@ def test_the_context_is_the_same_under_both_masks_of_a_single_value(document: Do
             second.entity,
             second.n_characters,
         )
-        assert first.layout[:2] == second.layout[:2]
+        assert first.layout[1:2] == second.layout[1:2]
         assert not any(second.layout[2:])
 
 
@@ -191,6 +192,45 @@ def test_a_value_over_two_lines_is_hidden_in_both() -> None:
     assert span.text == "at ****\n******** in"
     assert span.bar is not None
     assert span.bar.width == 40 + 80
+
+
+@pytest.mark.parametrize("mask", ["fixed", "all"])
+def test_under_bars_of_one_length_neither_lines_nor_place_tell_how_long_a_value_is(mask: Mask) -> None:
+    short = page((0, "at Rue"), (1, "in France"), (2, "end"), entities=(person(1, 1),))
+    wrapped = page((0, "at Long"), (1, "Street in France"), (2, "end"), entities=(person(1, 1, 2),))
+    full = page((0, "at Long"), (1, "Street and Yard"), (2, "in France"), entities=(person(1, 1, 2, 3, 4),))
+    assert {one(document, mask).text for document in (short, wrapped, full)} == {f"at {FIXED}\nin France"}
+    flush = [
+        Document(
+            "d",
+            "member",
+            (Word("Sum", box(0, 0, 3)), Word(value, box(0, 20 - len(value), len(value)))),
+            size=(400, 400),
+            entities=(person(1, 1),),
+        )
+        for value in ("1", "10,000.00")
+    ]
+    first, second = (one(document, mask) for document in flush)
+    assert (first.text, first.layout) == (second.text, second.layout)
+    assert first.layout[0] == 30 / 400  # where the word before ends
+    assert one(flush[0], "length").layout != one(flush[1], "length").layout
+
+
+def test_the_width_of_a_character_is_measured_beside_the_bar_only() -> None:
+    wide = Document(
+        "d",
+        "member",
+        (Word("ab", (0, 0, 20, 10)), Word("WW", (30, 0, 90, 10)), Word("far", (0, 90, 60, 100))),
+        size=(100, 100),
+        entities=(person(1, 1),),
+    )
+    bar = one(wide, "length").bar
+    assert bar is not None
+    assert bar.character == 10
+    alone = replace(wide, words=(*wide.words[1:],), entities=(person(1, 0),))
+    bar = one(alone, "length").bar
+    assert bar is not None
+    assert bar.character == 20  # of the page's other words
 
 
 def test_a_line_on_a_slope_is_still_one_line() -> None:

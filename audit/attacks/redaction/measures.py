@@ -30,7 +30,7 @@ from audit.stats.resampling import NoSpreadError, bootstrap
 from audit.stats.shares import net
 from audit.targets.utility import estimate
 
-BASES = ("accuracy", "macro_f1", "lift", "lift_over_length")
+BASES = ("accuracy", "macro_f1", "lift", "lift_over_length", "lift_over_bar")
 MASKS: tuple[Mask, ...] = get_args(Mask)
 BLIND = ("length-only", "prior")
 """Who sees the values' lengths only, and who knows only how common each category is."""
@@ -206,7 +206,7 @@ def _jobs(
         if len(classifiers) > 1:
             suffixes += [f".{classifier}"] if mask == declared else []
             suffixes.append(f".{mask}.{classifier}")
-        for job in _of(told, predicted, rng):
+        for job in _of(told, predicted, mask, rng):
             yield partial(_named, job, suffixes)
     for who in BLIND:
         yield partial(_named, partial(_accuracy, told, told.blind[who]), [f".{who}"])
@@ -224,11 +224,13 @@ def _named(job: Callable[[], Measurement], suffixes: Sequence[str]) -> list[Meas
     return [replace(found, name=f"{found.name}{suffix}") for suffix in suffixes]
 
 
-def _of(told: Told, predicted: Ints, rng: Generator) -> Iterator[Callable[[], Measurement]]:
+def _of(told: Told, predicted: Ints, mask: Mask, rng: Generator) -> Iterator[Callable[[], Measurement]]:
     yield partial(_accuracy, told, predicted)
     yield partial(_macro_f1, told, predicted, rng)
     yield partial(_lift, "lift", told, predicted, "prior", rng)
     yield partial(_lift, "lift_over_length", told, predicted, "length-only", rng)
+    # Whoever sees the bar alone sees a length only where bars are as long as their values.
+    yield partial(_lift, "lift_over_bar", told, predicted, "length-only" if mask == "length" else "prior", rng)
 
 
 def _accuracy(told: Told, predicted: Ints) -> Measurement:
