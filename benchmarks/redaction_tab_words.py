@@ -56,9 +56,10 @@ Benchmark with {values:,} redacted values of eight categories; the paper has {pa
 and lifts with 95 % intervals by document. The **lift over length** is over a decision tree that sees only how many
 characters are hidden, the **lift over the prior** over naming the commonest category; both are paired. All classifiers
 have the same settings everywhere (values of the paper's grids, nothing is searched), classes weighted alike but in the
-linear SVM, which is ours and aims at accuracy; TF-IDF is projected to 200 columns for all but the linear SVM. MiniLM (`minilm-l6-h384`, 384 dimensions) stands for the paper's
-all-mpnet-base-v2 (768). Fine-tuned: as in the paper on cosine pairs (0.8, 0.2), min(250, a third) of the values of each
-class, which the classifier never sees. The weights of the parts of TF-IDF were tried on these folds.
+linear SVM, which is ours and aims at accuracy; TF-IDF is projected to 200 columns for all but the linear SVM. MiniLM
+(`minilm-l6-h384`, 384 dimensions) stands for the paper's all-mpnet-base-v2 (768). Fine-tuned: as in the paper on
+cosine pairs (0.8, 0.2), min(250, a third) of the values of each class, which the classifier never sees. The weights of
+the parts of TF-IDF were tried on these folds.
 A dash: not run yet.
 """
 MAIN = """Five folds by document: no document is on both sides. The mask has one length, so that nothing of the value
