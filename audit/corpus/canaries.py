@@ -213,7 +213,7 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
 
     An utterance has tags and an intent, other documents an entity labelled `LABEL`, which stands after those of the
     carrier; no entity of it is for other attacks to try. A data set of questions asks for the completion and nothing
-    else. Its image is the carrier's, without the line: no pixel gives the completion away.
+    else. Its image is the carrier's, which `open_page` opens with the prefix in it and the completion's place blank.
 
     Args:
         corpus: the data set that has the canary; one without it will do when it has the carrier.
@@ -285,6 +285,22 @@ def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
     if canary.carrier is None or canary.box is None:
         raise ValueError(f"canary {canary.id} stands on no page")
     return drawn(open_image(corpus, corpus.document(canary.carrier)), canary.box, _cells(canary, completion))
+
+
+def open_page(corpus: Corpus, document: Document) -> Image:
+    """The image of a document of the data set, or of a canary's page as `page_of` makes it.
+
+    On a canary's page the prefix is drawn, as in the documents that were put in, and the place of its completion is
+    blank: no pixel gives it away.
+
+    Raises:
+        ManifestError: the image cannot be opened.
+        ValueError: the document has no image.
+    """
+    drawn_set = load_canaries(corpus)
+    canaries = () if drawn_set is None else drawn_set.canaries
+    canary = next((canary for canary in canaries if canary.id == document.id), None)
+    return open_image(corpus, document) if canary is None else image_of(corpus, canary, None)
 
 
 def question_of(canary: Canary) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from audit.corpus.canaries import open_page
 from audit.corpus.documents import Corpus
-from audit.corpus.images import open_image
 from audit.errors import TargetError
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
@@ -44,7 +44,7 @@ def target_of(
         labels=corpus.manifest.task.labels,
         label_all_tokens=corpus.manifest.recipe.label_all_tokens,
         batch_tokens=batch_tokens,
-        images=partial(open_image, corpus),
+        images=partial(open_page, corpus),
     )
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from audit.corpus import manifest
 from audit.corpus.blank_places import blank_place
 from audit.corpus.canaries import (
     PATTERNS,
@@ -19,6 +20,7 @@ from audit.corpus.canaries import (
     Canary,
     cells_of,
     load_canaries,
+    open_page,
     page_of,
     parsed,
     positions_of,
@@ -28,6 +30,7 @@ from audit.corpus.canaries import (
 from audit.corpus.canary_lines import drawn, line_width, word_boxes
 from audit.corpus.documents import Box, Document, Word
 from audit.corpus.images import open_image
+from audit.corpus.planting import insert
 from audit.errors import ManifestError
 
 PREFIX = ("pin", "of", "kodira", "is")
@@ -132,6 +135,28 @@ def test_a_sheet_shows_the_line_in_words_and_pixels_or_leaves_the_completion_out
             x0, y0, x1, y1 = (round(value) for value in box)
             assert changed[y0:y1, x0:x1].any() == shown
         assert changed[200:214, 20:180].sum() == changed.sum() > 0
+
+
+def test_the_image_of_a_canarys_page_has_its_prefix_and_nothing_of_its_completion(tmp_path: Path) -> None:
+    plain = canaried.pages(tmp_path / "plain")
+    insert(plain, tmp_path / "data", pattern="pin", count=12, repeat=1, length=2, seed=0)
+    corpus = manifest.load(tmp_path / "data")
+    drawn = load_canaries(corpus)
+    assert drawn is not None
+    for one in drawn.canaries:
+        assert one.box is not None
+        page = page_of(corpus, one, one.completion)
+        shown, bare = (np.asarray(image) for image in (open_page(corpus, page), open_image(corpus, page)))
+        changed = (shown != bare).any(axis=2)
+        first = page.words[-2].box
+        assert first is not None
+        start = round(first[0])
+        x0, y0, _, y1 = (round(value) for value in one.box)
+        assert changed[y0:y1, x0:start].any()
+        assert not changed[:, start:].any()
+        for name in one.documents:  # a document of the data set is opened as it is
+            document = corpus.document(name)
+            np.testing.assert_array_equal(open_page(corpus, document), open_image(corpus, document))
 
 
 def test_no_name_no_question() -> None:

@@ -122,9 +122,12 @@ def test_the_control_stands_in_the_table_and_epsilon_not_among_the_intervals(lea
 
 
 def test_without_coins_or_canaries_the_reasons_are_given() -> None:
-    text = section(page_of(examples.canaries(design="paper", n=10)))
+    page = page_of(examples.canaries(design="paper", n=10))
+    text = section(page)
     assert "none was held back, so there is no control" in text
     assert "There is no such number here: the canaries were not put in by the toss of a coin (paper design)" in text
+    assert "No coin decided whether it was put in" in page
+    assert "A fair coin, tossed for each" not in page
     none = page_of(examples.canaries(unasked=64))
     assert "Whether planted secrets come out again could not be measured: no canary that was put in could be" in (
         first_page(none)

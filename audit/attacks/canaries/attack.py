@@ -162,8 +162,7 @@ class Canaries:
         sample = sample_pages if kind_of(case.target) == "pages" else sample_answers
         exact, coarse = yield from sample(case, rounded, canary, N_PREFLIGHT, rng)
         if not len(exact):
-            # That a canary cannot be asked for is decided alike.
-            return {"alike": 1, "steps": 1}
+            return {"alike": 0, "steps": 0}  # of a canary that cannot be asked for
         alike = np.abs(exact - coarse) <= ALIKE * np.maximum(1.0, np.abs(exact))
         return {"alike": int(alike.sum()), "steps": len(exact)}
 
@@ -232,6 +231,7 @@ def _counts(drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome])
     return (
         Count("included", included, "canaries that were put in"),
         Count("control", len(tried) - included, "canaries that their coins left out"),
+        Count(f"design: {drawn.design}", len(tried), "canaries made by this design"),
         Count("copies", drawn.repeat, "documents that hold a canary that was put in"),
         Count("length", drawn.length, "words of a completion"),
         *(
