@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
 
 from audit.attacks.provider_membership import forest
 from audit.attacks.provider_membership import inference as inferring
@@ -169,6 +170,20 @@ def test_the_forest_sees_no_label_outside_of_its_training_share(monkeypatch):
     first, second = (partial_knowledge(columns, member, SHARE, 4).probability for member in (table.member, turned))
     assert np.array_equal(first, second, equal_nan=True)
     assert len(np.unique(first)) > 10
+
+
+def test_the_forest_says_what_one_of_scikit_learn_says(monkeypatch):
+    table = planted(effect=1.0, features=FEATURES[:4])
+    _, columns = inferring.forest_features(table)
+    monkeypatch.setattr(forest, "N_TREES", 1500)
+    monkeypatch.setattr(forest, "LEAVES", (1,))
+    judged = partial_knowledge(columns, table.member, 0.4, 5)
+    known = training_share(table.member, 0.4, rng(5))
+    theirs = RandomForestClassifier(1500, random_state=0).fit(columns[known], table.member[known])
+    rest = ~np.isnan(judged.probability)
+    gap = np.abs(judged.probability[rest] - theirs.predict_proba(columns[rest])[:, 1])
+    assert gap.max() < 0.06  # four standard errors of the difference of two means of 1,500 trees
+    np.testing.assert_allclose(judged.importance, theirs.feature_importances_, atol=0.02)
 
 
 def test_without_a_feature_in_the_training_share_the_forest_is_undecided():
