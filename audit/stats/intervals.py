@@ -183,6 +183,24 @@ def beta_bounds(share: float, n: Floats | np.float64, tails: Floats) -> tuple[Fl
     return np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
 
 
+def agreeing(value: float, *, n: int, clusters: int, alphas: Sequence[float] = (), unit: str = "document") -> Interval:
+    """The 95 % interval of a number in [0, 1] on which all clusters agree, so that resampling knows no spread.
+
+    The bounds are those of a share of hits among as many clusters (Clopper-Pearson), which spreads most of all
+    variables in [0, 1] (Hoeffding 1963).
+
+    Args:
+        value: in [0, 1].
+        n: what it was measured on.
+        clusters: independent ones.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+    """
+    lower, upper = beta_bounds(value, np.float64(clusters), tail_levels(0.95, alphas))
+    method = f"Clopper-Pearson with n = number of {unit}s (all agree)"
+    return make_interval(value, lower, upper, n=n, clusters=clusters, method=method, level=0.95, alphas=alphas)
+
+
 def _outcomes(hits: npt.ArrayLike) -> Floats:
     outcomes = np.asarray(hits, dtype=np.float64)
     if outcomes.ndim != 1 or outcomes.size == 0:

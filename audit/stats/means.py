@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.stats.clusters import Floats, cluster_sums
-from audit.stats.intervals import Interval, beta_bounds, make_interval, tail_levels
+from audit.stats.intervals import Interval, agreeing
 from audit.stats.resampling import NoSpreadError, bootstrap
 
 
@@ -22,8 +22,7 @@ def mean(
 ) -> Interval:
     """The mean of values in [0, 1]: BCa over clusters (see `bootstrap`).
 
-    Where all clusters agree, resampling knows no spread: the bounds are then those of a share of hits among as many
-    clusters (Clopper-Pearson), which spreads most of all variables in [0, 1] (Hoeffding 1963).
+    Where all clusters agree, the bounds are those of `audit.stats.intervals.agreeing`.
 
     Args:
         values: shape (n,), in [0, 1].
@@ -42,13 +41,7 @@ def mean(
     try:
         return bootstrap(strata, _ratio, rng, alphas=alphas, n=rows.size, unit=unit, limits=(0.0, 1.0))
     except NoSpreadError:
-        tails = tail_levels(0.95, alphas)
-        n_clusters = len(strata[0])
-        lower, upper = beta_bounds(float(rows.mean()), np.float64(n_clusters), tails)
-        method = f"Clopper-Pearson with n = number of {unit}s (all agree)"
-        return make_interval(
-            float(rows.mean()), lower, upper, n=rows.size, clusters=n_clusters, method=method, level=0.95, alphas=alphas
-        )
+        return agreeing(float(rows.mean()), n=rows.size, clusters=len(strata[0]), alphas=alphas, unit=unit)
 
 
 def _ratio(totals: Floats) -> Floats:

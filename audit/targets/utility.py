@@ -10,7 +10,7 @@ import numpy as np
 from audit.corpus.documents import Document
 from audit.record import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import Interval, proportion
+from audit.stats.intervals import Interval, agreeing, proportion
 from audit.stats.resampling import NoSpreadError, bootstrap
 from audit.targets.interface import (
     NOT_READ,
@@ -138,17 +138,12 @@ def _micro_f1(
     counts = np.array([(len(true & found), len(true), len(found)) for true, found in sets], float)
     if not counts[:, 1].sum():
         return Unresolved(name, f"no {thing} in the held-out documents", 0)
+    sums, n = cluster_sums(list(counts.T), np.arange(len(counts))), int(counts[:, 1].sum())
     try:
-        interval = bootstrap(
-            [cluster_sums(list(counts.T), np.arange(len(counts)))],
-            _f1,
-            rng,
-            n=int(counts[:, 1].sum()),
-            alphas=ALPHAS,
-            limits=(0.0, 1.0),
-        )
+        interval = bootstrap([sums], _f1, rng, n=n, alphas=ALPHAS, limits=(0.0, 1.0))
     except NoSpreadError:
-        return Unresolved(name, "every page gives the same F1: no interval can be drawn from that", len(pages))
+        value = float(_f1(sums.sum(axis=0)[None, None])[0])
+        interval = agreeing(value, n=n, clusters=len(sums), alphas=ALPHAS, unit="page")
     return estimate(name, interval, UNITS[name], 0.0, "chance")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+from scipy import stats
 from sklearn.metrics import f1_score
 
 from audit.corpus.documents import Document
@@ -145,10 +146,13 @@ def tagged(choose: Any) -> Any:
     return answer
 
 
-def test_a_perfect_tagger_has_no_spread_and_says_so() -> None:
+def test_a_perfect_tagger_has_the_interval_of_as_many_hits_as_pages() -> None:
     result = tagging_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), DOCUMENTS, seed=0)
-    assert isinstance(result, Unresolved)
-    assert "same F1" in result.reason
+    assert isinstance(result, Estimate)
+    exact = stats.binomtest(result.clusters, result.clusters).proportion_ci(0.95, "exact")
+    assert (result.value, result.high) == (1.0, 1.0)
+    assert result.low == pytest.approx(exact.low)
+    assert "all agree" in result.method
 
 
 def test_f1_counts_whole_entities() -> None:
@@ -277,7 +281,9 @@ def test_linking_f1_counts_links_to_the_right_parent() -> None:
 @pytest.mark.parametrize(("head", "measure"), [("spade-extraction", extraction_f1), ("spade-linking", linking_f1)])
 def test_spade_without_anything_to_find_has_no_f1(head: HeadName, measure: Any) -> None:
     target = SpadeFake(head, lambda number, page: truth(page))
-    assert "same F1" in measure(target, DOCUMENTS, 0).reason
+    perfect = measure(target, DOCUMENTS, 0)
+    assert (perfect.value, perfect.high) == (1.0, 1.0)
+    assert 0 < perfect.low < 1
     assert "fewer than two" in measure(target, DOCUMENTS[:1], 0).reason
     bare = [Document(f"d{i}", "heldout", tiny.laid_out(["ab"]), size=tiny.SIZE) for i in range(5)]
     assert "in the held-out documents" in measure(target, bare, 0).reason

@@ -24,7 +24,7 @@ from audit.corpus.documents import CATEGORIES, Mask
 from audit.engine.interface import Json, Progress, Trial
 from audit.record import ALPHAS, Count, Diagnostic, Measurement, Unresolved
 from audit.stats.clusters import Floats, cluster_sums
-from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+from audit.stats.intervals import Interval, agreeing, proportion
 from audit.stats.means import mean
 from audit.stats.resampling import NoSpreadError, bootstrap
 from audit.stats.shares import net
@@ -169,8 +169,7 @@ def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Told:
 def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: Generator) -> Interval:
     """The mean over categories of F1 = 2 tp / (2 tp + fp + fn), of those that occur: BCa over documents.
 
-    Where all documents agree, resampling knows no spread: the bounds are then those of a share of hits among as many
-    documents (ours).
+    Where all documents agree, the bounds are those of `audit.stats.intervals.agreeing` (ours).
     """
     columns: list[Floats] = []
     for category in np.union1d(classes, predicted):
@@ -181,11 +180,7 @@ def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: Generator) ->
         return bootstrap([sums], _mean_f1, rng, alphas=ALPHAS, n=len(classes), limits=(0.0, 1.0))
     except NoSpreadError:
         value = float(_mean_f1(sums.sum(axis=0)[None, None])[0])
-        lower, upper = beta_bounds(value, np.float64(len(sums)), tail_levels(0.95, ALPHAS))
-        method = "Clopper-Pearson with n = number of documents (all agree)"
-        return make_interval(
-            value, lower, upper, n=len(classes), clusters=len(sums), method=method, level=0.95, alphas=ALPHAS
-        )
+        return agreeing(value, n=len(classes), clusters=len(sums), alphas=ALPHAS)
 
 
 def _mean_f1(totals: Floats) -> Floats:
