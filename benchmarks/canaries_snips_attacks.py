@@ -17,7 +17,7 @@ from audit.corpus.documents import Document
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.targets.adaptation import frozen
-from audit.targets.interface import CompletionLoss, Encoding, Floats, Ints, TagProbabilities
+from audit.targets.interface import BestIntent, CompletionLoss, Encoding, Floats, Ints, TagProbabilities
 from audit.targets.nlu.target import NluTarget
 from audit.targets.utility import bio_spans
 
@@ -121,7 +121,7 @@ def usefulness(target: NluTarget, documents: Sequence[Document]) -> dict[str, fl
         assert page.labels is not None
         a, b = (bio_spans([target.labels[tag] for tag in tags]) for tags in (page.labels, table.argmax(axis=1)))
         right, true, said = right + len(a & b), true + len(a), said + len(b)
-    named = target.best_intents(pages) == np.array([page.intent for page in pages])
+    named = np.array(target.ask([BestIntent(page) for page in pages])) == np.array([page.intent for page in pages])
     return {"slot_f1": 2 * right / (true + said), "intent_accuracy": float(named.mean()), "utterances": len(pages)}
 
 

@@ -91,7 +91,7 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
         seed=options.seed,
         battery=tuple(kind.name for kind in BATTERY),
         attacks=results,
-        utility=(useful,),
+        utility=useful,
         environment=environment(target),
         timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
         derived_by=options.derived_by if opened.defence is None else (*options.derived_by, opened.defence.name),

@@ -202,6 +202,11 @@ class BestTokens(PageQuery[Ints]):
 
 
 @dataclass(frozen=True, eq=False)
+class BestIntent(PageQuery[int]):
+    """The most likely intent of an utterance, as `Encoding.intent` has it; ties to the lower index."""
+
+
+@dataclass(frozen=True, eq=False)
 class CandidateLogits(PageQuery[Floats]):
     """The masked language model's logit of each of `candidates` at `position`: shape (n_candidates,)."""
 

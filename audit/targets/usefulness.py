@@ -13,18 +13,23 @@ from audit.corpus.sheets import sheet_of
 from audit.record import ALPHAS, Measurement, Unresolved
 from audit.stats.distances import anls
 from audit.stats.means import mean
-from audit.targets.interface import Answer, Target, TokenTarget
-from audit.targets.utility import MAX_DOCUMENTS, estimate, utility
+from audit.targets.interface import Answer, BestIntent, Target, TokenTarget
+from audit.targets.utility import MAX_DOCUMENTS, estimate, intent_accuracy, utility
 
 _AT_ONCE = 64
 """Questions asked together, so that few pages are open at a time (ours)."""
 
 
-def usefulness(target: Target, corpus: Corpus, seed: int) -> Measurement:
-    """The measure of the target's task on held-out documents; see `utility`, and `held_out_anls` for questions."""
+def usefulness(target: Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
+    """The measures of the target's task on held-out documents.
+
+    See `utility`, with `intent_accuracy` where the model names intents, and `held_out_anls` for questions.
+    """
     if Answer in target.answers:
-        return held_out_anls(target, corpus, seed)
-    return utility(cast("TokenTarget", target), corpus.of("heldout"), seed)
+        return (held_out_anls(target, corpus, seed),)
+    reader, documents = cast("TokenTarget", target), corpus.of("heldout")
+    found = utility(reader, documents, seed)
+    return (found, intent_accuracy(reader, documents, seed)) if BestIntent in target.answers else (found,)
 
 
 def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:

@@ -14,6 +14,7 @@ from audit.stats.intervals import Interval, agreeing, proportion
 from audit.stats.resampling import NoSpreadError, bootstrap
 from audit.targets.interface import (
     NOT_READ,
+    BestIntent,
     BestLinks,
     BestTokens,
     Encoding,
@@ -99,6 +100,18 @@ def extraction_f1(target: TokenTarget, documents: Sequence[Document], seed: int)
 def linking_f1(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
     """Micro F1 of links (same child, same parent) on held-out pages; null: a model that finds none."""
     return _micro_f1("link_f1", "link", _linked, target, documents, seed)
+
+
+def intent_accuracy(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
+    """Share of held-out utterances whose intent the model puts first; null: naming the commonest."""
+    pages = [page for page in _pages(target, documents, np.random.default_rng(seed)) if page.intent is not None]
+    if len(pages) < 2:
+        return Unresolved("intent_accuracy", "fewer than two held-out utterances with an intent", len(pages))
+    truth = np.array([page.intent for page in pages])
+    hits = np.array(target.ask([BestIntent(page) for page in pages])) == truth
+    commonest = np.bincount(truth).max() / len(truth)
+    found = proportion(hits, np.arange(len(pages)), alphas=ALPHAS)
+    return estimate("intent_accuracy", found, "utterances", float(commonest), "chance")
 
 
 def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str]) -> set[tuple[str, frozenset[int]]]:

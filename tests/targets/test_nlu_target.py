@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,9 @@ import torch
 
 from audit.corpus.documents import Document, Word
 from audit.errors import TargetError
+from audit.record import Estimate
 from audit.targets.interface import (
+    BestIntent,
     CompletionLoss,
     Encoding,
     FillMask,
@@ -28,9 +31,9 @@ from audit.targets.interface import (
 from audit.targets.nlu.loading import load_nlu
 from audit.targets.nlu.target import NluTarget
 from audit.targets.usefulness import usefulness
-from audit.targets.utility import tagging_f1
+from audit.targets.utility import intent_accuracy, tagging_f1
 
-KINDS: tuple[type[Query[Any]], ...] = (TagProbabilities, TrainingLoss, CompletionLoss, RelaxedLoss)
+KINDS: tuple[type[Query[Any]], ...] = (TagProbabilities, BestIntent, TrainingLoss, CompletionLoss, RelaxedLoss)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["words", "characters"])
@@ -66,6 +69,8 @@ def queries_of(target: NluTarget, kind: type[Query[Any]]) -> Sequence[Query[Any]
         n, candidates = len(page.ids), np.arange(1, 4 + len(page.ids))
         if kind is TagProbabilities:
             queries.append(TagProbabilities(page))
+        elif kind is BestIntent:
+            queries.append(BestIntent(page))
         elif kind is TrainingLoss:
             queries.append(TrainingLoss(page, n - 1, candidates))
         elif kind is CompletionLoss:
@@ -77,7 +82,7 @@ def queries_of(target: NluTarget, kind: type[Query[Any]]) -> Sequence[Query[Any]
 
 
 def plain(answer: Any) -> np.ndarray:
-    return np.append(answer.gradient, answer.loss) if isinstance(answer, Relaxed) else answer
+    return np.append(answer.gradient, answer.loss) if isinstance(answer, Relaxed) else np.asarray(answer)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -102,6 +107,9 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
                 assert answer.shape == query.candidates.shape
             elif isinstance(query, CompletionLoss):
                 assert answer.shape == (len(query.completions),)
+            elif isinstance(query, BestIntent):
+                assert answer in range(len(target.intents))
+                continue
             else:
                 assert isinstance(query, RelaxedLoss)
                 assert answer.gradient.shape == query.weights.shape
@@ -119,7 +127,7 @@ def test_losses_and_tags_are_the_models_own(target: NluTarget) -> None:
         assert losses[0] == pytest.approx(float(output.losses), rel=1e-5)
         (tags,) = target.ask([TagProbabilities(page)])
         np.testing.assert_allclose(tags, target.model.crf.marginals(output.emissions)[0].detach(), atol=1e-5)
-        assert target.best_intents([page])[0] == int(output.intent_logits.argmax())
+        assert target.ask([BestIntent(page)]) == [int(output.intent_logits.argmax())]
 
 
 def test_the_loss_is_that_of_the_tags_and_of_the_intent(target: NluTarget) -> None:
@@ -262,11 +270,20 @@ def test_a_corpus_that_it_cannot_read_is_refused(target: NluTarget) -> None:
         target.check(nlu_models.corpus(strange))
 
 
-def test_its_utility_is_the_f1_of_slots(target: NluTarget) -> None:
+def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target: NluTarget) -> None:
     held_out = [replace(document, split="heldout") for document in nlu_models.documents()]
-    found = usefulness(target, nlu_models.corpus(held_out), 0)
-    assert found == tagging_f1(target, held_out, 0)
-    assert found.name == "entity_f1"
+    slots, intents = usefulness(target, nlu_models.corpus(held_out), 0)
+    assert slots == tagging_f1(target, held_out, 0)
+    assert slots.name == "entity_f1"
+    pages = [page_of(target, document) for document in held_out]
+    right = [
+        answer == page.intent for answer, page in zip(target.ask([BestIntent(p) for p in pages]), pages, strict=True)
+    ]
+    assert isinstance(intents, Estimate)
+    assert (intents.name, intents.value, intents.n) == ("intent_accuracy", np.mean(right), len(held_out))
+    commonest = Counter(document.intent for document in held_out).most_common(1)[0][1]
+    assert intents.null == pytest.approx(commonest / len(held_out))
+    assert intent_accuracy(target, held_out[:1], 0).name == "intent_accuracy"
 
 
 def test_in_bfloat16_it_says_nearly_the_same(target: NluTarget) -> None:

@@ -16,7 +16,7 @@ from audit.corpus.documents import Document
 from audit.engine.driver import drive
 from audit.errors import TargetError
 from audit.runner.execution import AttackWork
-from audit.targets.interface import TrainingLoss
+from audit.targets.interface import BestIntent, TrainingLoss
 from audit.targets.loading import sha256_of
 from audit.targets.nlu.loading import load_nlu
 from audit.targets.nlu.target import NluTarget
@@ -45,7 +45,7 @@ def test_a_small_corpus_is_learnt(tmp_path: Path, recipe: NluRecipe) -> None:
     assert history[-1]["loss"] < 0.2 * history[0]["loss"]
     assert loss_of(target, documents) < 0.3
     pages = [page for page in map(target.encode, documents) if page is not None]
-    assert target.best_intents(pages).tolist() == [page.intent for page in pages]
+    assert target.ask([BestIntent(page) for page in pages]) == [page.intent for page in pages]
     assert (target.card.epoch, target.card.step) == (25.0, history[-1]["step"])
     assert (target.model.characters is not None) == recipe.character_layer
     assert not target.model.training

@@ -17,10 +17,10 @@ from audit.targets.adaptation import frozen
 from audit.targets.batching import padded_rows
 from audit.targets.forward import DTYPES
 from audit.targets.interface import (
+    BestIntent,
     CompletionLoss,
     Encoding,
     Floats,
-    Ints,
     Query,
     Relaxed,
     RelaxedLoss,
@@ -70,7 +70,7 @@ class NluTarget:
         self.labels = tuple(str(model.config.id2label[index]) for index in range(model.config.num_labels))
         self.intents = tuple(model.config.intents)
         self.answers: frozenset[type[Query[Any]]] = frozenset(
-            {TagProbabilities, TrainingLoss, CompletionLoss, RelaxedLoss}
+            {TagProbabilities, BestIntent, TrainingLoss, CompletionLoss, RelaxedLoss}
         )
         self.batch_rows = batch_rows or BATCH_ROWS[card.device]
         self._label_ids = {label: index for index, label in enumerate(self.labels)}
@@ -157,6 +157,7 @@ class NluTarget:
             return []
         answer: Any = {
             TagProbabilities: self._tag_probabilities,
+            BestIntent: self._best_intent,
             TrainingLoss: self._training_loss,
             CompletionLoss: self._completion_loss,
             RelaxedLoss: self._relaxed_loss,
@@ -164,13 +165,13 @@ class NluTarget:
         with torch.no_grad():
             return cast("list[A]", answer(queries))
 
-    def best_intents(self, pages: Sequence[Encoding]) -> Ints:
-        """The most likely intent of each utterance: (n_pages,), ties to the lower index. For utility alone."""
-        best = np.empty(len(pages), np.int64)
-        with torch.no_grad():
-            for rows, output in self._by_length(pages):
-                best[rows] = output.intent_logits.cpu().numpy().argmax(axis=1)[: len(rows)]
-        return best
+    def _best_intent(self, queries: Sequence[BestIntent]) -> list[int]:
+        answers = [0] * len(queries)
+        for rows, output in self._by_length([query.page for query in queries]):
+            best = output.intent_logits.cpu().numpy().argmax(axis=1)
+            for row, intent in zip(rows, best[: len(rows)].tolist(), strict=True):
+                answers[row] = intent
+        return answers
 
     def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:
         answers: list[Floats] = [np.empty(0)] * len(queries)
