@@ -86,7 +86,7 @@ class Attacked:
         macro_f1: mean over categories of F1.
         lift: accuracy over naming the commonest category.
         lift_over_length: accuracy over seeing only how long values are.
-        change: `lift_over_length` (and as much of accuracy) after minus before evasion, paired; None without evasion.
+        change: `lift` (and as much of accuracy) after minus before evasion, paired; None without evasion.
         p: two-sided, of the change, by sign flips over documents; None without evasion.
     """
 
@@ -248,13 +248,13 @@ def verdict(attacked: Sequence[Attacked], cost: EvasionCost) -> tuple[bool, str]
         attacked: without evasion first, then with it.
         cost: what evasion breaks.
     """
-    before = attacked[0].lift_over_length
+    before = attacked[0].lift
     adaptive = [one for one in attacked if one.attacker.adaptive]
-    strongest = max(adaptive, key=lambda one: one.lift_over_length.value)
+    strongest = max(adaptive, key=lambda one: one.lift.value)
     recommended = all(one.change is not None and one.change.high < 0 for one in adaptive)
     assert strongest.change is not None  # only the first has none
     change = f"{strongest.change.value:+.3f} [{strongest.change.low:+.3f}, {strongest.change.high:+.3f}]"
-    reached = f"{strongest.lift_over_length.value:.3f} over length alone ({strongest.attacker.words})"
+    reached = f"{strongest.lift.value:.3f} over the commonest category ({strongest.attacker.words})"
     if recommended:
         words = "Recommended: the lift of every attacker who knows of it falls; the strongest still reaches"
     else:
@@ -275,14 +275,14 @@ def show(found: Evaluation, out: Path) -> None:
             one.attacker.words,
             _words(one.accuracy),
             _words(one.macro_f1),
-            _words(one.lift_over_length),
+            _words(one.lift),
             "-" if one.change is None else _words(one.change),
             "-" if one.p is None else f"{one.p:.4f}",
         )
         for one in found.attacked
     ]
     title = f"What redactions give away (mask {found.mask}, {found.classifier} on {found.embedding})"
-    console.show_table(title, ("", "accuracy", "macro-F1", "lift over length", "change", "p"), rows)
+    console.show_table(title, ("", "accuracy", "macro-F1", "lift", "change", "p"), rows)
     cost = found.cost
     if cost.answers:
         console.say(f"{cost.answers_lost} of {cost.answers} answers stand on their page no more")

@@ -297,9 +297,9 @@ def open_page(corpus: Corpus, document: Document) -> Image:
         ManifestError: the image cannot be opened.
         ValueError: the document has no image.
     """
-    drawn_set = load_canaries(corpus)
-    canaries = () if drawn_set is None else drawn_set.canaries
-    canary = next((canary for canary in canaries if canary.id == document.id), None)
+    known = load_canaries(corpus)
+    # No document of the data set has the id of a canary: `set_problems`.
+    canary = None if known is None else next((one for one in known.canaries if one.id == document.id), None)
     return open_image(corpus, document) if canary is None else image_of(corpus, canary, None)
 
 

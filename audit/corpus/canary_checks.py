@@ -36,6 +36,11 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
         for number, canary in enumerate(canaries.canaries)
         if (problem := text_problem(canary.id)) is not None
     )
+    yield from (
+        f"canaries[{number}].id: document {canary.id} has it"
+        for number, canary in enumerate(canaries.canaries)
+        if _found(corpus, canary.id) is not None
+    )
     owners: dict[str, list[str]] = defaultdict(list)
     for number, canary in enumerate(canaries.canaries):
         problems = [*_own_problems(canary, canaries), *_place_problems(canary, corpus)]

@@ -170,8 +170,9 @@ def _drawn(corpus: Corpus, pattern: str, count: int, repeat: int, length: int, s
     for number, (prefix, (carrier, box)) in enumerate(zip(prefixes, places, strict=True)):
         name, included = f"c{number:05}", bool(coins[number])
         documents = tuple(f"canary-{name}-{copy:05}" for copy in range(repeat)) if included else ()
-        if not taken.isdisjoint(documents):
-            raise ManifestError(f"the data set has a document {documents[0]} already", "give its documents other ids")
+        if not taken.isdisjoint((name, *documents)):
+            first = min(taken.intersection((name, *documents)))
+            raise ManifestError(f"the data set has a document {first} already", "give its documents other ids")
         completion = tuple(family.candidates[index] for index in completions[number])
         yield Canary(name, pattern, prefix, completion, included, len(documents), carrier, box, documents)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,8 @@ TOLERANCE = 1.0
 LAYOUT = ("left", "middle", "width", "characters")
 """What `RedactedSpan.layout` holds: where the mask begins and how far down its middle lies, as shares of the page; its
 width over the height of its line, and over the line's average character. The last two are 0 under masks of one length:
-their bars are as wide everywhere, and begin behind the word before, for where a value begins that is set flush right
-tells how long it is."""
+their bars are as wide everywhere, and begin behind the last word of their line that stays readable before them, or at
+the page's edge: where a value begins that is set flush right tells how long it is."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,11 @@ def redacted_spans(documents: Iterable[Document], mask: Mask) -> tuple[RedactedS
     """Every value with `attack` set, hidden, in the order of documents and of their entities.
 
     Sentences are divided by `audit.corpus.sentences`, within paragraphs and never inside a value. On pages with boxes
-    the context is the value's lines and the nearest line above and below, when they are no further than `BLOCK`.
-    A value in several pieces is hidden in all of them; its context is that of the first. Values may overlap: what
-    belongs to this one is hidden. Entities without words, or of white space alone, are left out.
+    the context is the value's lines and the nearest line above and below, when they are no further than `BLOCK`. Under
+    masks of one length nothing may tell how many lines a value fills: its context is its first line, the one above, and
+    the next that has a readable word, however far. A value in several pieces is hidden in all of them; its context is
+    that of the first. Values may overlap: what belongs to this one is hidden. Entities without words, or of white space
+    alone, are left out.
 
     Args:
         documents: whose values are looked at.
@@ -120,6 +122,17 @@ def fits(width: float, character: float, lengths: npt.ArrayLike, tolerance: floa
     return int(np.sum(np.abs(np.asarray(lengths, np.float64) * character - width) <= tolerance))
 
 
+def bar_start(document: Document, entity: Entity, unread: Collection[int]) -> float:
+    """Where a bar of one length begins on a page with boxes, in pixels; see `LAYOUT`.
+
+    Args:
+        document: with boxes.
+        entity: the value.
+        unread: the words that are hidden, its own and others.
+    """
+    return _Page(document).start(entity, unread)
+
+
 def _spans(document: Document, mask: Mask) -> Iterator[RedactedSpan]:
     attacked = [entity for entity in document.entities if entity.attack and _visible(document, entity)]
     if not attacked:
@@ -127,10 +140,11 @@ def _spans(document: Document, mask: Mask) -> Iterator[RedactedSpan]:
     page = _Page(document) if is_page(document) else _Text(document, attacked)
     for entity in attacked:
         words = frozenset(entity.words)
-        number, context = page.around(entity, mask)
         others = [frozenset(other.words) - words for other in attacked if other is not entity] if mask == "all" else []
+        unread = words.union(*others)
+        number, context = page.around(entity, mask, unread)
         before, hidden, after = _hidden(document, context, words, mask, others)
-        layout, bar = page.layout(entity, mask)
+        layout, bar = page.layout(entity, mask, unread)
         yield RedactedSpan(
             document=document.id,
             entity=entity.id,
@@ -173,12 +187,12 @@ class _Text:
         self.sentences = [range(start, end) for start, end in pairwise((*starts, len(words)))]
         self.number = {index: number for number, sentence in enumerate(self.sentences) for index in sentence}
 
-    def around(self, entity: Entity, mask: Mask) -> tuple[int, list[list[int]]]:
+    def around(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[int, list[list[int]]]:
         """The number of the entity's sentence, and its words, as one line."""
         number = self.number[min(entity.words)]
         return number, [list(self.sentences[number])]
 
-    def layout(self, entity: Entity, mask: Mask) -> tuple[tuple[float, ...], Bar | None]:
+    def layout(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[tuple[float, ...], Bar | None]:
         return (), None
 
 
@@ -188,52 +202,57 @@ class _Page:
     def __init__(self, document: Document) -> None:
         self.document = document
         self.lines = lines_of(document.words)
-        self.extents = [extent(document.words, line) for line in self.lines]
         self.number = {index: number for number, line in enumerate(self.lines) for index in line}
 
-    def around(self, entity: Entity, mask: Mask) -> tuple[int, list[list[int]]]:
-        """The number of the entity's first line, and the lines of its block.
-
-        Under masks of one length a value is taken to end in its first line: how many lines it fills must not show.
-        """
+    def around(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[int, list[list[int]]]:
+        """The number of the entity's first line, and the lines of its context; the words of `unread` are hidden."""
         numbers = self._numbers(entity)
         first = numbers[0]
         last = _runs(numbers)[0][-1] if mask == "length" else first  # lines that follow each other: its first piece
-        below = next((line for line in range(last + 1, len(self.lines)) if not self._within(line, entity)), None)
         lines = [*range(first, last + 1)]
-        reach = BLOCK * (self.extents[first][1] - self.extents[first][0])
-        if first and self.extents[first][0] - self.extents[first - 1][1] <= reach:
+        measured = () if mask == "length" else unread
+        if first and self._near(first, first - 1, first, measured):
             lines.insert(0, first - 1)
-        if below is not None and self.extents[below][0] - self.extents[below - 1][1] <= reach:
-            lines.append(below)
+        if mask == "length":
+            lines += [last + 1] if last + 1 < len(self.lines) and self._near(first, last, last + 1, ()) else []
+        else:
+            readable = (line for line in range(last + 1, len(self.lines)) if not {*self.lines[line]} <= {*unread})
+            lines += [*islice(readable, 1)]
         return first, [list(self.lines[line]) for line in lines]
 
-    def _within(self, line: int, entity: Entity) -> bool:
-        """Whether nothing but the entity stands in the line."""
-        return {*self.lines[line]} <= {*entity.words}
+    def _near(self, own: int, upper: int, lower: int, unread: Collection[int]) -> bool:
+        """Whether the gap between two lines is at most `BLOCK` heights of the entity's own line."""
+        top, bottom = self._extent(own, unread)
+        return self._extent(lower, unread)[0] - self._extent(upper, unread)[1] <= BLOCK * (bottom - top)
 
-    def layout(self, entity: Entity, mask: Mask) -> tuple[tuple[float, ...], Bar | None]:
+    def _extent(self, line: int, unread: Collection[int]) -> tuple[float, float]:
+        """Where a line's readable type begins and ends, from top to bottom; all of it, where none is readable."""
+        words = self.lines[line]
+        return extent(self.document.words, [index for index in words if index not in unread] or words)
+
+    def layout(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[tuple[float, ...], Bar | None]:
         """The numbers of `LAYOUT`, and what the value measures."""
         numbers = self._numbers(entity)
         pieces = [self._boxes(index for index in self.lines[number] if index in entity.words) for number in numbers]
         assert self.document.size is not None  # validated: documents with boxes have one
         width, height = self.document.size
-        top, bottom = self.extents[numbers[0]]
+        top, bottom = self._extent(numbers[0], ())
         bar = Bar(
             sum(max(box[2] for box in piece) - min(box[0] for box in piece) for piece in pieces),
             max(bottom - top, 1.0),
             self._character(numbers, entity),
         )
-        left = min(box[0] for box in pieces[0])
-        seen = (bar.width / bar.height, bar.width / bar.character)
-        if mask != "length":
-            left, seen = self._end_before(numbers[0], entity, left), (0.0, 0.0)
-        return (left / width, (top + bottom) / 2 / height, *seen), bar
+        if mask == "length":
+            left = min(box[0] for box in pieces[0])
+            return (left / width, (top + bottom) / 2 / height, bar.width / bar.height, bar.width / bar.character), bar
+        top, bottom = self._extent(numbers[0], unread)
+        return (self.start(entity, unread) / width, (top + bottom) / 2 / height, 0.0, 0.0), bar
 
-    def _end_before(self, line: int, entity: Entity, left: float) -> float:
-        """Where the word before the entity ends in this line; where it begins the line, its own beginning."""
-        first = next(place for place, index in enumerate(self.lines[line]) if index in entity.words)
-        return max((box[2] for box in self._boxes(self.lines[line][:first])), default=left)
+    def start(self, entity: Entity, unread: Collection[int]) -> float:
+        """Where a bar of one length begins in the entity's first line, see `LAYOUT`, in pixels."""
+        line = self.lines[self._numbers(entity)[0]]
+        first = next(place for place, index in enumerate(line) if index in entity.words)
+        return max((box[2] for box in self._boxes(index for index in line[:first] if index not in unread)), default=0.0)
 
     def _numbers(self, entity: Entity) -> list[int]:
         """The lines the entity stands in, ascending."""
@@ -263,7 +282,8 @@ def _hidden(
 ) -> tuple[str, str, str]:
     """The context before the value, its mask, and what comes after.
 
-    Masks of one length stand once for a value, however many lines it fills.
+    Where a value goes on after a mask of one length with nothing readable between, no other mask follows, and no line
+    that would be empty: how many lines a value fills does not show.
 
     Args:
         document: the text or page.
@@ -278,19 +298,20 @@ def _hidden(
             owner.setdefault(index, number)
     pieces: list[list[str]] = [[], []]
     hidden: str | None = None
-    shown: set[int] = set()
+    last: int | None = None  # whose mask was the last to be shown, nothing readable after it
     for line_number, line in enumerate(context):
-        if line_number:
-            pieces[hidden is not None].append(LINE_END)
+        ended = line_number == 0
         for run, owned in _pieces(line, owner):
+            if owned is not None and owned == last and mask != "length":
+                continue
+            if not ended:
+                pieces[hidden is not None].append(LINE_END)
+                ended = True
+            last = owned
             texts = [document.words[index].text for index in run]
             if owned is None:
                 pieces[hidden is not None] += texts
-                continue
-            if owned in shown and mask != "length":
-                continue
-            shown.add(owned)
-            if owned == 0 and hidden is None:
+            elif owned == 0 and hidden is None:
                 hidden = _mask(texts, mask)
             else:
                 pieces[hidden is not None].append(_mask(texts, mask))

@@ -21,7 +21,7 @@ from audit.errors import TargetError
 from audit.targets.interface import Encoding, Floats, Picture, Pixels, PixelScale
 
 OpenImage = Callable[[Document], Image]
-"""Opens a document's page, bounded: `audit.corpus.images.open_image` of a corpus."""
+"""Opens a document's page, bounded: `audit.corpus.canaries.open_page` of a corpus."""
 CACHED_BYTES = 128 * 2**20
 """What the resized pages of one target may take in memory (ours): all 626 receipts of SROIE at 256 x 256 pixels."""
 REACH = {

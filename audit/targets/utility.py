@@ -156,7 +156,9 @@ def _micro_f1(
         interval = bootstrap([sums], _f1, rng, n=n, alphas=ALPHAS, limits=(0.0, 1.0))
     except NoSpreadError:
         value = float(_f1(sums.sum(axis=0)[None, None])[0])
-        interval = agreeing(value, n=n, clusters=len(sums), alphas=ALPHAS, unit="page")
+        # Pages without anything true or found agree with whatever there is.
+        n_pages = int((counts[:, 1:] > 0).any(axis=1).sum())
+        interval = agreeing(value, n=n, clusters=n_pages, alphas=ALPHAS, unit="page")
     return estimate(name, interval, UNITS[name], 0.0, "chance")
 
 

@@ -60,6 +60,10 @@ def test_words_that_a_real_tokenizer_splits_leave_nothing_to_ask_for(tmp_path, c
     folder = tiny.checkpoint(tmp_path / "model", "layoutlm", "token-classification", labels=corpus.manifest.task.labels)
     _, _, findings = run(QUICK, Case(target_of(folder, corpus), corpus))
     assert counts(findings)["not askable: split"] == 12
+    case = Case(target_of(folder, corpus), corpus)
+    with pytest.raises(StopIteration) as ended:  # nothing is asked, and nothing counts as alike
+        next(QUICK.preflight(case, case.target, QUICK.trials(case)[0], np.random.default_rng(0)))
+    assert ended.value.value == {"alike": 0, "steps": 0}
     assert isinstance(measured(findings, "excess"), Unresolved)
 
 

@@ -56,16 +56,6 @@ def test_what_the_length_tells_is_no_lift_over_length():
     assert redacted.measured(fixed, "lift_over_length").high < 0
 
 
-def test_limits_count_from_what_the_bar_shows():
-    """Under bars as long as their values from the length, under bars of one length from how common each kind is."""
-    for mask, base in (("length", "lift_over_length"), ("fixed", "lift"), ("all", "lift")):
-        found = redacted.findings(
-            redacted.texts(30, told=True, lengths=True, mask=mask), attack=RedactionContext(masks=())
-        )
-        assert redacted.measured(found, "lift_over_bar").value == redacted.measured(found, base).value
-    assert redacted.measured(found, "lift").value > redacted.measured(found, "lift_over_length").value
-
-
 def test_the_numbers_are_those_of_scikit_learn():
     data = redacted.texts(24, told=False, seed=5)
     # A cue that is right two times out of three.
@@ -267,7 +257,7 @@ def test_what_a_plan_counts_is_documents_with_a_redacted_value():
         (data.documents, None, 0),
     ):
         unit = attack.units(redacted.corpus(documents, mask))[0]
-        assert (unit.metric, unit.members, unit.others) == ("lift_over_bar", n, 0)
+        assert (unit.metric, unit.members, unit.others) == ("lift", n, 0)
 
 
 def test_parameters_out_of_range_are_refused():

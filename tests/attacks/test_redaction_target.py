@@ -93,7 +93,8 @@ def test_under_a_mask_of_one_length_no_word_of_a_value_is_left_to_count():
     hidden, places = hide(one, one.entities[:1], "fixed")
     assert [word.text for word in hidden.words] == ["x", "*", "of", "Bonn"]
     assert places == ((1,),)
-    assert hidden.words[1].box == (10.0, 0.0, 30.0, 8.0)  # five characters, half as wide as high
+    # Behind the word before it; five characters, half as wide as high.
+    assert hidden.words[1].box == (9.0, 0.0, 29.0, 8.0)
     assert hidden.entities == ()
     every, places = hide(one, one.entities, "all")
     assert [word.text for word in every.words] == ["x", "*", "of", "*"]

@@ -236,6 +236,12 @@ def with_label(folder: Path) -> Corpus:
     return manifests.load(folder)
 
 
+def with_canary_id(folder: Path) -> Corpus:
+    corpus = canaried.utterances(folder)
+    manifests.write(folder, corpus.manifest, [*corpus.documents, replace(corpus.documents[0], id="c00000")])
+    return manifests.load(folder)
+
+
 def with_id(folder: Path) -> Corpus:
     corpus = canaried.utterances(folder)
     names = [f"canary-c{number:05}-00000" for number in range(12)]
@@ -270,6 +276,7 @@ REFUSED: dict[str, tuple[Maker, dict[str, Any], type[DocauditError], str]] = {
     "long": (canaried.utterances, {"length": 11}, UsageError, "length 11 is out of range: 1 to 10"),
     "negative seed": (canaried.utterances, {"seed": -1}, UsageError, "must not be negative"),
     "a second time": (with_canaries, {}, ManifestError, "has canaries already"),
+    "a document with a canary's id": (with_canary_id, {}, ManifestError, "has a document c00000 already"),
     "a label of canaries": (with_label, {}, ManifestError, "has canaries already: document t1"),
     "ids that are taken": (with_id, {}, ManifestError, "has a document canary-c0000"),
     "masked language model": (of_task("mlm"), {}, ManifestError, "task.kind: the loss of mlm is not defined"),
@@ -392,6 +399,7 @@ WRONG: dict[str, tuple[Change, str]] = {
     "box": (_on_canary(box=[0, 0, 900, 10]), "box: not on the page of document"),
     "other box": (_on_canary(box=[0, 0, 90, 10]), "words of document"),
     "same prefix": (_same_prefix, "have the same prefix"),
+    "id": (_on_canary(id="m0"), "id: document m0 has it"),
     "twice": (_twice, "canaries: id c00000 occurs 2 times"),
     "given away": (_given_away, "documents that it does not name, one is m0"),
     "asked away": (_asked_away, "documents that it does not name, one is m0"),

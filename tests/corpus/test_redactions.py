@@ -139,15 +139,17 @@ def test_no_word_of_a_value_is_left_and_all_else_comes_from_the_document(documen
 
 
 @given(documents())
-def test_the_context_is_the_same_under_both_masks_of_a_single_value(document: Document) -> None:
+def test_a_text_reads_the_same_under_both_masks_of_a_single_value_but_for_its_bars(document: Document) -> None:
     for first, second in zip(*(redacted_spans([document], mask) for mask in ("length", "fixed")), strict=True):
         assert (first.sentence, first.entity, first.n_characters) == (
             second.sentence,
             second.entity,
             second.n_characters,
         )
-        assert first.layout[1:2] == second.layout[1:2]
         assert not any(second.layout[2:])
+        if not first.layout:
+            words = [[word for word in span.text.split() if set(word) != {STAR}] for span in (first, second)]
+            assert words[0] == words[1]
 
 
 def box(line: int, column: int, length: int) -> Box:
@@ -200,6 +202,16 @@ def test_under_bars_of_one_length_neither_lines_nor_place_tell_how_long_a_value_
     wrapped = page((0, "at Long"), (1, "Street in France"), (2, "end"), entities=(person(1, 1, 2),))
     full = page((0, "at Long"), (1, "Street and Yard"), (2, "in France"), entities=(person(1, 1, 2, 3, 4),))
     assert {one(document, mask).text for document in (short, wrapped, full)} == {f"at {FIXED}\nin France"}
+    fields = [  # forms, whose fields stay where they are, however long a value is
+        page(
+            (0, f"L {value}"),
+            *((n + 1, "x") for n in range(n_more)),
+            (3, "M"),
+            entities=(person(1, 1, *range(2, 2 + n_more)),),
+        )
+        for value, n_more in (("x", 0), ("x", 1), ("x", 2))
+    ]
+    assert {one(document, mask).text for document in fields} == {f"L {FIXED}\nM"}
     flush = [
         Document(
             "d",
@@ -214,6 +226,24 @@ def test_under_bars_of_one_length_neither_lines_nor_place_tell_how_long_a_value_
     assert (first.text, first.layout) == (second.text, second.layout)
     assert first.layout[0] == 30 / 400  # where the word before ends
     assert one(flush[0], "length").layout != one(flush[1], "length").layout
+    alone = [replace(document, words=document.words[1:], entities=(person(1, 0),)) for document in flush]
+    assert one(alone[0], mask).layout == one(alone[1], mask).layout
+
+
+def test_under_all_the_length_of_a_hidden_neighbour_does_not_show_either() -> None:
+    short = page((0, "By Al x"), (1, "tail"), entities=(person(1, 1), person(2, 2)))
+    long = page((0, "By Alexander x"), (1, "tail"), entities=(person(1, 1), person(2, 2)))
+    wrapped = page((0, "By Al x"), (1, "Ander"), (2, "tail"), entities=(person(1, 1, 3), person(2, 2)))
+    found = [redacted_spans([document], "all") for document in (short, long, wrapped)]
+    for number in (0, 1):
+        assert len({span[number].text for span in found}) == 1
+        assert len({span[number].layout for span in found}) == 1
+
+
+def test_pieces_of_a_value_with_words_between_have_a_bar_each() -> None:
+    document = text("Ann , called Nan .", person(1, 0, 3))
+    assert one(document, "fixed").text == f"{FIXED} , called {FIXED} ."
+    assert one(document, "length").text == "*** , called *** ."
 
 
 def test_the_width_of_a_character_is_measured_beside_the_bar_only() -> None:

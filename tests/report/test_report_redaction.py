@@ -20,7 +20,7 @@ from audit.report.page import html
 from audit.report.words import Numbers, Words
 
 ATTACK = "redaction"
-LIMIT = Limit(ATTACK, "lift_over_bar", "What text tells beyond the bars.", max=0.1, required=False)
+LIMIT = Limit(ATTACK, "lift", "What a redacted copy tells.", max=0.1, required=False)
 
 
 def completed(data, target=None, attack=None) -> Completed:
@@ -85,7 +85,7 @@ def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_kind_mask_or_c
         for row in table["rows"]
     }
     # Somebody without the text has no lift over somebody without the text.
-    blind = {f"{lift}.{who}" for lift in ("lift", "lift_over_length", "lift_over_bar") for who in BLIND}
+    blind = {f"{lift}.{who}" for lift in ("lift", "lift_over_length") for who in BLIND}
     assert asked - blind <= set(RedactionContext.metrics)
 
 

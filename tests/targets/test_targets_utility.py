@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,10 @@ def test_a_perfect_tagger_has_the_interval_of_as_many_hits_as_pages() -> None:
     assert (result.value, result.high) == (1.0, 1.0)
     assert result.low == pytest.approx(exact.low)
     assert "all agree" in result.method
+    bare = [replace(document, id=f"bare {document.id}", entities=()) for document in DOCUMENTS]
+    again = tagging_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), [*DOCUMENTS, *bare], 0)
+    assert isinstance(again, Estimate)
+    assert (again.clusters, again.low) == (result.clusters, result.low)  # pages with nothing to find show nothing
 
 
 def test_f1_counts_whole_entities() -> None:
@@ -279,7 +284,7 @@ def test_linking_f1_counts_links_to_the_right_parent() -> None:
 
 
 @pytest.mark.parametrize(("head", "measure"), [("spade-extraction", extraction_f1), ("spade-linking", linking_f1)])
-def test_spade_without_anything_to_find_has_no_f1(head: HeadName, measure: Any) -> None:
+def test_spade_is_perfect_or_has_nothing_to_find(head: HeadName, measure: Any) -> None:
     target = SpadeFake(head, lambda number, page: truth(page))
     perfect = measure(target, DOCUMENTS, 0)
     assert (perfect.value, perfect.high) == (1.0, 1.0)

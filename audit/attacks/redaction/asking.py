@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from audit.attacks.interface import ask, ask_all
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Box, Corpus, Document, Entity, Mask, Word
-from audit.corpus.redactions import FIXED, STAR
+from audit.corpus.redactions import FIXED, STAR, bar_start
 from audit.engine.interface import Request
 from audit.targets.interface import Candidates, Encoding, FillMask, TagProbabilities, Target, TokenTarget
 
@@ -114,7 +114,8 @@ def redacted(
     """The document with values hidden, without its annotations, and the words that now stand for each value.
 
     Under "length" the words stay, for the caller to mask; under the others `STAR` stands for all words of a value, as
-    wide as `FIXED` on a page. Of values that share words the first one's star stands.
+    wide as `FIXED` on a page, where `bar_start` says. All other words keep their boxes, so that the gap behind a bar
+    may tell how long a value was. Of values that share words the first one's star stands.
     """
     if mask == "length":
         return _bare(document, document.words), tuple(entity.words for entity in entities)
@@ -130,7 +131,7 @@ def redacted(
             continue
         if number >= 0:
             stars[number] = len(words)
-            word = Word(STAR, _bar(document, word.box))
+            word = Word(STAR, _bar(document, word.box, entities[number], owner))
         words.append(word)
     places = tuple((stars[number],) if number in stars else () for number in range(len(entities)))
     return _bare(document, words), places
@@ -142,12 +143,13 @@ def _bare(document: Document, words: Sequence[Word]) -> Document:
     )
 
 
-def _bar(document: Document, box: Box | None) -> Box | None:
-    """A bar of one length, that begins where the value began; a character is taken to be half as wide as high."""
+def _bar(document: Document, box: Box | None, entity: Entity, unread: Collection[int]) -> Box | None:
+    """A bar of one length in the place of the entity's word with this box; a character is half as wide as high."""
     if box is None or document.size is None:
         return None
+    left = bar_start(document, entity, unread)
     width = len(FIXED) * (box[3] - box[1]) / 2
-    return (box[0], box[1], max(box[0], min(box[0] + width, float(document.size[0]))), box[3])
+    return (left, box[1], max(left, min(left + width, float(document.size[0]))), box[3])
 
 
 def _by_token(answers: Sequence[Candidates]) -> Mapping[int, float]:

@@ -101,8 +101,7 @@ class RedactionContext:
         names = sorted({span.document for span in spans})
         n_documents = len(np.unique(groups_of([corpus.document(name) for name in names])))
         return tuple(
-            Units(metric, "paired difference", "documents", n_documents, 0)
-            for metric in ("lift_over_bar", "lift_over_length", "lift")
+            Units(metric, "paired difference", "documents", n_documents, 0) for metric in ("lift", "lift_over_length")
         )
 
     def inapplicable(self, case: Case) -> str | None:

@@ -1,9 +1,9 @@
 """The classifiers that tell the category of a hidden value (papers/redactbuster.txt, section 4.3).
 
-The paper chooses the settings of the first three by a grid search on a part of the data; these are values of its grids,
-fixed for every data set. In these five all classes count alike (weights). In the linear SVM, for which limits hold, all
-values do: the limit is on the share of values told, which weights would keep lower than it can be. Nothing is
-oversampled.
+The paper chooses the settings of its first three by a grid search on a part of the data; these are values of its grids,
+fixed for every data set. In the paper's five all classes count alike (weights). In the linear SVM, which is ours and
+the one that scans gate unless told otherwise, all values do: the limit is on the share of values told, which weights
+would keep lower than it can be. Nothing is oversampled.
 """
 
 from __future__ import annotations

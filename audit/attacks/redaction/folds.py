@@ -44,7 +44,7 @@ def predict(case: Case, trial: FoldTrial, name: EmbeddingName, n_folds: int, see
     Returns:
         "predicted", and beside it "length", who sees the values' lengths only, and "prior", who names the commonest
         category. On pages under the mask "length" also "names", the values of its category in the attacker's
-        dictionary, and "fits", those of them as wide as the mask.
+        dictionary, "fits", those of them as wide as the mask, and "own", whether the value itself is.
     """
     training, held = samples_of(case.corpus, trial.mask, n_folds).divided(trial.number)
     classes, first, second = features_of(case.references.embedder, name, trial.classifier, training, held, seed)
@@ -102,11 +102,15 @@ def held_fold(held: Samples) -> int:
 
 
 def _fitting(training: Samples, held: Samples) -> dict[str, list[int]]:
-    """For each value with a bar, how many names of its own category are as wide; 0 of 0 for the others."""
+    """For each value with a bar, how many names of its own category are as wide, and whether it is itself.
+
+    0 of 0 for the others.
+    """
     names = dictionary(training)
-    found: dict[str, list[int]] = {"names": [], "fits": []}
+    found: dict[str, list[int]] = {"names": [], "fits": [], "own": []}
     for span, category in zip(held.spans, held.classes, strict=True):
         bar, own = span.shown, names[category]
         found["names"].append(0 if bar is None else len(own))
         found["fits"].append(0 if bar is None else fits(bar.width, bar.character, own))
+        found["own"].append(0 if bar is None else fits(bar.width, bar.character, [span.n_characters]))
     return found

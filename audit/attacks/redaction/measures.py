@@ -30,7 +30,7 @@ from audit.stats.resampling import NoSpreadError, bootstrap
 from audit.stats.shares import net
 from audit.targets.utility import estimate
 
-BASES = ("accuracy", "macro_f1", "lift", "lift_over_length", "lift_over_bar")
+BASES = ("accuracy", "macro_f1", "lift", "lift_over_length")
 MASKS: tuple[Mask, ...] = get_args(Mask)
 BLIND = ("length-only", "prior")
 """Who sees the values' lengths only, and who knows only how common each category is."""
@@ -61,8 +61,8 @@ class Told:
         samples: the values under the manifest's mask.
         by: places in `CATEGORIES`, by mask and classifier.
         blind: the same of each of `BLIND`.
-        names, fits: as `folds.predict` gives them under the mask "length"; None where there is no page, or that mask
-            was not tried.
+        names, fits, own: as `folds.predict` gives them under the mask "length"; None where there is no page, or that
+            mask was not tried.
     """
 
     samples: Samples
@@ -70,6 +70,7 @@ class Told:
     blind: Mapping[str, Ints]
     names: Ints | None
     fits: Ints | None
+    own: Ints | None = None
 
     @property
     def documents(self) -> Ints:
@@ -160,10 +161,10 @@ def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Told:
         held = samples.folds == fold.number
         by.setdefault((fold.mask, fold.classifier), np.zeros(len(samples), np.int64))[held] = outcome["predicted"]
         blind["length-only"][held], blind["prior"][held] = outcome["length"], outcome["prior"]
-        for name in ("names", "fits"):
+        for name in ("names", "fits", "own"):
             if name in outcome:
                 widths.setdefault(name, np.zeros(len(samples), np.int64))[held] = outcome[name]
-    return Told(samples, by, blind, widths.get("names"), widths.get("fits"))
+    return Told(samples, by, blind, widths.get("names"), widths.get("fits"), widths.get("own"))
 
 
 def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: Generator) -> Interval:
@@ -201,7 +202,7 @@ def _jobs(
         if len(classifiers) > 1:
             suffixes += [f".{classifier}"] if mask == declared else []
             suffixes.append(f".{mask}.{classifier}")
-        for job in _of(told, predicted, mask, rng):
+        for job in _of(told, predicted, rng):
             yield partial(_named, job, suffixes)
     for who in BLIND:
         yield partial(_named, partial(_accuracy, told, told.blind[who]), [f".{who}"])
@@ -219,13 +220,11 @@ def _named(job: Callable[[], Measurement], suffixes: Sequence[str]) -> list[Meas
     return [replace(found, name=f"{found.name}{suffix}") for suffix in suffixes]
 
 
-def _of(told: Told, predicted: Ints, mask: Mask, rng: Generator) -> Iterator[Callable[[], Measurement]]:
+def _of(told: Told, predicted: Ints, rng: Generator) -> Iterator[Callable[[], Measurement]]:
     yield partial(_accuracy, told, predicted)
     yield partial(_macro_f1, told, predicted, rng)
     yield partial(_lift, "lift", told, predicted, "prior", rng)
     yield partial(_lift, "lift_over_length", told, predicted, "length-only", rng)
-    # Whoever sees the bar alone sees a length only where bars are as long as their values.
-    yield partial(_lift, "lift_over_bar", told, predicted, "length-only" if mask == "length" else "prior", rng)
 
 
 def _accuracy(told: Told, predicted: Ints) -> Measurement:
@@ -298,3 +297,5 @@ def _fitting(told: Told) -> Iterator[Diagnostic]:
     known = told.names > 0
     yield Diagnostic("dictionary", float(told.names[known].mean()), "values of its category in the dictionary, mean")
     yield Diagnostic("fitting", float(told.fits[known].mean()), "of these, as wide as the bar within a pixel, mean")
+    if told.own is not None:
+        yield Diagnostic("fitting_own", float(told.own[known].mean()), "share of values that are themselves as wide")
