@@ -138,6 +138,8 @@ def test_the_width_of_a_bar_tells_what_its_context_does_not(pages):
     assert redacted.measured(found, "accuracy").value == 1.0
     assert redacted.measured(found, "accuracy.length-only").value == 1.0
     assert redacted.measured(found, "dictionary_share").value == 1.0
+    diagnostics = {one.name: one.value for one in found.diagnostics}
+    assert diagnostics["fitting_own"] == 1.0  # letters of one width: every value is as wide as its own bar
     assert redacted.count(found, "on pages") == 60
     fixed = redacted.findings(replace(pages, manifest=redacted.corpus((), "fixed", "mlm").manifest))
     assert redacted.measured(fixed, "accuracy").value < 0.8
