@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from audit.corpus.documents import Box, Word
@@ -30,6 +30,17 @@ def extent(words: Sequence[Word], line: Sequence[int]) -> tuple[float, float]:
     """Where a line's type begins and ends, from top to bottom, pixels: medians over its words."""
     boxes = [box for index in line if (box := words[index].box) is not None]
     return median(box[1] for box in boxes), median(box[3] for box in boxes)
+
+
+def runs(indices: Iterable[int]) -> list[list[int]]:
+    """Ascending indices in runs without a gap."""
+    runs: list[list[int]] = []
+    for index in sorted(indices):
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return runs
 
 
 def _beside(box: Box, line: Sequence[Box]) -> bool:

@@ -11,8 +11,9 @@ import numpy as np
 
 from audit.attacks.interface import ask, ask_all
 from audit.case import Case
+from audit.corpus.bars import BarredPage
 from audit.corpus.documents import CATEGORIES, Box, Corpus, Document, Entity, Mask, Word
-from audit.corpus.redactions import FIXED, STAR, bar_start
+from audit.corpus.redactions import FIXED, STAR
 from audit.engine.interface import Request
 from audit.targets.interface import Candidates, Encoding, FillMask, TagProbabilities, Target, TokenTarget
 
@@ -114,8 +115,8 @@ def redacted(
     """The document with values hidden, without its annotations, and the words that now stand for each value.
 
     Under "length" the words stay, for the caller to mask; under the others `STAR` stands for all words of a value, as
-    wide as `FIXED` on a page, where `bar_start` says. All other words keep their boxes, so that the gap behind a bar
-    may tell how long a value was. Of values that share words the first one's star stands.
+    wide as `FIXED` on a page, where `BarredPage.start` says. All other words keep their boxes, so that the gap behind
+    a bar may tell how long a value was. Of values that share words the first one's star stands.
     """
     if mask == "length":
         return _bare(document, document.words), tuple(entity.words for entity in entities)
@@ -147,7 +148,7 @@ def _bar(document: Document, box: Box | None, entity: Entity, unread: Collection
     """A bar of one length in the place of the entity's word with this box; a character is half as wide as high."""
     if box is None or document.size is None:
         return None
-    left = bar_start(document, entity, unread)
+    left = BarredPage(document).start(entity, unread)
     width = len(FIXED) * (box[3] - box[1]) / 2
     return (left, box[1], max(left, min(left + width, float(document.size[0]))), box[3])
 
