@@ -23,7 +23,7 @@ Features = Any
 """A table of one row a sample: a scipy sparse matrix, or an array (n, n_features)."""
 
 PENALTY = 0.3
-"""C of the linear SVM (ours; on TAB 0.1 and 1 are within 0.01 of it)."""
+"""C of the linear SVM (ours; on TAB 0.1 tells 0.828 of the values, 0.3 0.838 and 1 0.841)."""
 N_TREES = 300
 KERNEL_PENALTY = 5
 """C of the SVM with a Gaussian kernel."""
