@@ -81,6 +81,9 @@ def _context(
     rows = [tables.decision_row(decision, words[decision.limit.attack], completed) for decision in verdict.decisions]
     order = list(tables.OUTCOME_WORDS)
     worst_first = sorted(rows, key=lambda row: order.index(row.decision.outcome))
+    # What was not tried is told of in another place on page one, and all limits on the pages behind it.
+    tried = [row for row in worst_first if row.decision.outcome not in ("not run", "inapplicable")]
+    first_rows = (tried or worst_first)[:FIRST_PAGE_LIMITS]
     views = _views(record, words)
     violated = {item.limit.attack for item in verdict.decisions if item.outcome == "violated"}
     risks = sorted(views, key=lambda view: view.result.attack not in violated)
@@ -90,8 +93,8 @@ def _context(
         "policy": policy,
         "words": words,
         "rows": rows,
-        "first_rows": worst_first[:FIRST_PAGE_LIMITS],
-        "more_rows": max(0, len(rows) - FIRST_PAGE_LIMITS),
+        "first_rows": first_rows,
+        "more_rows": len(rows) - len(first_rows),
         "first_risks": risks[:FIRST_PAGE_RISKS],
         "more_risks": max(0, len(risks) - FIRST_PAGE_RISKS),
         "views": views,

@@ -209,6 +209,21 @@ def test_the_attack_that_leaks_most_is_told_first_and_what_does_not_fit_is_count
     assert "1 more limit in the table" in text
 
 
+def test_limits_that_nothing_was_tried_for_leave_page_one_to_the_others() -> None:
+    absent = Limit("canaries", "excess", "why", max=0.2, required=False)
+    skipped = Skipped("canaries", ("excess",), "the data set holds no canaries", "put some in")
+    record = examples.record(examples.reconstruction(0.6), skipped, battery=("reconstruction", "canaries"))
+    policy = Policy(1, "p", (*examples.policy().limits, absent))
+    page = html(*examples.judged(record, policy))
+    first, _, rest = page.partition("<!--page one ends-->")
+    assert "Not run" not in Seen(first).text
+    assert "1 more limit in the table" in Seen(first).text
+    assert "the data set holds no canaries" in Seen(first).text  # under what was not tested
+    assert "Not run" in Seen(rest).text
+    only = html(*examples.judged(examples.record(skipped, battery=("canaries",)), Policy(1, "p", (absent,))))
+    assert "Not run" in Seen(only.partition("<!--page one ends-->")[0]).text
+
+
 def test_a_category_nobody_measured_is_not_drawn_and_distances_are_turned_round() -> None:
     panel = figures.Panel("t", (figures.Series("s", (figures.Point(0.5, 0.25, 0.75), None)),))
     drawn = figures.by_category("figure1", ["people", "codes"], [panel])
