@@ -21,7 +21,6 @@ RECEIPTS, QUESTIONS = SAMPLES / "receipts", SAMPLES / "questions"
 SCANNED = ((RECEIPTS, "model"), (QUESTIONS, "model"))
 MIN_DOCUMENTS = {RECEIPTS: 150, QUESTIONS: 80}
 MAX_BYTES = {RECEIPTS: 15_000_000, QUESTIONS: 10_000_000}
-pytestmark = pytest.mark.xdist_group("sample")  # two scans serve all of these tests: one worker runs them
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ import build_letters as build  # noqa: E402
 from letters_generator import LABELS, letter  # noqa: E402
 
 SAMPLE = SAMPLE_MODELS / "letters"
-pytestmark = pytest.mark.xdist_group("sample-letters")
 
 
 @pytest.fixture(scope="module")

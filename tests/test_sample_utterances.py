@@ -19,7 +19,6 @@ import build_utterances as build  # noqa: E402
 import utterances_generator as generator  # noqa: E402
 
 SAMPLE = SAMPLE_MODELS / "utterances"
-pytestmark = pytest.mark.xdist_group("sample-utterances")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from audit.attacks.interface import ask, ask_all
 from audit.case import Case
 from audit.corpus.bars import BarredPage
 from audit.corpus.documents import CATEGORIES, Box, Corpus, Document, Entity, Mask, Word
-from audit.corpus.redactions import FIXED, STAR
+from audit.corpus.redactions import FIXED, STAR, is_page
 from audit.engine.interface import Request
 from audit.targets.interface import Candidates, Encoding, FillMask, TagProbabilities, Target, TokenTarget
 
@@ -124,6 +124,7 @@ def redacted(
     for number, entity in enumerate(entities):
         for index in entity.words:
             owner.setdefault(index, number)
+    page = BarredPage(document) if is_page(document) else None
     words: list[Word] = []
     stars: dict[int, int] = {}
     for index, word in enumerate(document.words):
@@ -132,7 +133,7 @@ def redacted(
             continue
         if number >= 0:
             stars[number] = len(words)
-            word = Word(STAR, _bar(document, word.box, entities[number], owner))
+            word = Word(STAR, None if page is None else _bar(page, word.box, entities[number], owner))
         words.append(word)
     places = tuple((stars[number],) if number in stars else () for number in range(len(entities)))
     return _bare(document, words), places
@@ -144,13 +145,13 @@ def _bare(document: Document, words: Sequence[Word]) -> Document:
     )
 
 
-def _bar(document: Document, box: Box | None, entity: Entity, unread: Collection[int]) -> Box | None:
+def _bar(page: BarredPage, box: Box | None, entity: Entity, unread: Collection[int]) -> Box | None:
     """A bar of one length in the place of the entity's word with this box; a character is half as wide as high."""
-    if box is None or document.size is None:
+    if box is None or page.document.size is None:
         return None
-    left = BarredPage(document).start(entity, unread)
+    left = page.start(entity, unread)
     width = len(FIXED) * (box[3] - box[1]) / 2
-    return (left, box[1], max(left, min(left + width, float(document.size[0]))), box[3])
+    return (left, box[1], max(left, min(left + width, float(page.document.size[0]))), box[3])
 
 
 def _by_token(answers: Sequence[Candidates]) -> Mapping[int, float]:
