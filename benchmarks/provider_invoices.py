@@ -4,10 +4,11 @@
 
 makes invoices of the generator of `sample_models` (half of the providers are in, drawn at random), pretrains a small
 Donut on invoices of other providers, trains it on the members' for long and briefly, scans both models, and writes the
-records and a README in the shape of the paper's table A6 into `benchmarks/provider_invoices/`. With `--sroie FOLDER
---backbone FOLDER` SROIE is imported by company, planned, trained on briefly and scanned too. What is already in
-`--work` is not made again. `--stage` and `--only` make one part; stages "data" and "pretrain" go first, then "train"
-and "audit" of the models can run side by side, each with OMP_NUM_THREADS=1.
+records and a README in the shape of the paper's table A6 into `benchmarks/provider_invoices/`. Then it runs the whole
+pipeline on the long model's answers with permuted labels. With `--sroie FOLDER --backbone FOLDER` SROIE is imported by
+company, planned, trained on briefly and scanned too. What is already in `--work` is not made again. `--stage` and
+`--only` make one part; stages "data" and "pretrain" go first, then "train" and "audit" of the models can run side by
+side, each with OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from PIL import Image
 from provider_invoices_data import Sizes, png, pretraining, write_data
+from provider_invoices_permuted import rerun
 from provider_invoices_report import write_report
 from provider_invoices_sroie import run_sroie
 from provider_invoices_training import fit
@@ -32,6 +34,7 @@ from small_donut import Size, write_untrained
 
 from audit import record as records
 from audit import runner
+from audit.attacks.provider_membership import ProviderMembership
 from audit.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Document, TrainingRecipe
@@ -43,9 +46,11 @@ from audit.training.answering import AnsweringRecipe, samples_of
 
 HERE = Path(__file__).parent
 ATTACK = "provider_membership"
-STAGES = ("data", "pretrain", "train", "audit", "report")
+STAGES = ("data", "pretrain", "train", "audit", "permute", "report")
 MODELS = ("long", "brief")
 SEED = 0
+N_RUNS = 200
+"""Of the whole pipeline with permuted labels."""
 MODEL_SIZE = Size(height=128, width=128, n_pieces=600, positions=64)
 LEARNING_RATE = 1e-3
 BATCH_SIZE = 16
@@ -60,6 +65,7 @@ SMOKE = {
     "pretraining_epochs": 1,
     "long": 2,
     "brief": 1,
+    "permuted": 2,
 }
 
 
@@ -82,6 +88,8 @@ def main() -> None:
             audit(options.work / f"model-{name}", data, options.work / f"report-{name}", options.out / f"{name}.json")
     if "audit" in stages:
         read_before(data, options.out / "pretrained.anls.json")
+    if "permute" in stages:
+        permute(data, options)
     if options.sroie is not None and {"train", "audit"} <= {*stages}:
         run_sroie(options.sroie, options.backbone, options.work / "sroie", options.out, audit, smoke=options.smoke)
     if "report" in stages:
@@ -101,6 +109,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--pretraining-epochs", type=int, default=5, help="on all questions, after those")
     parser.add_argument("--long", type=int, default=10, help="epochs")
     parser.add_argument("--brief", type=int, default=2, help="epochs")
+    parser.add_argument("--permuted", type=int, default=N_RUNS, help="runs of the pipeline with permuted labels")
     parser.add_argument("--sroie", type=Path, help="SROIE's folder; without it SROIE is left out")
     parser.add_argument("--backbone", type=Path, help="a BERT-like model whose vocabulary SROIE's model takes")
     parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms, for the README")
@@ -173,15 +182,31 @@ def read_before(data: Path, result: Path) -> None:
 
 def audit(model: Path, data: Path, out: Path, result: Path) -> None:
     """Scan a model for provider membership, as `docaudit scan --only provider_membership`; its record is `result`."""
-    opened = runner.open_scan(
-        runner.Options(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu", dtype="float32")
-    )
+    opened = _opened_scan(model, data, out)
     if not (out / "record.json").exists():
         began = time.monotonic()
         with runner.claimed(out), Reporter(model.name) as progress:
             records.write(runner.run(opened, progress), out / "record.json")
         print(f"{model.name}: audited in {(time.monotonic() - began) / 60:.1f} min", flush=True)
     records.write(records.read(out), result)
+
+
+def permute(data: Path, options: argparse.Namespace) -> None:
+    """Run the whole pipeline again on what the long model answered in its scan, with the providers' labels permuted."""
+    out = options.work / f"report-{MODELS[0]}"
+    opened = _opened_scan(options.work / f"model-{MODELS[0]}", data, out)
+    (attack,) = opened.attacks
+    assert isinstance(attack, ProviderMembership)
+    with runner.claimed(out):
+        _, trials, outcomes = runner.attempted(opened, ATTACK)  # all from the journal of the scan
+    found = rerun(attack, trials, outcomes, options.permuted, SEED)
+    (options.out / f"{MODELS[0]}.permuted.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _opened_scan(model: Path, data: Path, out: Path) -> runner.Opened:
+    return runner.open_scan(
+        runner.Options(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu", dtype="float32")
+    )
 
 
 if __name__ == "__main__":

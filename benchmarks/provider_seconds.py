@@ -1,4 +1,4 @@
-"""How much of provider membership's time goes into permuting labels, on the sample that answers questions.
+"""How much of provider membership's time goes into measuring, on the sample that answers questions.
 
     python benchmarks/provider_seconds.py    # writes benchmarks/provider_seconds.json
 

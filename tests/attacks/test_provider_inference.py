@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import hypergeom
 from sklearn.ensemble import RandomForestClassifier
 
 from audit.attacks.provider_membership import forest
 from audit.attacks.provider_membership import inference as inferring
 from audit.attacks.provider_membership.clustering import majority, remembers, unmoved, zero_knowledge
 from audit.attacks.provider_membership.forest import MIN_SIDE, partial_knowledge, training_share
-from audit.attacks.provider_membership.inference import UNLABELLED, infer
+from audit.attacks.provider_membership.inference import UNLABELLED, Inference, infer
 from audit.attacks.provider_membership.measures import METRICS, measure_table
 from audit.attacks.provider_membership.permuting import balanced, p_value, permuted_accuracies
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Table
@@ -297,12 +298,48 @@ def test_seeds_that_share_providers_raise_no_more_alarms():
 
 def test_permuted_labels_give_one_half():
     table = planted(40, 40, effect=3.0)
-    inference = infer(table, SILENT, n_seeds=1, share=SHARE)
-    found = permuted_accuracies(table, inference, rng(1), SILENT, n_permutations=25, share=SHARE)
+    inference = infer(table, SILENT, n_seeds=2, share=SHARE)
+    found = permuted_accuracies(inference, table.member, rng(1), SILENT, n_permutations=25)
     assert set(found) == set(METHODS)
     for values in found.values():
         assert values.mean() == pytest.approx(0.5, abs=4 * 0.5 / (80 * 25) ** 0.5)
         assert p_value(balanced(inference.calls["azk"][0], table.member), values) == 1 / 26
+
+
+@pytest.mark.parametrize("method", ["azk", "apk"])
+def test_the_null_of_one_seed_is_hypergeometric(method):
+    """Which of the providers judged are called is given; how many of these are members is a random draw."""
+    table = planted(40, 40, effect=0.4)
+    inference = infer(table, SILENT, n_seeds=1, share=SHARE)
+    (called,) = inference.calls[method]
+    judged, hits = ~np.isnan(called), int((called == 1)[table.member].sum())
+    exact = hypergeom.sf(hits - 1, judged.sum(), table.member[judged].sum(), int(np.nansum(called)))
+    assert 0.02 < exact < 0.98
+    null = permuted_accuracies(inference, table.member, rng(2), SILENT, n_permutations=4000)[method]
+    found = p_value(balanced(called, table.member), null)
+    assert found == pytest.approx(exact, abs=4 * 0.5 / 4000**0.5)
+
+
+def test_forests_take_turns_and_are_judged_by_labels_that_they_do_not_know():
+    member = np.arange(8) < 4
+    calls = np.array([[np.nan, 1, 1, 1, np.nan, 0, 0, 0], [1, 1, 1, np.nan, 1, 1, 1, np.nan]])
+    inference = Inference({"apk": calls}, None, {}, {})
+    found = permuted_accuracies(inference, member, rng(), SILENT, n_permutations=400)["apk"]
+    assert set(np.round(6 * (found[0::2] - 0.5)).astype(int)) == {-3, -1, 1, 3}  # of the 3 called, 0 to 3 are members
+    assert (found[1::2] == 0.5).all()
+
+
+def test_the_whole_pipeline_gives_one_half_when_labels_are_permuted():
+    """Training shares, settings, forests and calls anew under each; a pipeline that peeks would be right more often."""
+    table, draw = planted(40, 40, effect=3.0), rng(3)
+    found = {method: [] for method in METHODS}
+    for _ in range(40):
+        turned = replace(table, member=draw.permutation(table.member))
+        calls = infer(turned, SILENT, n_seeds=1, share=SHARE).calls
+        for method in METHODS:
+            found[method].append(balanced(calls[method][0], turned.member))
+    for values in found.values():
+        assert np.mean(values) == pytest.approx(0.5, abs=4 * 0.5 / (68 * 40) ** 0.5)
 
 
 def test_the_p_value_counts_ties_and_itself():
@@ -315,7 +352,7 @@ def test_a_guess_of_which_one_side_was_not_judged_is_chance():
     assert balanced(np.array([1.0, np.nan]), np.array([True, False])) == 0.5
 
 
-def test_permuting_is_refitting_with_progress():
+def test_inference_and_permuting_tell_their_progress():
     steps = Steps()
     found = measure_table(planted(20, 20), rng(), steps, n_seeds=2, n_permutations=4, share=SHARE)
     assert steps.stages == {"provider membership: inference": [6, 6], "provider membership: permutations": [4, 4]}
@@ -472,7 +509,7 @@ def test_columns_of_another_length_are_refused():
 
 def test_leak_free_audits_raise_few_alarms():
     """A small version of benchmarks/provider_calibration.py, which has 1,000 audits of each size."""
-    found = simulate(Setting(providers=60), audits=4, refitted=0)
+    found = simulate(Setting(providers=60), audits=4)
     assert set(found["alarms"]) >= {f"balanced_accuracy.{method}" for method in METHODS} | {"auc", "auc.apk"}
     # 4 audits at 5 %: 3 alarms or more come about five times in ten thousand.
     assert max(found["alarms"].values()) <= 2

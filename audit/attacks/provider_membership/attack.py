@@ -36,7 +36,7 @@ from audit.record import Count, Exposed
 from audit.targets.interface import Target
 
 N_PERMUTATIONS = {"quick": 50, "standard": 200, "full": 500}
-"""Runs of the whole pipeline with permuted labels, by budget (ours)."""
+"""Permutations of the labels, by budget (ours)."""
 ALIKE = 0.01
 """A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours,
 as for the membership of documents)."""
@@ -54,7 +54,7 @@ class ProviderMembership:
 
     Attributes:
         n_seeds: of K-means, and of the training shares of APK (ours).
-        n_permutations: runs of the whole pipeline with permuted labels (ours).
+        n_permutations: of the labels of providers judged (ours).
         share: of the providers, whose membership the adversary of APK knows (METHODS.md: 0.15, ours).
         n_absent: documents of a provider that are asked for keys they lack, at most; 0: none.
         n_absent_keys: such keys of a document, at most (appendix D.1.4: two questions a document).

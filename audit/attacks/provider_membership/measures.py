@@ -131,7 +131,7 @@ def measure_table(
     for rate in RATES:
         found[f"tpr_at_fpr_{rate}"] = _tpr(table, rate, rng, unreferenced or NO_NUMBER)
     progress.stage("provider membership: permutations", n_permutations)
-    null = permuted_accuracies(table, inference, rng, progress, n_permutations=n_permutations, share=share)
+    null = permuted_accuracies(inference, table.member, rng, progress, n_permutations=n_permutations)
     score = next(iter(scores), None)
     findings = Findings(
         tuple(found[name] for name in METRICS),
@@ -240,9 +240,9 @@ def _against_null(table: Table, inference: Inference, null: Mapping[str, Floats]
             Diagnostic(
                 f"permutation_p.{method}",
                 p_value(observed, values),
-                f"share of {values.size} runs of the whole pipeline with permuted labels that reach the {words}",
+                f"share of {values.size} permutations of the labels of providers judged that reach the {words}",
             ),
-            Diagnostic(f"permuted.{method}", float(values.mean()), f"mean {words} over runs with permuted labels"),
+            Diagnostic(f"permuted.{method}", float(values.mean()), f"mean {words} over permuted labels"),
             Diagnostic(
                 f"called.{method}",
                 float(judged.mean()) if judged.size else 0.0,

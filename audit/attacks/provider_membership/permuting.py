@@ -1,24 +1,18 @@
-"""What the attacks reach when membership means nothing: labels permuted through the pipeline (METHODS, section 3).
+"""What the attacks reach when membership means nothing: labels permuted, calls judged anew (METHODS, section 3).
 
-AZK, M1, M2 and their ensemble look at no label, so their calls stay what they are and are only judged anew. APK learns
-from labels: each permutation draws its training share anew, chooses its settings by cross-validation, fits its forest,
-and judges the rest. That is one training share a permutation, while the attack itself has several.
+AZK, M1, M2 and their ensemble look at no label. A forest of APK looks at those of its training share only: whatever the
+labels of the others are, it calls them what it calls them. Where membership was assigned at random, every order of
+these labels is as likely as the true one, so that judging its calls by permuted ones is an exact test (ours). Fitting
+forests to permuted labels would take two hundred times as long and tell no more, for among the providers that such a
+forest calls members the members are a random draw as well; `benchmarks/provider_invoices.py` runs the whole pipeline.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from audit.attacks.provider_membership.clustering import majority
-from audit.attacks.provider_membership.forest import partial_knowledge
-from audit.attacks.provider_membership.inference import (
-    UNLABELLED,
-    Inference,
-    forest_features,
-    mean_known,
-    memory_calls,
-)
-from audit.attacks.provider_membership.table import Mask, Table
+from audit.attacks.provider_membership.inference import UNLABELLED, Inference, mean_known
+from audit.attacks.provider_membership.table import Mask
 from audit.engine.interface import Progress
 from audit.stats.clusters import Floats
 
@@ -26,36 +20,29 @@ _ROUNDING = 1e-12
 
 
 def permuted_accuracies(
-    table: Table,
-    inference: Inference,
-    rng: np.random.Generator,
-    progress: Progress,
-    *,
-    n_permutations: int,
-    share: float,
+    inference: Inference, member: Mask, rng: np.random.Generator, progress: Progress, *, n_permutations: int
 ) -> dict[str, Floats]:
     """Balanced accuracies under permuted labels, by method, shape (n_permutations,); `progress` is advanced for each.
 
+    Methods that look at no label are judged by the mean over their seeds. The forests of APK take turns: each knows
+    other providers.
+
     Args:
-        table: of the providers.
-        inference: what `infer` found on it.
+        inference: what `infer` found.
+        member: shape (n,).
         rng: the source of randomness.
         progress: told of each permutation.
         n_permutations: how many.
-        share: of the providers, whose membership APK knows.
     """
-    called = {method: mean_known(calls) for method, calls in inference.calls.items() if method in UNLABELLED}
-    found: dict[str, list[float]] = {method: [] for method in inference.calls}
-    _, columns = forest_features(table)
-    memory = memory_calls(table, 0)
-    for _ in range(n_permutations):
-        member = rng.permutation(table.member)
-        if "apk" in inference.calls:
-            called["apk"] = partial_knowledge(columns, member, share, int(rng.integers(2**31))).calls
-            if memory is not None:
-                called["apk_ensemble"] = majority(called["apk"], *memory)
-        for method, values in found.items():
-            values.append(balanced(called[method], member))
+    rows = {
+        method: mean_known(calls)[None] if method in UNLABELLED else calls for method, calls in inference.calls.items()
+    }
+    found: dict[str, list[float]] = {method: [] for method in rows}
+    for turn in range(n_permutations):
+        for method, called in rows.items():
+            row = called[turn % len(called)]
+            judged = ~np.isnan(row)
+            found[method].append(balanced(row[judged], rng.permutation(member[judged])))
         progress.advance()
     return {method: np.array(values) for method, values in found.items()}
 
@@ -76,10 +63,10 @@ def balanced(called: Floats, member: Mask) -> float:
 def p_value(observed: float, permuted: Floats) -> float:
     """The permutation p of a balanced accuracy, one-sided: (1 + as high or higher) / (1 + permutations).
 
-    For AZK and its ensemble it is exact. For APK the mean over training shares is compared with single shares of
-    permuted runs. By chance alone a mean of exchangeable shares spreads no more than one of them, so its p is rather
-    too large (ours: the false alarms are in `benchmarks/provider_calibration.json`); the other way, one of the observed
-    shares against permuted ones, is exact but hangs on which share is taken, and has less power.
+    For AZK and its ensemble it is exact. For APK the mean over training shares is compared with single shares under
+    permuted labels. By chance alone a mean of exchangeable shares spreads no more than one of them, so its p is rather
+    too large (ours: the false alarms are in `benchmarks/provider_calibration.json`). Labels cannot be permuted for all
+    shares at once, for what one forest judges another was fitted to.
 
     Args:
         observed: in [0, 1].
