@@ -36,12 +36,11 @@ from audit.attacks.provider_membership.inference import (
     accuracy,
     forest_area,
     infer,
-    mean_known,
     says_nothing,
 )
 from audit.attacks.provider_membership.matching import IN, OUT
 from audit.attacks.provider_membership.outcomes import table_of
-from audit.attacks.provider_membership.permuting import balanced, p_value, permuted_accuracies
+from audit.attacks.provider_membership.permuting import permuted_accuracies
 from audit.attacks.provider_membership.table import Table
 from audit.engine.interface import SILENT, Trial
 from audit.stats.intervals import Interval
@@ -79,6 +78,11 @@ class Setting:
 
 def leak_free(setting: Setting, rng: np.random.Generator) -> Table:
     """What an attack compares where training on some providers taught the model nothing of these."""
+    return table_of(*answered(setting, rng))
+
+
+def answered(setting: Setting, rng: np.random.Generator) -> tuple[list[Trial], list[Any]]:
+    """What such a model says of each provider: trials and outcomes."""
     n = setting.providers
     member = rng.random(n) < 0.5
     ease = rng.normal(1, setting.spread, n)
@@ -112,7 +116,7 @@ def leak_free(setting: Setting, rng: np.random.Generator) -> Table:
         outcomes[provider]["documents"].append(found)
     names = [f"provider {number:04d}" for number in range(n)]
     trials = [Trial(name, name, IN if inside else OUT) for name, inside in zip(names, member, strict=True)]
-    return table_of(trials, outcomes)
+    return trials, outcomes
 
 
 def _records(columns: dict[str, Floats]) -> list[dict[str, float]]:
@@ -174,11 +178,7 @@ def simulate(setting: Setting, audits: int) -> dict[str, Any]:
 
 def _found_by_permuting(table: Table, inference: Inference, rng: np.random.Generator) -> dict[str, int]:
     null = permuted_accuracies(inference, table.member, rng, SILENT, n_permutations=N_PERMUTATIONS)
-    found = {}
-    for method, values in null.items():
-        observed = balanced(mean_known(inference.calls[method]), table.member)
-        found[f"permutation_p.{method}"] = int(p_value(observed, values) <= ALPHA)
-    return found
+    return {f"permutation_p.{method}": int(one.p_value <= ALPHA) for method, one in null.items()}
 
 
 def find(providers: int, leak: float, audits: int) -> dict[str, Any]:

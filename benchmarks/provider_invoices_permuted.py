@@ -1,8 +1,8 @@
 """The whole pipeline of provider membership, run again with the labels of providers permuted (issue 5, item 4).
 
-A scan permutes labels after the forests were fitted, which costs nothing and is exact (`permuting`). Here everything
-that looks at a label is done again instead: both sides are cut to match, training shares drawn, settings chosen,
-forests fitted and every provider called, with all seeds.
+A scan permutes the labels of providers that no forest was trained on, after the forests were fitted (`permuting`). Here
+everything that looks at a label is done again instead: both sides are cut to match, training shares drawn, settings
+chosen, forests fitted and every provider called, with all seeds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.inference import infer, mean_known
 from audit.attacks.provider_membership.outcomes import table_of
-from audit.attacks.provider_membership.permuting import balanced, p_value
+from audit.attacks.provider_membership.permuting import Permuted, balanced
 from audit.engine.interface import SILENT, Json, Trial
 
 
@@ -40,7 +40,7 @@ def rerun(
                 "observed": observed[method],
                 "mean": float(values.mean()),
                 "standard deviation": float(values.std(ddof=1)),
-                "p": p_value(observed[method], values),
+                "p": Permuted(len(trials), observed[method], values).p_value,
             }
             for method, values in found.items()
         },

@@ -299,6 +299,17 @@ def test_a_name_in_another_case_makes_a_provider_out_a_provider_in():
     assert strata[fold(outside.provider)] == "in"
 
 
+def test_documents_of_training_without_a_provider_are_a_weakness():
+    """Companies that count as out may be in, which hides a leak."""
+    data = corpus(8, 8)
+    nameless = [
+        replace(document, id=f"scan {number}", split="member", provider=None)
+        for number, document in enumerate(data.of("heldout")[:3])
+    ]
+    findings = run(Case(Reader(), whole([*data.documents, *nameless]), References(pretrained=Reader(seed=1))))[-1]
+    assert findings.weaknesses == ("3 documents of training name no provider, so that providers called out may be in",)
+
+
 def test_without_a_pretrained_model_changes_are_unresolved_and_zero_knowledge_is_the_primary_method():
     data = corpus(8, 8)
     case = Case(Reader(known_of(data, providers_in(data))), data)

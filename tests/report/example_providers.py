@@ -98,6 +98,7 @@ def providers(
             *(Diagnostic(f"permutation_p.{name}", 0.005 if gain else 0.61, "of shuffled runs") for name in METHODS),
             *(Diagnostic(f"permuted.{name}", 0.502, "mean of shuffled runs") for name in METHODS),
             *(Diagnostic(f"called.{name}", 0.5, "share of providers called members") for name in ("azk", "apk")),
+            *(Diagnostic(f"called.{name}", 0.3, "share of providers called members") for name in MEMORY if reference),
             *(Diagnostic(f"seed_spread.{name}", 0.011, "standard deviation over seeds") for name in METHODS),
             *(Diagnostic(f"importance.{name}", 1 / 6, "part") for name in FEATURES if name not in missing),
             Diagnostic("blind_p", p, "share of shuffled runs"),

@@ -110,6 +110,27 @@ def test_page_one_says_for_how_many_of_100_companies_the_attacker_is_right(pages
     assert "70 of every 100" not in clean
 
 
+def test_page_one_says_what_user_inference_shows_where_balanced_accuracy_shows_nothing() -> None:
+    leaky = examples.providers()
+    (nothing,) = (item for item in examples.providers(gain=0.0).measurements if item.name == "balanced_accuracy")
+    kept = tuple(nothing if item.name == "balanced_accuracy" else item for item in leaky.measurements)
+    text = first_page(page_of(dataclasses.replace(leaky, measurements=kept)))
+    assert "could not be shown" not in text
+    assert "shown one company of each kind, an attacker who holds the model and other documents of both picks" in text
+    assert "guessing picks it in 50. Judging companies one by one, the attacker is right for 50 of every 100" in text
+
+
+def test_a_memorisation_test_that_calls_all_the_same_is_named() -> None:
+    result = examples.providers()
+    assert "Memorisation test" not in section(page_of(result)).partition("What gives it away")[0]
+    changed = [
+        dataclasses.replace(item, value=0.0) if item.name == "called.memory_change" else item
+        for item in result.diagnostics
+    ]
+    text = section(page_of(dataclasses.replace(result, diagnostics=tuple(changed))))
+    assert "Memorisation test 2 calls no provider used: with it a provider is called used where both of the" in text
+
+
 def test_what_is_confounded_is_said_first_and_claims_nothing(pages: dict[str, str]) -> None:
     page = pages["confounded"]
     assert examples.confounded()[1].overall == "undecided"

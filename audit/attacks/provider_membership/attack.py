@@ -181,7 +181,7 @@ class ProviderMembership:
             counts=(*_counts(case.corpus, providers, compared), *counts),
             diagnostics=(*measured.findings.diagnostics, *blind.diagnostics),
             confounded=blind.confounded,
-            weaknesses=_weaknesses(lacking, table),
+            weaknesses=(*_weaknesses(lacking, table), *_nameless(case.corpus)),
             exposed=_exposed(measured, table, providers),
         )
 
@@ -207,6 +207,12 @@ def _weaknesses(lacking: str | None, table: Table) -> tuple[str, ...]:
         return (lacking,)
     compared = table.user is not None or any(name in table.features for name in CHANGES)
     return () if compared else (NO_NUMBER,)
+
+
+def _nameless(corpus: Corpus) -> tuple[str, ...]:
+    """That documents of training may be of providers that count as out."""
+    n = sum(not provider_of(document) for document in corpus.of("member"))
+    return (f"{n} documents of training name no provider, so that providers called out may be in",) if n else ()
 
 
 def _counts(corpus: Corpus, providers: Sequence[Provider], compared: Matched) -> tuple[Count, ...]:

@@ -53,7 +53,9 @@ class Judged:
 def training_share(member: Mask, share: float, rng: np.random.Generator) -> Ints:
     """The providers whose membership the attacker knows: as many of either side, at random.
 
-    Together they are `share` of all providers, but two a side at least and half of the smaller side at most.
+    Together they are `share` of all providers, but two a side at least and half of the smaller side at most. Providers
+    are shuffled before sides are told apart: ranks among members, drawn with the same seed in every audit, would let
+    the share say something of the labels around it wherever the order of the rows does.
 
     Args:
         member: shape (n,).
@@ -66,12 +68,13 @@ def training_share(member: Mask, share: float, rng: np.random.Generator) -> Ints
     Raises:
         ValueError: a side has fewer than `MIN_SIDE` providers.
     """
-    sides = [np.flatnonzero(member), np.flatnonzero(~member)]
+    order = rng.permutation(member.size)
+    sides = [order[member[order]], order[~member[order]]]
     smaller = min(side.size for side in sides)
     if smaller < MIN_SIDE:
         raise ValueError(f"a forest needs {MIN_SIDE} providers a side: two to learn from, two to judge")
     n_each = int(np.clip(round(share * member.size / 2), MIN_TRAINED, smaller // 2))
-    return np.sort(np.concatenate([rng.choice(side, n_each, replace=False) for side in sides])).astype(np.int64)
+    return np.sort(np.concatenate([side[:n_each] for side in sides])).astype(np.int64)
 
 
 def partial_knowledge(features: Floats, member: Mask, share: float, seed: int) -> Judged:

@@ -19,11 +19,12 @@ from audit.attacks.provider_membership.inference import (
     forest_area,
     infer,
     mean_known,
+    memory_calls,
     right_shares,
     says_nothing,
     smaller_side,
 )
-from audit.attacks.provider_membership.permuting import balanced, p_value, permuted_accuracies
+from audit.attacks.provider_membership.permuting import Permuted, balanced, permuted_accuracies
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Ints, Table
 from audit.engine.interface import Progress
 from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Histogram, Measurement, Unresolved
@@ -135,7 +136,7 @@ def measure_table(
     score = next(iter(scores), None)
     findings = Findings(
         tuple(found[name] for name in METRICS),
-        diagnostics=(*_against_null(table, inference, null), *_importances(inference)),
+        diagnostics=(*_against_null(table, inference, null), *_memory(table), *_importances(inference)),
         histograms=() if score is None else _histogram(table, scores[score], QUANTITIES[score]),
         curves=_curves(table, scores),
     )
@@ -227,22 +228,30 @@ def _sides(table: Table, column: Floats) -> tuple[Floats, Floats]:
     return column[known & table.member], column[known & ~table.member]
 
 
-def _against_null(table: Table, inference: Inference, null: Mapping[str, Floats]) -> list[Diagnostic]:
-    """Where each method stands among permuted labels, and how its seeds differ."""
+def _against_null(table: Table, inference: Inference, null: Mapping[str, Permuted]) -> list[Diagnostic]:
+    """Where each method stands among permuted labels, whom it calls members, and how its seeds differ."""
     found = []
-    for method, values in null.items():
-        calls = inference.calls[method]
+    for method, calls in inference.calls.items():
         called = mean_known(calls)
-        observed, judged = balanced(called, table.member), called[~np.isnan(called)]
+        judged = called[~np.isnan(called)]
         spread = float(np.std([balanced(row, table.member) for row in calls], ddof=1)) if len(calls) > 1 else 0.0
         words = f"balanced accuracy of {method}"
+        if method in null:
+            one = null[method]
+            among = f"among the {one.n} providers that no forest was trained on" if method.startswith("apk") else ""
+            found += [
+                Diagnostic(
+                    f"permutation_p.{method}",
+                    one.p_value,
+                    f"share of {one.values.size} permutations of the labels that reach the {words} {among}".rstrip(),
+                ),
+                Diagnostic(
+                    f"permuted.{method}",
+                    float(one.values.mean()),
+                    f"mean {words} over permuted labels {among}".rstrip(),
+                ),
+            ]
         found += [
-            Diagnostic(
-                f"permutation_p.{method}",
-                p_value(observed, values),
-                f"share of {values.size} permutations of the labels of providers judged that reach the {words}",
-            ),
-            Diagnostic(f"permuted.{method}", float(values.mean()), f"mean {words} over permuted labels"),
             Diagnostic(
                 f"called.{method}",
                 float(judged.mean()) if judged.size else 0.0,
@@ -251,6 +260,18 @@ def _against_null(table: Table, inference: Inference, null: Mapping[str, Floats]
             Diagnostic(f"seed_spread.{method}", spread, f"standard deviation of the {words} over {len(calls)} seeds"),
         ]
     return found
+
+
+def _memory(table: Table) -> list[Diagnostic]:
+    """Whom the memorisation tests call members: one that calls all the same adds nothing to an ensemble."""
+    calls = memory_calls(table, 0)
+    if calls is None:
+        return []
+    return [
+        Diagnostic(f"called.{name}", float(known.mean()), f"share of the providers judged that {words} calls members")
+        for name, words, one in zip(MEMORY, ("M1", "M2"), calls, strict=True)
+        if (known := one[~np.isnan(one)]).size
+    ]
 
 
 def _importances(inference: Inference) -> list[Diagnostic]:
