@@ -355,6 +355,7 @@ def inspect(
         from audit.corpus.summary import summarise
 
         corpus = manifest.load(data_dir)
+        manifest.check_references(corpus)
         console.show_summary(summarise(corpus))
         rows = [(kind.name, kind.preset("standard").lacks(corpus) or "can be fed") for kind in BATTERY]
         console.show_table("Attacks", ("attack", "with this data set"), rows)
@@ -459,7 +460,7 @@ def import_data(
         int | None,
         typer.Option(
             min=1,
-            help="With --by-provider: keep at most so many documents of a provider aside.",
+            help="With --by-provider: keep at most so many documents of a provider aside; copies of a page are one.",
             show_default="half of them",
         ),
     ] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +40,8 @@ _LEAK = {
 _QUIET_SECONDS = 15.0
 """In a log without a terminal, one line of progress in so many seconds, apart from each stage's first and last."""
 
+_LOG_WIDTH = 200
+
 _TELLING_SHARE = 0.1
 """The share of a stage that must be done before its time left is estimated."""
 
@@ -54,7 +57,7 @@ class Reporter:
 
     def __init__(self, about: str = "") -> None:
         self._about = f"{about}: " if about else ""
-        self._console = Console(stderr=True, highlight=False)
+        self._console = _console(stderr=True)
         self._bar: RichProgress | None = None
         self._name, self._total, self._done = "", 0, 0
         self._began = self._said = 0.0
@@ -108,6 +111,14 @@ class Reporter:
         return f", about {duration((now - self._began) / self._done * (self._total - self._done))} left"
 
 
+def _console(*, stderr: bool = False) -> Console:
+    """A console; in a log, which has no width of its own, lines are long, so that names of metrics stay whole."""
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _LOG_WIDTH
+    return console
+
+
 def duration(seconds: float) -> str:
     """Seconds, minutes or hours, in words."""
     minutes = round(seconds / 60)
@@ -118,17 +129,17 @@ def duration(seconds: float) -> str:
 
 def say(text: str) -> None:
     """One line on standard output."""
-    Console(highlight=False).print(escape(text), soft_wrap=True)
+    _console().print(escape(text), soft_wrap=True)
 
 
 def warn(text: str) -> None:
     """One line on standard error."""
-    Console(stderr=True, highlight=False).print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+    _console(stderr=True).print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
 
 
 def show_error(error: DocauditError) -> None:
     """Each problem on a line of its own, then what to do."""
-    console = Console(stderr=True, highlight=False)
+    console = _console(stderr=True)
     for problem in error.problems:
         console.print(f"[red]error:[/] {escape(problem)}", soft_wrap=True)
     if error.hint:
@@ -137,7 +148,7 @@ def show_error(error: DocauditError) -> None:
 
 def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
     """The verdict, every limit with what was measured, and where the reports are."""
-    console = Console(highlight=False)
+    console = _console()
     style = _STYLES[verdict.overall]
     console.print()
     console.print(
@@ -155,7 +166,9 @@ def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
         if decision.outcome not in ("passed", "violated"):
             remedy = f"; to decide it: {decision.remedy}" if decision.remedy else ""
             console.print(
-                escape(f"  {decision.limit.metric}: {decision.reason}{remedy}"), soft_wrap=True, style="yellow"
+                escape(f"  {decision.limit.attack} {decision.limit.metric}: {decision.reason}{remedy}"),
+                soft_wrap=True,
+                style="yellow",
             )
     if out is not None:
         written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
@@ -164,7 +177,7 @@ def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
 
 def show_sweep(axis: str, rows: Sequence[tuple[float, str, AuditRecord | None, Verdict | None]], out: Path) -> None:
     """One row a checkpoint: where it stands on the axis, its name, verdict and leak; "not audited" without a record."""
-    console = Console(highlight=False)
+    console = _console()
     console.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in (axis, "checkpoint", "verdict", *_LEAK):
@@ -204,7 +217,7 @@ def _measured(measured: Estimate | None) -> tuple[str, str]:
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int = 2) -> None:
     """A table; columns of whole numbers are aligned to the right, `gap` blanks stand on both sides of a column."""
-    console = Console(highlight=False)
+    console = _console()
     table = Table(
         box=None, pad_edge=False, title=escape(title), title_justify="left", title_style="bold", padding=(0, gap)
     )

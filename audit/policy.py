@@ -31,8 +31,12 @@ Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "
 Overall = Literal["passed", "violated", "undecided"]
 EXIT_CODES: dict[Overall, int] = {"passed": 0, "violated": 10, "undecided": 11}
 STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
+MORE = "audit more documents"
+MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 MISSPELT = 0.8
 """Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""
+BEYOND_ONE = frozenset({"exposure", "extractable_simplicity", "hd", "ipf", "ld"})
+"""Metrics that may be above 1; all others are shares and areas."""
 SIGNIFICANCE = 0.05
 """Family-wise level at which a violation is confirmed (Holm over the gated checks)."""
 
@@ -150,6 +154,11 @@ def _contradictions(policy: Policy) -> list[str]:
     for index, limit in enumerate(policy.limits):
         if (limit.max is None) == (limit.min is None):
             problems.append(f"limits.{index}: give either max or min")
+        problems += [
+            f"limits.{index}: {name} {bound:g}: {limit.metric} lies between 0 and 1, so that 65 % is 0.65"
+            for name, bound in (("max", limit.max), ("min", limit.min))
+            if bound is not None and not 0 <= bound <= 1 and limit.metric.partition(".")[0] not in BEYOND_ONE
+        ]
     gated = {(limit.attack, limit.metric) for limit in policy.limits}
     problems += [
         f"waivers.{index}: no limit on {waiver.attack} {waiver.metric}"
@@ -260,7 +269,7 @@ def _decide(limit: Limit, result: AttackResult | None, p_value: float | None) ->
     if isinstance(measured, Unresolved):
         needed = f"; {measured.needed} would be needed" if measured.needed else ""
         reason = f"{measured.reason} (n = {measured.n}{needed})"
-        return Decision(limit, "undecided" if limit.required else "not run", reason, "audit more documents")
+        return Decision(limit, "undecided" if limit.required else "not run", reason, MORE)
     assert measured is not None
     if result.confounded is not None:
         return Decision(limit, "undecided", result.confounded, "", measured, power, p_value)
@@ -271,12 +280,13 @@ def _decide(limit: Limit, result: AttackResult | None, p_value: float | None) ->
         return Decision(limit, "undecided", weak, STRONGER, measured, power, p_value)
     if result.ablations:
         reason = f"the attacker was weakened: {', '.join(result.ablations)}"
-        return Decision(limit, "undecided", reason, "scan without that", measured, power, p_value)
+        return Decision(limit, "undecided", reason, "mend that and scan again", measured, power, p_value)
     within = measured.high <= limit.max if limit.max is not None else measured.low >= (limit.min or 0.0)
     if within:
         return Decision(limit, "passed", "the whole interval is within the limit", "", measured, power, p_value)
     reason = "the interval reaches over the limit"
-    return Decision(limit, "undecided", reason, "audit more documents", measured, power, p_value)
+    more = MORE_PROVIDERS if measured.unit == "providers" else MORE
+    return Decision(limit, "undecided", reason, more, measured, power, p_value)
 
 
 def _without_result(limit: Limit, result: AttackResult | None) -> Decision | None:

@@ -44,6 +44,8 @@ are over providers, not over trainings.
 TABLE = """Balanced accuracy in per cent, 50 for a coin, as table A6 has it: s is how many questions a provider needs
 to be counted. p: from {permutations} permutations of the labels of those providers that no forest of the scan was
 trained on."""
+CONSTANT = """The second memorisation test comes out the same for every provider and calls nobody a member, so that
+AZK++ and APK++ call a member whom AZK or APK and the first test both call one."""
 PAPER_NOTE = """The paper's numbers are accuracies on 307 providers in and 353 out, without intervals: calling all
 of them out gives 53.5. Its model, VT5, was pretrained on text and pages and then trained for 10 epochs on invoices of
 4,149 providers; ours is small and sees small pages. So compare the order of the rows, not the sizes of the effects."""
@@ -172,6 +174,8 @@ def _attacks(model: Scanned) -> list[str]:
     rows.append(["providers", *sizes, ""])
     lines = [TABLE.format(permutations=model.result.parameters["n_permutations"]), ""]
     lines += _table(["", *SUFFIXES, "p (s = 0)"], rows)
+    if model.diagnostic("called.memory_change") == 0.0:
+        lines += ["", CONSTANT]
     beside = {"User inference, AUC": "auc", "Blind baseline, AUC": "blind_auc", "Absent keys": "absent_key"}
     lines += ["", *_table(["", "value"], [[words, model.words(metric)] for words, metric in beside.items()])]
     blind = [f"{name} {_number(value)}" for name in ("blind_p", "blind_power") if (value := model.diagnostic(name))]

@@ -415,6 +415,15 @@ def test_inspect_prints_what_is_there_and_all_problems(data, models):
     assert len([line for line in result.output.splitlines() if line.startswith("error:")]) == 2
 
 
+@pytest.mark.parametrize("command", ["inspect", "plan"])
+def test_a_reference_that_is_not_there_is_refused_before_any_model_runs(data, command):
+    path = data / "manifest.toml"
+    path.write_text(path.read_text() + '\n[references]\npretrained = "references/nothere"\n')
+    result = docaudit(command, data)
+    assert result.exit_code == 2
+    assert "manifest.toml references.pretrained: references/nothere is not a folder" in result.output
+
+
 def test_import_funsd_from_the_command_line(tmp_path):
     rng = np.random.default_rng(0)
     for name in ("annotations", "images"):
@@ -455,3 +464,16 @@ def test_every_command_has_help():
         assert result.exit_code == 0
         assert "Usage" in result.output
     assert "DATA_DIR" in docaudit("scan", "--help").output
+
+
+def test_a_log_keeps_the_names_of_metrics_whole(tmp_path):
+    """Where nobody looks at a terminal there is no width to fold at."""
+    code = (
+        "from audit import console;"
+        "console.show_table('t', ('attack', 'metric', 'limit', 'measured'),"
+        " [('provider_membership', 'balanced_accuracy.apk_ensemble', '<= 0.65', '0.637 [0.548, 0.716] ' * 3)])"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
+    assert "balanced_accuracy.apk_ensemble" in told
+    assert len(told.split("\n")) == 5  # title, head, row, an empty line

@@ -244,6 +244,11 @@ def test_an_attack_without_its_optional_reference_passes_nothing():
     found = planned(corpus(known, assigned="by-provider", references=ReferencePaths(baselines=("b",))), asked)
     assert found.limits[0].outcome == "cannot pass"
     assert "baselines saw public documents" in found.limits[0].reason
+    # A page of training that says not whose it is may be of a provider that counts as out.
+    unnamed = [*providers(100, 100), page("p", "member", ["v"])]
+    (found,) = planned(corpus(unnamed, assigned="by-provider", references=ReferencePaths(pretrained="p")), asked).limits
+    assert found.outcome == "cannot pass"
+    assert found.reason.startswith("1 document of training without a provider")
     small = planned(corpus(providers(20, 20), assigned="by-provider", references=ReferencePaths()), asked).limits[0]
     assert small.outcome == "too small"
     assert "; no reference: " in small.reason

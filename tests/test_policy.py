@@ -390,6 +390,12 @@ def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
     assert policy.undecided == "fail"
 
 
+def test_bits_may_be_more_than_one(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(TOML.replace('metric = "leak"', 'metric = "exposure"').replace("max = 0.05", "max = 4.5"))
+    assert load(str(path)).limits[0].max == 4.5
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
@@ -404,6 +410,9 @@ def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
         ("max = 0.05", "max = inf", "limits.0.max: Input should be a finite number"),
         ("max = 0.05", 'max = "0.05"', "limits.0.max: Input should be a valid number"),
         ("max = 0.05", "max = true", "limits.0.max: Input should be a valid number"),
+        ("max = 0.05", "max = 65", "limits.0: max 65: leak lies between 0 and 1, so that 65 % is 0.65"),
+        ("max = 0.05", "max = -0.1", "limits.0: max -0.1: leak lies between 0 and 1"),
+        ("max = 0.05", "min = 65", "limits.0: min 65: leak lies between 0 and 1"),
         ("max = 0.05", "maximum = 0.05", "limits.0.maximum: "),
         ("max = 0.05", "max = 0.05\nmin_power = 1.5", "limits.0.min_power: "),
         ("max = 0.05", 'max = 0.05\nrequired = "no"', "limits.0.required: "),

@@ -163,9 +163,9 @@ class TrainingRecipe:
     label_all_tokens: bool = PydanticField(default=False, strict=True)
     checkpoint_chosen_on: Split | None = None
     prompt: str | None = None
-    epochs: int | None = PydanticField(default=None, ge=1)
-    learning_rate: float | None = PydanticField(default=None, gt=0)
-    batch_size: int | None = PydanticField(default=None, ge=1)
+    epochs: int | None = PydanticField(default=None, ge=1, le=100_000)
+    learning_rate: float | None = PydanticField(default=None, gt=0, le=100)
+    batch_size: int | None = PydanticField(default=None, ge=1, le=1_000_000)
     seed: int | None = PydanticField(default=None, ge=0)
 
 

@@ -86,6 +86,23 @@ def load(data_dir: Path) -> Corpus:
     return Corpus(root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest())
 
 
+def check_references(corpus: Corpus) -> None:
+    """Refuse a data set that names a reference model which is not there.
+
+    `load` does not: a copy of a data set may come without its references, and some commands make them.
+
+    Raises:
+        ManifestError: one error with every problem.
+    """
+    missing = [
+        f"{FILE_NAME} {place}: {path} is not a folder"
+        for place, path in _named_paths(corpus.manifest)
+        if place.startswith("references.") and not (corpus.root / path).is_dir()
+    ]
+    if missing:
+        raise ManifestError(missing)
+
+
 def files_of(corpus: Corpus) -> dict[str, Path]:
     """By path within DATA_DIR, the files that `load` reads: a copy of them is the same data set, references apart."""
     images = {document.image for document in corpus.documents if document.image is not None}

@@ -97,6 +97,12 @@ def provider_warnings(corpus: Corpus) -> Iterator[str]:
             f"{twins} provider names differ from another only in punctuation: the same provider would count twice, and "
             "may be both in and out. Spell it one way."
         )
+    nameless = sum(not fold(document.provider or "") for document in corpus.of("member"))
+    if nameless:
+        yield (
+            f"{nameless} member documents name no provider: one that counts as out may be in, so that no limit on "
+            "providers is passed. Name it for each."
+        )
     asked = asked_providers(corpus)
     found = f"{asked.n_in} providers that are in and {asked.n_out} that are out have held-out documents"
     if not (asked.n_in and asked.n_out):

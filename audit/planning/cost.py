@@ -16,7 +16,7 @@ from audit.attacks.memorisation.questions import all_questions
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.asking import GIVE
 from audit.attacks.provider_membership.asking import NO_REFERENCE as NO_PROVIDER_REFERENCE
-from audit.attacks.provider_membership.providers import knows_public
+from audit.attacks.provider_membership.providers import knows_public, untold
 from audit.corpus.documents import Corpus, Split
 
 Sides = tuple[int, int]
@@ -97,6 +97,8 @@ def weakened(attack: Attack, corpus: Corpus, given: Mapping[str, int]) -> str | 
         given: how many references there are, of "baselines" and of "pretrained".
     """
     match attack:
+        case ProviderMembership() if untold(corpus) is not None:
+            return untold(corpus)
         case ProviderMembership() if not given["pretrained"]:
             if not given["baselines"]:
                 return f"no reference: {NO_PROVIDER_REFERENCE} ({GIVE}: --reference pretrained=PATH or baselines=PATH)"

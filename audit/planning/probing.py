@@ -18,6 +18,7 @@ from audit.attacks.membership.documents import kind_of
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.asking import unreferenced
 from audit.attacks.provider_membership.matching import IN, OUT
+from audit.attacks.provider_membership.providers import untold
 from audit.case import Case
 from audit.corpus.canaries import load_canaries
 from audit.corpus.documents import Corpus
@@ -87,7 +88,7 @@ def _cost(opened: Opened, attack: Attack, filled: Filled, progress: Progress) ->
 def _weakened(case: Case, attack: Attack) -> str | None:
     """See `cost.weakened`; with the models at hand an attack says so itself, as far as it does before its trials."""
     if isinstance(attack, ProviderMembership):
-        return unreferenced(case)
+        return untold(case.corpus) or unreferenced(case)
     return weakened(attack, case.corpus, _usable(case))
 
 

@@ -47,6 +47,7 @@ def planned(
         raise UsageError("--reference is for timing a model's trials", "add --model MODEL_DIR")
     chosen = checked(policies.load(policy))
     corpus = manifest.load(data_dir)
+    manifest.check_references(corpus)
     costs = at_most(corpus, budget) if model is None else _probed(model, corpus, budget, references or {}, device)
     with console.Reporter() as progress:
         blind = blind_checks(corpus, chosen, budget, costs, progress)

@@ -80,7 +80,7 @@ def _context(
     completed = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
     rows = [tables.decision_row(decision, words[decision.limit.attack], completed) for decision in verdict.decisions]
     order = list(tables.OUTCOME_WORDS)
-    worst_first = sorted(rows, key=lambda row: order.index(row.decision.outcome))
+    worst_first = sorted(rows, key=lambda row: (order.index(row.decision.outcome), not row.measured))
     # What was not tried is told of in another place on page one, and all limits on the pages behind it.
     tried = [row for row in worst_first if row.decision.outcome not in ("not run", "inapplicable")]
     first_rows = (tried or worst_first)[:FIRST_PAGE_LIMITS]

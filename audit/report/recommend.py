@@ -149,10 +149,9 @@ def state_of(decision: Decision, completed: Mapping[str, Completed]) -> State | 
             return "violated"
         case "waived":
             return "waived"
-        case "passed" | "inapplicable":
+        case "passed" | "inapplicable" | "not run":
+            # The policy does without what was not run; "What was not tested" says how to have it.
             return None
-        case "not run":
-            return "unmeasured"
         case "undecided":
             return _why_undecided(decision, completed)
 

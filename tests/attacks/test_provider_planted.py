@@ -307,7 +307,10 @@ def test_documents_of_training_without_a_provider_are_a_weakness():
         for number, document in enumerate(data.of("heldout")[:3])
     ]
     findings = run(Case(Reader(), whole([*data.documents, *nameless]), References(pretrained=Reader(seed=1))))[-1]
-    assert findings.weaknesses == ("3 documents of training name no provider, so that providers called out may be in",)
+    assert findings.weaknesses == (
+        "3 documents of training without a provider, so that one that counts as out may be in: name it for each",
+    )
+    assert {count.name: count.value for count in findings.counts}["in training: no provider"] == 3
 
 
 def test_without_a_pretrained_model_changes_are_unresolved_and_zero_knowledge_is_the_primary_method():

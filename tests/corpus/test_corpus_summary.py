@@ -157,6 +157,13 @@ def test_few_providers_are_warned_of_and_many_are_not(tmp_path: Path) -> None:
     assert not has(summary_of(tmp_path, pages, assigned="by-provider"), "provider")
 
 
+def test_pages_of_training_without_a_provider_are_warned_of(tmp_path: Path) -> None:
+    pages = [*sold("member", "Red"), *sold("heldout", "Red", "Blue")]
+    unnamed = [dataclasses.replace(page, id=f"unnamed {page.id}", provider=None) for page in sold("member", "X", "Y")]
+    assert has(summary_of(tmp_path, [*pages, *unnamed]), "2 member documents name no provider: one that counts as out")
+    assert not has(summary_of(tmp_path, pages), "name no provider")
+
+
 def test_the_card_counts_a_provider_once_however_it_is_cased(tmp_path: Path) -> None:
     pages = [*sold("member", "Red", "RED"), *sold("heldout", "Blue"), Document("x", "public")]
     summary_of(tmp_path, pages)

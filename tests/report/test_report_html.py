@@ -224,6 +224,16 @@ def test_limits_that_nothing_was_tried_for_leave_page_one_to_the_others() -> Non
     assert "Not run" in Seen(only.partition("<!--page one ends-->")[0]).text
 
 
+def test_of_undecided_limits_those_that_were_measured_come_first_on_page_one() -> None:
+    left_out = tuple(Limit("membership", "auc", f"why {place}", max=0.6) for place in range(5))
+    policy = Policy(1, "p", (*left_out, *examples.policy().limits))
+    record = examples.record(examples.reconstruction(0.12), battery=("reconstruction", "membership"))
+    page = html(*examples.judged(record, policy))
+    first = Seen(page.partition("<!--page one ends-->")[0]).text
+    rows = first.partition("what became of each")[2]
+    assert rows.index("more limits in the table") > rows.index("not measured") > rows.index(" points")
+
+
 def test_a_category_nobody_measured_is_not_drawn_and_distances_are_turned_round() -> None:
     panel = figures.Panel("t", (figures.Series("s", (figures.Point(0.5, 0.25, 0.75), None)),))
     drawn = figures.by_category("figure1", ["people", "codes"], [panel])

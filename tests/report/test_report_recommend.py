@@ -8,7 +8,7 @@ import example_records as examples
 import pytest
 
 from audit.policy import Limit, Policy
-from audit.record import Inapplicable
+from audit.record import Inapplicable, Skipped
 from audit.report.recommend import ORDER, State, defenses, findings, recommend
 
 
@@ -42,6 +42,16 @@ def test_a_leak_of_repeated_values_calls_for_deduplication_though_no_limit_names
     expected = {"excess_pr.repeated", "excess_hamming.repeated", "excess_accauc.repeated"}
     assert {finding.metric for finding in found["deduplicate"]} == expected
     assert {finding.state for finding in found["deduplicate"]} == {"above"}
+
+
+def test_what_a_policy_does_without_calls_for_nothing() -> None:
+    absent = Limit("canaries", "excess", "r", max=0.2, required=False)
+    skipped = Skipped("canaries", ("excess",), "the data set holds no canaries", "put some in")
+    policy = Policy(schema=1, name="p", limits=(*examples.policy().limits, absent))
+    kept = examples.record(examples.reconstruction(0.0), skipped, battery=("reconstruction", "canaries"))
+    record, verdict, _ = examples.judged(kept, policy)
+    assert verdict.overall == "passed"
+    assert [item.defense.id for item in recommend(record, verdict)] == ["scan-again"]
 
 
 def test_a_violation_comes_before_everything_else() -> None:

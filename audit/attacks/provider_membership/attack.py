@@ -27,6 +27,8 @@ from audit.attacks.provider_membership.providers import (
     providers_of,
     shortage,
     tried,
+    unnamed,
+    untold,
 )
 from audit.attacks.provider_membership.table import Table
 from audit.case import Case
@@ -211,8 +213,8 @@ def _weaknesses(lacking: str | None, table: Table) -> tuple[str, ...]:
 
 def _nameless(corpus: Corpus) -> tuple[str, ...]:
     """That documents of training may be of providers that count as out."""
-    n = sum(not provider_of(document) for document in corpus.of("member"))
-    return (f"{n} documents of training name no provider, so that providers called out may be in",) if n else ()
+    words = untold(corpus)
+    return (words,) if words is not None else ()
 
 
 def _counts(corpus: Corpus, providers: Sequence[Provider], compared: Matched) -> tuple[Count, ...]:
@@ -236,6 +238,7 @@ def _counts(corpus: Corpus, providers: Sequence[Provider], compared: Matched) ->
             for reason, meaning in REASONS.items()
         ),
         Count("left out: nothing asked", compared.dropped, "providers of whom nothing was asked"),
+        Count("in training: no provider", len(unnamed(corpus)), "documents of training that name no provider"),
         Count("left out: no provider", nameless, "kept-aside documents that name no provider"),
         Count("no finite loss", losses.count(None), "questions whose loss is no finite number: without that feature"),
         Count("merged spellings", merged, "names that differ from another by case or spacing only: one provider"),

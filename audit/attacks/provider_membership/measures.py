@@ -20,14 +20,13 @@ from audit.attacks.provider_membership.inference import (
     infer,
     mean_known,
     memory_calls,
-    right_shares,
     says_nothing,
     smaller_side,
 )
 from audit.attacks.provider_membership.permuting import Permuted, balanced, permuted_accuracies
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Ints, Table
 from audit.engine.interface import Progress
-from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Histogram, Measurement, Unresolved
+from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Estimate, Histogram, Measurement, Unresolved
 from audit.stats.clusters import Floats
 from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
 from audit.targets.utility import estimate
@@ -61,6 +60,8 @@ QUANTITIES = {
 """The scores that may rank providers, the preferred one first, in words, as an axis has it."""
 NO_NUMBER = "the model to compare with gave no finite number for any provider"
 """As where all its losses overflow."""
+CHANCE = 0.5
+_NOBODY = np.empty(0, np.int64)
 CONSTANT = "every provider has the same value, which tells nobody from anybody"
 
 
@@ -73,7 +74,8 @@ class Measured:
         primary: the method of "balanced_accuracy".
         scores: by name, larger = more like a member, shape (n,), NaN where unknown: those of `QUANTITIES` that exist.
         score: the name of the one that ranks providers; None where there is none.
-        surest: rows of the members that the primary method calls members, surest first, `N_EXPOSED` at most.
+        surest: rows of the members that the primary method calls members, surest first, `N_EXPOSED` at most; none where
+            it is not shown to be right more often than chance, which would name as many.
     """
 
     findings: Findings
@@ -140,7 +142,9 @@ def measure_table(
         histograms=() if score is None else _histogram(table, scores[score], QUANTITIES[score]),
         curves=_curves(table, scores),
     )
-    surest = _surest(table, inference, primary, scores[score]) if score is not None else np.empty(0, np.int64)
+    told = found["balanced_accuracy"]
+    shown = isinstance(told, Estimate) and told.low > CHANCE
+    surest = _surest(table, inference, primary, scores[score]) if score is not None and shown else _NOBODY
     return Measured(findings, primary, scores, score, surest)
 
 
@@ -148,6 +152,8 @@ def _accuracy(
     name: str, table: Table, inference: Inference, method: str, questions: int, rng: Generator
 ) -> Measurement:
     """The balanced accuracy of a method over providers; null: 0.5."""
+    if questions and not len(table):
+        return Unresolved(name, f"no provider has {questions} questions or more", 0)
     lack = inference.lacks.get(method)
     if lack is None and says_nothing(inference.calls[method]):
         lack = Lack(f"every provider is called the same: {method} tells nobody from anybody", len(table))
@@ -306,9 +312,12 @@ def _curves(table: Table, scores: Mapping[str, Floats]) -> tuple[Curve, ...]:
 
 
 def _surest(table: Table, inference: Inference, primary: str, score: Floats) -> Ints:
-    """Rows of the members that most seeds of the primary method call members, the highest scores first."""
+    """Rows of the members that the primary method calls members, the highest scores first.
+
+    APK by the mean probability over forests, which is its score, AZK where most seeds do.
+    """
     if primary not in inference.calls or says_nothing(inference.calls[primary]):
-        return np.empty(0, np.int64)
-    right = right_shares(inference.calls[primary], table.member)
-    named = np.flatnonzero(table.member & (right > 0.5) & ~np.isnan(score))
+        return _NOBODY
+    called = score if primary == "apk" else mean_known(inference.calls[primary])
+    named = np.flatnonzero(table.member & (called > 0.5) & ~np.isnan(score))
     return named[np.argsort(-score[named], kind="stable")][:N_EXPOSED].astype(np.int64)

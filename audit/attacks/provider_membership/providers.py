@@ -26,6 +26,10 @@ REASONS = {
 """Why a provider is left out."""
 
 
+_WHERE = {"in": "in", "out": "out of"}
+"""Sides, as they stand before "training" in a sentence."""
+
+
 @dataclass(frozen=True)
 class Provider:
     """One provider of the data set.
@@ -130,12 +134,12 @@ def shortage(providers: tuple[Provider, ...]) -> tuple[str, str] | None:
     for name, side in sides.items():
         if not any(one.heldout for one in side):
             return (
-                f"no provider {name} training has a kept-aside document",
-                f"mark documents of providers {name} training, which no model was trained on, as heldout",
+                f"no provider {_WHERE[name]} training has a kept-aside document",
+                f"mark documents of providers {_WHERE[name]} training, which no model was trained on, as heldout",
             )
         if not any(one.asked for one in side):
             return (
-                f"no kept-aside document of providers {name} training can be asked about",
+                f"no kept-aside document of providers {_WHERE[name]} training can be asked about",
                 "give them questions with answers, or for token classifiers labelled words",
             )
     asked = {name: sum(bool(one.asked) for one in side) for name, side in sides.items()}
@@ -144,6 +148,20 @@ def shortage(providers: tuple[Provider, ...]) -> tuple[str, str] | None:
         f"{MIN_PROVIDERS} of each are the least",
         "add kept-aside documents of more providers",
     )
+
+
+def unnamed(corpus: Corpus) -> tuple[Document, ...]:
+    """Documents of training that name no provider."""
+    return tuple(document for document in corpus.of("member") if not provider_of(document))
+
+
+def untold(corpus: Corpus) -> str | None:
+    """That a provider which counts as out may be in, and what to give; None when every document of training has one."""
+    n = len(unnamed(corpus))
+    if not n:
+        return None
+    documents = "document" if n == 1 else "documents"
+    return f"{n} {documents} of training without a provider, so that one that counts as out may be in: name it for each"
 
 
 def answers_of(question: Question) -> tuple[str, ...]:
