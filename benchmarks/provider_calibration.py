@@ -52,8 +52,8 @@ ALPHA = 0.05
 CHANCE = 0.5
 ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (METHODS.md, section 6)."""
-N_SEEDS = 5
-"""Of K-means and of APK's training shares, as in a scan."""
+N_SEEDS = 25
+"""Of APK's training shares, as in a scan."""
 N_PERMUTATIONS = 199
 """So many make a p of at most 0.05 as likely as 0.05 where nothing leaks."""
 
@@ -67,7 +67,7 @@ class Setting:
         spread: of the providers' ease, in units of a document's.
         documents: kept-aside documents of a provider that is in, and of one that is out, on average; where they differ
             a provider has one and a Poisson number besides, else evenly one to six.
-        seeds: of K-means and of APK's training shares.
+        seeds: of APK's training shares.
     """
 
     providers: int = 600
@@ -212,11 +212,11 @@ def find(providers: int, leak: float, audits: int) -> dict[str, Any]:
 SETTINGS = {
     "no leak, 300 + 300 providers": Setting(),
     "no leak, 40 + 40 providers": Setting(providers=80),
-    "no leak, 80 + 80 providers, 3 documents in and 1.3 out": Setting(providers=160, documents=(3.0, 1.3), seeds=2),
-    "no leak, 80 + 80 providers, 6 documents in and 3 out": Setting(providers=160, documents=(6.0, 3.0), seeds=2),
+    "no leak, 80 + 80 providers, 3 documents in and 1.3 out": Setting(providers=160, documents=(3.0, 1.3), seeds=10),
+    "no leak, 80 + 80 providers, 6 documents in and 3 out": Setting(providers=160, documents=(6.0, 3.0), seeds=10),
 }
 UNEQUAL = [name for name, setting in SETTINGS.items() if len(set(setting.documents)) > 1]
-"""Providers that are in have other numbers of documents than those that are out, which the attack cuts to match; two
+"""Providers that are in have other numbers of documents than those that are out, which the attack cuts to match; fewer
 seeds save time."""
 LEAKS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)
 SIZES = (72, 160, 600)

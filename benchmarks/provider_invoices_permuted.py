@@ -1,8 +1,8 @@
 """The whole pipeline of provider membership, run again with the labels of providers permuted (issue 5, item 4).
 
-A scan permutes the labels of providers that no forest was trained on, after the forests were fitted (`permuting`). Here
-everything that looks at a label is done again instead: both sides are cut to match, training shares drawn, settings
-chosen, forests fitted and every provider called, with all seeds.
+A scan permutes the labels of providers that none of its first forests was trained on, after they were fitted
+(`permuting`). Here everything that looks at a label is done again instead: both sides are cut to match, training shares
+drawn, settings chosen, forests fitted and every provider called, with all seeds.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ that is the reference of the attack. Then it was trained on two invoices of ever
 are over providers, not over trainings.
 """
 TABLE = """Balanced accuracy in per cent, 50 for a coin, as table A6 has it: s is how many questions a provider needs
-to be counted. p: from {permutations} permutations of the labels of those providers that no forest of the scan was
+to be counted. p: from {permutations} permutations of the labels of those providers that none of five forests was
 trained on."""
 CONSTANT = """The second memorisation test comes out the same for every provider and calls nobody a member, so that
 AZK++ and APK++ call a member whom AZK or APK and the first test both call one."""
@@ -51,8 +51,8 @@ of them out gives 53.5. Its model, VT5, was pretrained on text and pages and the
 4,149 providers; ours is small and sees small pages. So compare the order of the rows, not the sizes of the effects."""
 NULL = """The whole pipeline, run again on the journal of the long model's scan with the labels of providers permuted:
 both sides cut to match, training shares drawn, forests fitted and everybody called anew, with all {seeds} seeds. The
-mean of {runs} runs must lie within {tolerance:g} of 50 %. In scans only the labels of providers that no forest
-was trained on are permuted, after the forests were fitted, which gives the p above."""
+mean of {runs} runs must lie within {tolerance:g} of 50 %. In scans only the labels of providers that
+none of five forests was trained on are permuted, after the forests were fitted, which gives the p above."""
 SROIE = """SROIE's receipts by company: every company with two receipts or more is audited, half of them in. The model
 (a Donut as in `vqa_sroie`, 128 x 64 pixels) was trained for {epochs} epochs on {samples} questions."""
 

@@ -23,6 +23,8 @@ MIN_JUDGED = 2
 """Providers of a side that a method must judge (ours)."""
 NEEDED = 20
 """Providers of a side under which statistics are marked "few providers"."""
+CLUSTERED = 5
+"""Seeds of K-means, at most (ours): with ten starts each it hardly hangs on them, as APK does on whom it knows."""
 MUTUAL = "providers are judged by forests that know each other"
 UNLABELLED = ("azk", "azk_ensemble")
 """The methods that look at no label."""
@@ -43,7 +45,7 @@ class Inference:
 
     Attributes:
         calls: by method, 1 for member, 0 for not, NaN for not judged (known to the attacker, or without the features),
-            shape (n_seeds, n).
+            shape (n_seeds, n); of methods that look at no label `CLUSTERED` seeds at most.
         probability: of being a member, the mean over the forests that were not trained on the provider, shape (n,), NaN
             where all were; None without forests.
         importance: by feature, the mean over forests.
@@ -62,27 +64,30 @@ def infer(table: Table, progress: Progress, *, n_seeds: int, share: float) -> In
     Args:
         table: of the providers.
         progress: told of each seed.
-        n_seeds: of K-means, and of training shares; at least one.
+        n_seeds: of training shares, and of K-means up to `CLUSTERED`; at least one.
         share: of the providers, whose membership APK knows.
     """
     lacks = {method: lack for method in METHODS if (lack := lacking(table, method)) is not None}
     calls: dict[str, list[Floats]] = {method: [] for method in METHODS if method not in lacks}
     probabilities, importances = [], []
     names, columns = forest_features(table)
+    clustered = min(n_seeds, CLUSTERED)
+    memory = [memory_calls(table, seed) for seed in range(clustered)]
+
+    def add(method: str, called: Floats, seed: int) -> None:
+        calls[method].append(called)
+        tests = memory[seed % clustered]
+        if tests is not None:
+            calls[f"{method}_ensemble"].append(majority(called, *tests))
+
     for seed in range(n_seeds):
-        alone = {}
-        if "azk" in calls:
-            alone["azk"] = zero_knowledge(table.features["accuracy"], table.features["similarity"], seed)
+        if "azk" in calls and seed < clustered:
+            add("azk", zero_knowledge(table.features["accuracy"], table.features["similarity"], seed), seed)
         if "apk" in calls:
             judged = partial_knowledge(columns, table.member, share, seed)
             probabilities.append(judged.probability)
             importances.append(judged.importance)
-            alone["apk"] = judged.calls
-        memory = memory_calls(table, seed)
-        for method, called in alone.items():
-            calls[method].append(called)
-            if memory is not None:
-                calls[f"{method}_ensemble"].append(majority(called, *memory))
+            add("apk", judged.calls, seed)
         progress.advance()
     importance = dict(zip(names, np.mean(importances, axis=0).tolist(), strict=True)) if importances else {}
     probability = mean_known(np.stack(probabilities)) if probabilities else None

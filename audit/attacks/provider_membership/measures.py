@@ -13,6 +13,7 @@ from audit.attacks.interface import Findings
 from audit.attacks.provider_membership.inference import (
     MIN_JUDGED,
     NEEDED,
+    UNLABELLED,
     Inference,
     Lack,
     accuracy,
@@ -23,7 +24,7 @@ from audit.attacks.provider_membership.inference import (
     says_nothing,
     smaller_side,
 )
-from audit.attacks.provider_membership.permuting import Permuted, balanced, permuted_accuracies
+from audit.attacks.provider_membership.permuting import JOINT, Permuted, balanced, permuted_accuracies
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Ints, Table
 from audit.engine.interface import Progress
 from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Estimate, Histogram, Measurement, Unresolved
@@ -114,7 +115,7 @@ def measure_table(
         table: of the providers.
         rng: of permutations, resamples and thresholds; the attacks' own seeds are fixed, see `infer`.
         progress: told of two stages.
-        n_seeds: of K-means, and of APK's training shares.
+        n_seeds: of APK's training shares, and of K-means (`infer`).
         n_permutations: of the labels, at least one.
         share: of the providers, whose membership APK knows.
         unreferenced: why there is no model to compare the target with (`asking.unreferenced`); None where there is.
@@ -244,7 +245,12 @@ def _against_null(table: Table, inference: Inference, null: Mapping[str, Permute
         words = f"balanced accuracy of {method}"
         if method in null:
             one = null[method]
-            among = f"among the {one.n} providers that no forest was trained on" if method.startswith("apk") else ""
+            forests = min(len(calls), JOINT)
+            among = (
+                f"among the {one.n} providers that none of {forests} forests was trained on"
+                if method not in UNLABELLED
+                else ""
+            )
             found += [
                 Diagnostic(
                     f"permutation_p.{method}",
