@@ -353,11 +353,16 @@ def inspect(
         from audit.attacks import BATTERY
         from audit.corpus import manifest
         from audit.corpus.summary import summarise
+        from audit.planning.cost import UNASKED
 
         corpus = manifest.load(data_dir)
         manifest.check_references(corpus)
         console.show_summary(summarise(corpus))
-        rows = [(kind.name, kind.preset("standard").lacks(corpus) or "can be fed") for kind in BATTERY]
+        task = corpus.manifest.task.kind
+        rows = [
+            (kind.name, UNASKED.get((kind.name, task)) or kind.preset("standard").lacks(corpus) or "can be fed")
+            for kind in BATTERY
+        ]
         console.show_table("Attacks", ("attack", "with this data set"), rows)
         if model is not None:
             from audit import runner

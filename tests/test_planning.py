@@ -37,7 +37,7 @@ from audit.corpus.documents import Membership as Assigned
 from audit.engine.interface import Silent
 from audit.errors import PolicyError
 from audit.planning.confounding import blind_checks
-from audit.planning.cost import Cost, Time, at_most, weakened
+from audit.planning.cost import UNASKED, Cost, Time, at_most, weakened
 from audit.planning.limits import checked, plan
 from audit.planning.words import conclusion, costs_table, limits_table, reasons
 from audit.policy import Limit, Policy
@@ -157,7 +157,7 @@ def test_units_are_of_metrics_that_a_policy_may_ask_for(budget):
 
 
 def test_what_a_data_set_decides_and_what_not():
-    made = corpus(pages(80, 60), "mlm", references=replace(GIVEN, pretrained=None, auxiliary=None))
+    made = corpus(pages(80, 60), "token-classification", references=replace(GIVEN, pretrained=None, auxiliary=None))
     chosen = (
         NET,
         AUC,
@@ -345,7 +345,7 @@ def test_a_budget_takes_fewer_trials_and_reaches_fewer_units():
 
 def test_a_leak_is_confirmed_less_often_among_more_limits():
     """Holm: the more limits are tested, the farther the only leak must lie over its own."""
-    made = corpus(pages(90, 90), "mlm")
+    made = corpus(pages(90, 90), "token-classification")
     alone = planned(made, AUC).limits[0].resolution
     among = planned(made, AUC, NET, EXCESS, limit("membership", "auc.loss", max=0.65)).limits[0].resolution
     assert among.power < alone.power
@@ -356,7 +356,7 @@ def test_a_leak_is_confirmed_less_often_among_more_limits():
 
 
 def test_a_limit_beyond_what_can_be_is_planned_too():
-    made = corpus(pages(50, 50), "mlm")
+    made = corpus(pages(50, 50), "token-classification")
     for highest in (0.0, 0.95, 1.0, 1.5):
         found = planned(made, replace(AUC, max=highest), replace(EXCESS, max=highest))
         assert [one.outcome for one in found.limits] == [("too small" if highest == 0 else "decides")] * 2
@@ -525,3 +525,16 @@ def test_a_broken_data_set_and_a_model_that_does_not_fit_exit_2(data, checkpoint
     unfit = docaudit("plan", spade, "--model", checkpoints("layoutlm", "token-classification", 2))
     assert unfit.exit_code == 2
     assert len([line for line in unfit.output.splitlines() if line.startswith("error:")]) == 1
+
+
+@pytest.mark.parametrize("sample", ["receipts", "utterances", "questions", "letters"])
+def test_what_no_model_of_a_task_is_put_to_is_what_the_samples_model_says(sample):
+    """Before there is a model, from the task alone; `Attack.inapplicable` asks the model."""
+    folder = Path(__file__).parent.parent / "sample_models" / sample
+    opened = open_scan(Options(folder / "model", folder / "data", folder / "nothing is written"))
+    case = Case(opened.guarded(opened.target), opened.corpus)
+    for attack in opened.attacks:
+        told = UNASKED.get((attack.name, opened.corpus.manifest.task.kind))
+        # A model that does not answer is not asked questions: that the data set has none is said instead.
+        if attack.name != "memorisation":
+            assert (told is None) == (attack.inapplicable(case) is None), attack.name

@@ -17,11 +17,20 @@ from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.asking import GIVE
 from audit.attacks.provider_membership.asking import NO_REFERENCE as NO_PROVIDER_REFERENCE
 from audit.attacks.provider_membership.providers import knows_public, untold
-from audit.corpus.documents import Corpus, Split
+from audit.corpus.documents import Corpus, Split, TaskKind
 
 Sides = tuple[int, int]
 """Of members and of others."""
 ANSWERING = "does not apply to models that answer questions"
+MASKED = "does not apply to masked language models: their loss depends on the mask"
+UNASKED: Mapping[tuple[str, TaskKind], str] = {
+    ("reconstruction", "question-answering"): ANSWERING,
+    ("reconstruction", "intent-slots"): "does not apply to models of utterances, which have a vocabulary of their own",
+    ("membership", "mlm"): MASKED,
+    ("provider_membership", "mlm"): MASKED,
+    ("canaries", "mlm"): MASKED,
+}
+"""Attacks that no model of a task is put to: what `Attack.inapplicable` says, before there is a model."""
 UNTIMED = "give --model to time it"
 SPLITS: tuple[Split, Split] = ("member", "heldout")
 
@@ -68,9 +77,9 @@ def at_most(corpus: Corpus, budget: str) -> tuple[Cost, ...]:
 
 
 def _at_most(attack: Attack, corpus: Corpus, share: float) -> Cost:
-    if attack.name == "reconstruction" and corpus.manifest.task.kind == "question-answering":
-        # Such models have no loss over the page's tokens (`Reconstruction.inapplicable`).
-        return Cost(attack.name, 0, False, (0, 0), inapplicable=ANSWERING)
+    unasked = UNASKED.get((attack.name, corpus.manifest.task.kind))
+    if unasked is not None:
+        return Cost(attack.name, 0, False, (0, 0), inapplicable=unasked)
     sides = offered(attack, corpus)
     references = corpus.manifest.references
     given = {"baselines": len(references.baselines), "pretrained": int(references.pretrained is not None)}
