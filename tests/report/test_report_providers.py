@@ -228,8 +228,8 @@ def test_the_table_of_attacks_has_the_shape_of_the_papers_table_a6(pages: dict[s
     assert [row[0] for row in rows] == [
         "Answers only (AZK)",
         "Partial knowledge (APK)",
-        "Answers only, with memorisation tests (AZK++)",
-        "Partial knowledge, with memorisation tests (APK++)",
+        "Answers only, with memory tests (AZK++)",
+        "Partial knowledge, with memory tests (APK++)",
     ]
     assert rows[0][1] == "62 % 58 to 66; n = 600"
     assert rows[0][3] == "50 % p = 0.0050"
