@@ -24,6 +24,7 @@ from audit.errors import TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.loading import files_of
+from audit.training.fitting import check_finite
 from audit.training.reproducible import quiet, reproducible
 
 _SHARDS = "model.safetensors.index.json"
@@ -125,7 +126,11 @@ def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False)
         start: the checkpoint that it was fitted from: its tokenizer and processor go along as they are.
         folder: made when it is missing.
         half: weights in float16, half the size (docaudit computes in float32 all the same).
+
+    Raises:
+        TargetError: see `check_finite`.
     """
+    check_finite(model)
     transformers.utils.logging.disable_progress_bar()
     stored = copy.deepcopy(model).half() if half else model
     stored.save_pretrained(folder)

@@ -246,6 +246,20 @@ def fit(
     return Fitted(model, tuple(watch.history), watch.precision, watch.loss)
 
 
+def check_finite(model: Any) -> None:
+    """Refuse to keep what a training made that ran away.
+
+    Raises:
+        TargetError: a parameter is not finite.
+    """
+    broken = sum(not bool(torch.isfinite(weights).all()) for _, weights in model.named_parameters())
+    if broken:
+        raise TargetError(
+            f"the training diverged: {broken} parameters hold numbers that are not finite",
+            "a lower learning rate ([recipe] learning_rate in manifest.toml) keeps it from that",
+        )
+
+
 def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False, processor_of: Path | None = None) -> None:
     """Write a checkpoint that `audit.targets.loading.load` reads: configuration, safetensors, tokenizer.
 
@@ -255,7 +269,11 @@ def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False, proces
         folder: made when it is missing.
         half: weights in float16, half the size (docaudit computes in float32 all the same).
         processor_of: a checkpoint that takes pages as this one does: the settings of its image processor go along.
+
+    Raises:
+        TargetError: see `check_finite`.
     """
+    check_finite(model)
     transformers.utils.logging.disable_progress_bar()
     stored = copy.deepcopy(model).half() if half else model
     stored.save_pretrained(folder)

@@ -147,3 +147,12 @@ def test_nothing_to_train_on_is_an_error_and_so_is_an_unknown_family():
     stranger.config.model_type = "gpt2"
     with pytest.raises(TargetError, match="gpt2"):
         fit(stranger, tiny.tokenizer(), _pages(tiny.documents()), Recipe())
+
+
+def test_a_training_that_ran_away_is_not_kept(tmp_path):
+    model = tiny.model("layoutlm", "mlm")
+    with torch.no_grad():
+        next(model.parameters())[0] = float("nan")
+    with pytest.raises(TargetError, match="the training diverged"):
+        save(model, tiny.tokenizer(), tmp_path / "diverged")
+    assert not (tmp_path / "diverged").exists()
