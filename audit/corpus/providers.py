@@ -86,6 +86,11 @@ def punctuation_twins(names: Collection[str]) -> int:
     return len(set(names)) - len({_letters(name) for name in names})
 
 
+def unnamed_members(corpus: Corpus) -> int:
+    """How many documents of training name no provider."""
+    return sum(not fold(document.provider or "") for document in corpus.of("member"))
+
+
 def provider_warnings(corpus: Corpus) -> Iterator[str]:
     """What limits an attack that asks after providers; nothing for a data set that names none."""
     names = {fold(document.provider) for document in corpus.documents if document.provider is not None}
@@ -97,7 +102,7 @@ def provider_warnings(corpus: Corpus) -> Iterator[str]:
             f"{twins} provider names differ from another only in punctuation: the same provider would count twice, and "
             "may be both in and out. Spell it one way."
         )
-    nameless = sum(not fold(document.provider or "") for document in corpus.of("member"))
+    nameless = unnamed_members(corpus)
     if nameless:
         yield (
             f"{nameless} member documents name no provider: one that counts as out may be in, so that no limit on "

@@ -133,6 +133,11 @@ def load(
     return EncoderTarget(model.to(device), family, encoder, card, batch_tokens)
 
 
+def not_finite(model: Any) -> list[str]:
+    """The parameters of a model that hold numbers which are not finite."""
+    return [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+
+
 def load_whole_model(folder: Path, model_class: type[Any]) -> Any:
     """The model in float32, when its files hold every parameter, as finite numbers.
 
@@ -145,7 +150,7 @@ def load_whole_model(folder: Path, model_class: type[Any]) -> Any:
             f"{folder}: the weights of {len(missing)} parameters are missing, the first is {missing[0]}",
             "an audit of randomly initialised weights would mean nothing; save the fine-tuned model whole",
         )
-    broken = [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+    broken = not_finite(model)
     if broken:
         raise TargetError(
             f"{folder}: {len(broken)} parameters hold numbers that are not finite, the first is {broken[0]}",

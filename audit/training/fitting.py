@@ -32,6 +32,7 @@ from transformers import (
 from audit.errors import TargetError
 from audit.targets.families import FAMILIES, Family
 from audit.targets.interface import NOT_READ, Encoding
+from audit.targets.loading import not_finite
 from audit.targets.pictures import PROCESSOR_FILES
 from audit.training.pages import Collator, Example, labelled
 from audit.training.reproducible import quiet, reproducible
@@ -252,10 +253,10 @@ def check_finite(model: Any) -> None:
     Raises:
         TargetError: a parameter is not finite.
     """
-    broken = sum(not bool(torch.isfinite(weights).all()) for _, weights in model.named_parameters())
+    broken = not_finite(model)
     if broken:
         raise TargetError(
-            f"the training diverged: {broken} parameters hold numbers that are not finite",
+            f"the training diverged: {len(broken)} parameters hold numbers that are not finite",
             "a lower learning rate ([recipe] learning_rate in manifest.toml) keeps it from that",
         )
 

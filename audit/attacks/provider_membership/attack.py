@@ -27,12 +27,12 @@ from audit.attacks.provider_membership.providers import (
     providers_of,
     shortage,
     tried,
-    unnamed,
     untold,
 )
 from audit.attacks.provider_membership.table import Table
 from audit.case import Case
 from audit.corpus.documents import Corpus
+from audit.corpus.providers import unnamed_members
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Count, Exposed
 from audit.targets.interface import Target
@@ -184,7 +184,7 @@ class ProviderMembership:
             counts=(*_counts(case.corpus, providers, compared), *counts),
             diagnostics=(*measured.findings.diagnostics, *blind.diagnostics),
             confounded=blind.confounded,
-            weaknesses=(*_weaknesses(lacking, table), *_nameless(case.corpus)),
+            weaknesses=_weaknesses(lacking, untold(case.corpus), table),
             exposed=_exposed(measured, table, providers),
         )
 
@@ -204,18 +204,11 @@ def _tried(providers: Sequence[Provider], trials: Sequence[Trial]) -> list[Provi
     return [provider for provider in providers if provider.name in taken]
 
 
-def _weaknesses(lacking: str | None, table: Table) -> tuple[str, ...]:
-    """That there is no model to compare with, or that it said nothing."""
-    if lacking is not None:
-        return (lacking,)
+def _weaknesses(lacking: str | None, unnamed: str | None, table: Table) -> tuple[str, ...]:
+    """That there is no model to compare with, or that it said nothing; that it is not known who is in."""
     compared = table.user is not None or any(name in table.features for name in CHANGES)
-    return () if compared else (NO_NUMBER,)
-
-
-def _nameless(corpus: Corpus) -> tuple[str, ...]:
-    """That documents of training may be of providers that count as out."""
-    words = untold(corpus)
-    return (words,) if words is not None else ()
+    silent = None if compared else NO_NUMBER
+    return tuple(words for words in (lacking or silent, unnamed) if words is not None)
 
 
 def _counts(corpus: Corpus, providers: Sequence[Provider], compared: Matched) -> tuple[Count, ...]:
@@ -239,7 +232,7 @@ def _counts(corpus: Corpus, providers: Sequence[Provider], compared: Matched) ->
             for reason, meaning in REASONS.items()
         ),
         Count("left out: nothing asked", compared.dropped, "providers of whom nothing was asked"),
-        Count("in training: no provider", len(unnamed(corpus)), "documents of training that name no provider"),
+        Count("in training: no provider", unnamed_members(corpus), "documents of training that name no provider"),
         Count("left out: no provider", nameless, "kept-aside documents that name no provider"),
         Count("no finite loss", losses.count(None), "questions whose loss is no finite number: without that feature"),
         Count("merged spellings", merged, "names that differ from another by case or spacing only: one provider"),

@@ -132,8 +132,8 @@ class _Forest:
     """Trees of scikit-learn, each grown on a bootstrap of the providers.
 
     A forest of scikit-learn itself checks its input again for every tree: on some twenty providers that takes nine
-    tenths of the time. A regression tree on 0 and 1 splits as one by the Gini
-    impurity does, for the variance of a leaf is half of that.
+    tenths of the time. A regression tree on 0 and 1 splits as one by the Gini impurity does, for the variance of a leaf
+    is half of that.
     """
 
     trees: Sequence[Any]

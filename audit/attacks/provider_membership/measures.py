@@ -246,22 +246,15 @@ def _against_null(table: Table, inference: Inference, null: Mapping[str, Permute
         if method in null:
             one = null[method]
             forests = min(len(calls), JOINT)
-            among = (
-                f"among the {one.n} providers that none of {forests} forests was trained on"
-                if method not in UNLABELLED
-                else ""
-            )
+            unknown = f" among the {one.n} providers that none of {forests} forests was trained on"
+            among = "" if method in UNLABELLED else unknown
             found += [
                 Diagnostic(
                     f"permutation_p.{method}",
                     one.p_value,
-                    f"share of {one.values.size} permutations of the labels that reach the {words} {among}".rstrip(),
+                    f"share of {one.values.size} permutations of the labels that reach the {words}{among}",
                 ),
-                Diagnostic(
-                    f"permuted.{method}",
-                    float(one.values.mean()),
-                    f"mean {words} over permuted labels {among}".rstrip(),
-                ),
+                Diagnostic(f"permuted.{method}", float(one.values.mean()), f"mean {words} over permuted labels{among}"),
             ]
         found += [
             Diagnostic(

@@ -12,6 +12,7 @@ from audit.attacks.memorisation.questions import said
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
+from audit.corpus.providers import unnamed_members
 from audit.targets.interface import Answer, AnswerLoss, Target, TrainingLoss
 
 Kind = Literal["answers", "pages"]
@@ -150,14 +151,9 @@ def shortage(providers: tuple[Provider, ...]) -> tuple[str, str] | None:
     )
 
 
-def unnamed(corpus: Corpus) -> tuple[Document, ...]:
-    """Documents of training that name no provider."""
-    return tuple(document for document in corpus.of("member") if not provider_of(document))
-
-
 def untold(corpus: Corpus) -> str | None:
     """That a provider which counts as out may be in, and what to give; None when every document of training has one."""
-    n = len(unnamed(corpus))
+    n = unnamed_members(corpus)
     if not n:
         return None
     documents = "document" if n == 1 else "documents"
