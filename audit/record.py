@@ -159,6 +159,23 @@ class Exposed:
 
 
 @dataclass(frozen=True, config=STRICT)
+class Coverage:
+    """How much of what could leak an attack tried, of documents of training.
+
+    Attributes:
+        category: a field category, or "all".
+        attacked: fields, questions or documents that a limit rests on.
+        total: how many there are of them in the documents of training, tried or not.
+        unit: what is counted, plural.
+    """
+
+    category: str
+    attacked: int
+    total: int
+    unit: str = "fields"
+
+
+@dataclass(frozen=True, config=STRICT)
 class Completed:
     """An attack that ran to its end.
 
@@ -173,6 +190,11 @@ class Completed:
         pages: a few of the attacked pages.
         confounded: why nothing can be decided on these numbers, whatever they are; None when it can.
         exposed: the providers that stand out most, surest first.
+        methods: for a metric that policies limit, the measurements that a limit on it is held against, one for each
+            method of the attack, itself among them, fixed before the scan; a metric that is no key stands for itself.
+        coverage: how much of what could leak was tried, in all and by category.
+        about_text: metrics that say what the documents themselves give away, whatever the model.
+        alarms: what speaks for a leak beside the numbers that are limited, in sentences; with any, no limit is passed.
     """
 
     attack: str
@@ -191,6 +213,10 @@ class Completed:
     pages: tuple[DrawnPage, ...] = ()
     confounded: str | None = None
     exposed: tuple[Exposed, ...] = ()
+    methods: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    coverage: tuple[Coverage, ...] = ()
+    about_text: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = ()
     status: Literal["completed"] = "completed"
 
 
@@ -206,12 +232,18 @@ class Inapplicable:
 
 @dataclass(frozen=True, config=STRICT)
 class Skipped:
-    """The attack lacked something that the owner can provide."""
+    """The attack lacked something that the owner can provide.
+
+    Attributes:
+        by_data: whether the data set itself does not hold what the attack is about (no canaries, no providers): only
+            that excuses a limit that is not required.
+    """
 
     attack: str
     metrics: tuple[str, ...]
     reason: str
     provide: str
+    by_data: bool = False
     status: Literal["skipped"] = "skipped"
 
 
@@ -224,6 +256,21 @@ class Failed:
     type: str
     place: str
     status: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True, config=STRICT)
+class LeftOut:
+    """An attack of the battery that was not asked for (`--only`).
+
+    Attributes:
+        lacks: what the data set does not hold for it, whatever the model; None: it could have been fed.
+        inapplicable: why this kind of target cannot be attacked this way; None: it could have been.
+    """
+
+    attack: str
+    metrics: tuple[str, ...]
+    lacks: str | None = None
+    inapplicable: str | None = None
 
 
 AttackResult = Annotated[Completed | Inapplicable | Skipped | Failed, Field(discriminator="status")]
@@ -336,6 +383,7 @@ class AuditRecord:
         share: of the trials that could be tried, the part that the budget took.
         attacks: exactly one result for every attack asked for.
         derived_by: the commands that made the target out of another one (a defence), oldest first.
+        left_out: the attacks of the battery that were not asked for.
     """
 
     schema_version: Literal[1]
@@ -351,6 +399,7 @@ class AuditRecord:
     environment: Environment
     timing: Timing
     derived_by: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 _RECORD: TypeAdapter[AuditRecord] = TypeAdapter(AuditRecord)

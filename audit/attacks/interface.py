@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.record import Count, Curve, Diagnostic, DrawnPage, Exposed, Histogram, Measurement
+from audit.record import Count, Coverage, Curve, Diagnostic, DrawnPage, Exposed, Histogram, Measurement
 from audit.targets.interface import Query, Target
 
 A = TypeVar("A")
@@ -34,6 +34,10 @@ class Findings:
     confounded: str | None = None
     weaknesses: tuple[str, ...] = ()
     exposed: tuple[Exposed, ...] = ()
+    methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coverage: tuple[Coverage, ...] = ()
+    about_text: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = ()
 
 
 Kind = Literal["difference", "paired difference", "auc", "balanced accuracy"]

@@ -25,7 +25,7 @@ from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
 from audit.engine.journal import exclusive
 from audit.errors import DocauditError, EngineError
-from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, Skipped
+from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.runner.execution import in_number_format, outcomes_of
 from audit.runner.opening import Opened, needs_of, parameters_of
 from audit.targets.environment import environment
@@ -95,6 +95,18 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
         environment=environment(target),
         timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
         derived_by=options.derived_by if opened.defence is None else (*options.derived_by, opened.defence.name),
+        left_out=_left_out(opened),
+    )
+
+
+def _left_out(opened: Opened) -> tuple[LeftOut, ...]:
+    """The attacks that were not asked for, and whether they could have been run."""
+    case = Case(opened.guarded(opened.target), opened.corpus)
+    asked = {attack.name for attack in opened.attacks}
+    others = [kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked]
+    return tuple(
+        LeftOut(attack.name, attack.metrics, attack.lacks(opened.corpus), attack.inapplicable(case))
+        for attack in others
     )
 
 
@@ -143,7 +155,8 @@ def _complete(
     case = Case(opened.guarded(opened.target), opened.corpus, opened.beside(filled))
     everything = attack.trials(case)
     if not everything:
-        return Skipped(attack.name, attack.metrics, *attack.no_trials(case))
+        reason, provide = attack.no_trials(case)
+        return Skipped(attack.name, attack.metrics, reason, provide, by_data=attack.lacks(case.corpus) is not None)
     trials = sample(everything, opened.share, options.seed)
     checkpoint, agreement = in_number_format(opened, attack, case, trials, progress)
     case = replace(case, target=opened.guarded(checkpoint))
@@ -168,6 +181,10 @@ def _complete(
         pages=findings.pages,
         confounded=findings.confounded,
         exposed=findings.exposed,
+        methods=dict(findings.methods),
+        coverage=findings.coverage,
+        about_text=findings.about_text,
+        alarms=findings.alarms,
     )
 
 
