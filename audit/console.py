@@ -156,6 +156,12 @@ def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
         f"(policy {escape(verdict.policy)}, exit code {verdict.exit_code})",
         soft_wrap=True,
     )
+    if verdict.text is not None:
+        console.print(
+            f"[{_STYLES[verdict.text]}]{verdict.text.upper()}[/]  what the text itself gives away, whatever the "
+            f"model: {escape(verdict.text_reason)}",
+            soft_wrap=True,
+        )
     table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
     for title in ("attack", "metric", "limit", "measured, 95 % interval", "n", "outcome"):
         table.add_column(title, overflow="fold")
@@ -206,7 +212,9 @@ def _row(decision: Decision) -> tuple[str, ...]:
     limit = decision.limit
     bound = f"<= {limit.max:g}" if limit.max is not None else f">= {limit.min:g}"
     outcome = f"[{_STYLES[decision.outcome]}]{decision.outcome}[/]"
-    return (escape(limit.attack), escape(limit.metric), bound, *_measured(decision.measured), outcome)
+    measured = decision.measured
+    by = "" if measured is None or measured.name == limit.metric else f"\n  by {measured.name}"
+    return (escape(limit.attack), escape(f"{limit.metric}{by}"), bound, *_measured(measured), outcome)
 
 
 def _measured(measured: Estimate | None) -> tuple[str, str]:

@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.errors import PolicyError
-from audit.policy import EXIT_CODES, Limit, Policy, Verdict, Waiver, _holm, check_names, evaluate, load
+from audit.policy import EXIT_CODES, Gap, Limit, Policy, Verdict, Waiver, check_names, evaluate, load
+from audit.policy.verdict import _holm
 from audit.record import (
     ALPHAS,
     AttackResult,
@@ -27,6 +28,7 @@ from audit.record import (
     Estimate,
     Failed,
     Inapplicable,
+    LeftOut,
     Measurement,
     Skipped,
     Unresolved,
@@ -69,11 +71,20 @@ def limit(metric: str = "leak", attack: str = "reconstruction", **settings: Any)
     return Limit(attack, metric, "because", **asked, **settings)
 
 
+GAPS = (Gap("reconstruction", ("mlm",), "made up"),)
+"""Attacks that the model of these records cannot be put to, and that the policies of these tests do without."""
+
+
 def judge(
-    results: Sequence[AttackResult], *limits: Limit, battery: tuple[str, ...] = ("reconstruction",), **settings: Any
+    results: Sequence[AttackResult],
+    *limits: Limit,
+    battery: tuple[str, ...] = ("reconstruction",),
+    utility: tuple[Measurement, ...] = (tiny.USEFUL,),
+    left_out: tuple[LeftOut, ...] = (),
+    **settings: Any,
 ) -> Verdict:
-    policy = Policy(schema=1, name="test", limits=limits or (limit(),), **settings)
-    return evaluate(tiny.record(*results, battery=battery), policy, TODAY)
+    policy = Policy(schema=1, name="test", limits=limits or (limit(),), **{"gaps": GAPS, **settings})
+    return evaluate(tiny.record(*results, battery=battery, utility=utility, left_out=left_out), policy, TODAY)
 
 
 SAFE = estimate("leak", -0.01, 0.05)
@@ -85,6 +96,7 @@ NO_POWER = Unresolved("power", "no such field", 0)
 ASKS_POWER = limit(min_power=0.5)
 INAPPLICABLE = Inapplicable("reconstruction", METRICS, "no such head")
 SKIPPED = Skipped("reconstruction", METRICS, "it needs a reference", "--reference auxiliary=PATH")
+NO_DATA = Skipped("reconstruction", METRICS, "no canaries", "plant some", by_data=True)
 FAILED = Failed("reconstruction", METRICS, "IndexError", "audit/x.py:3")
 ACCURATE = limit("accuracy", min=0.7)
 ACCURACY = estimate("accuracy", 0.7, 0.9, edge=0.7)
@@ -123,9 +135,19 @@ ENDINGS: dict[str, tuple[list[AttackResult], Limit, str, str, str]] = {
     "failed": ([FAILED], limit(), "undecided", "undecided", "broke down (IndexError at audit/x.py:3)"),
     "not run": ([], limit(), "undecided", "undecided", "not run"),
     "inapplicable, none left": ([INAPPLICABLE], limit(), "inapplicable", "undecided", "no such head"),
-    "skipped, not required, none left": ([SKIPPED], limit(required=False), "not run", "undecided", "skipped"),
-    "failed, not required, none left": ([FAILED], limit(required=False), "not run", "undecided", "broke down"),
-    "not run, not required, none left": ([], limit(required=False), "not run", "undecided", "not run"),
+    "skipped, not required": ([SKIPPED], limit(required=False), "undecided", "undecided", "skipped"),
+    "skipped, the data set has none, not required": (
+        [NO_DATA], limit(required=False), "not run", "undecided", "no canaries",
+    ),
+    "skipped, the data set has none": ([NO_DATA], limit(), "undecided", "undecided", "no canaries"),
+    "failed, not required": ([FAILED], limit(required=False), "undecided", "undecided", "broke down"),
+    "not run, not required": ([], limit(required=False), "undecided", "undecided", "not run"),
+    "unresolved for another reason, not required": (
+        [completed(replace(NONE, needed=None))], limit(required=False), "undecided", "undecided", "fewer than two",
+    ),
+    "unresolved, weakened, not required": (
+        [replace(completed(NONE), ablations=("no image",))], limit(required=False), "undecided", "undecided", "fewer",
+    ),
     "at least, met": ([completed(ACCURACY)], ACCURATE, "passed", "passed", "within"),
     "at least, reaches under": (
         [completed(replace(ACCURACY, low=0.69))], ACCURATE, "undecided", "undecided", "reaches over",
@@ -166,6 +188,7 @@ def test_exit_codes_are_those_of_the_design() -> None:
 
 OTHER_SAFE = completed(estimate("leak", -0.01, 0.05), attack="membership")
 OTHER_LEAKY = completed(estimate("leak", 0.2, 0.3, lower_p=0.001), attack="membership")
+OTHER_NO_DATA = replace(NO_DATA, attack="membership")
 SECOND = limit(attack="membership")
 
 
@@ -181,8 +204,9 @@ SECOND = limit(attack="membership")
         ([FAILED, OTHER_SAFE], SECOND, "undecided", "1 of 2 limits undecided"),
         ([completed(LEAKY), OTHER_LEAKY], SECOND, "violated", "2 of 2 limits violated"),
         ([completed(SAFE)], SECOND, "undecided", "1 of 2 limits undecided"),
-        ([completed(SAFE)], replace(SECOND, required=False), "passed", "every limit that applies is met"),
-        ([INAPPLICABLE], replace(SECOND, required=False), "undecided", "no limit of the policy could be checked"),
+        ([completed(SAFE)], replace(SECOND, required=False), "undecided", "1 of 2 limits undecided"),
+        ([completed(SAFE), OTHER_NO_DATA], replace(SECOND, required=False), "passed", "every limit that applies is"),
+        ([INAPPLICABLE, OTHER_NO_DATA], replace(SECOND, required=False), "undecided", "no limit of the policy could"),
     ],
 )
 def test_the_worst_limit_wins(results: list[AttackResult], second: Limit, overall: str, reason: str) -> None:
@@ -311,6 +335,12 @@ def test_an_expired_waiver_is_named_and_waives_nothing() -> None:
     assert "a waiver by A. Officer expired on 2026-03-01" in decision.reason
 
 
+def test_a_waiver_for_more_than_a_year_waives_nothing() -> None:
+    verdict = judge([completed(LEAKY)], waivers=(waiver(367),))
+    assert (verdict.overall, verdict.exit_code) == ("violated", 10)
+    assert "until 2027-03-04 is longer than 12 months" in verdict.decisions[0].reason
+
+
 def test_a_renewed_waiver_holds_whatever_the_order() -> None:
     for waivers in itertools.permutations([waiver(-9, owner="old"), waiver(9, owner="new"), waiver(-1, owner="last")]):
         (decision,) = judge([completed(LEAKY)], waivers=waivers).decisions
@@ -414,7 +444,14 @@ def test_bits_may_be_more_than_one(tmp_path: Path) -> None:
         ("max = 0.05", "max = -0.1", "limits.0: max -0.1: leak lies between 0 and 1"),
         ("max = 0.05", "min = 65", "limits.0: min 65: leak lies between 0 and 1"),
         ("max = 0.05", "maximum = 0.05", "limits.0.maximum: "),
-        ("max = 0.05", "max = 0.05\nmin_power = 1.5", "limits.0.min_power: "),
+        ("max = 0.05", "max = 0.05\nmin_power = -0.5", "limits.0.min_power: "),
+        ("max = 0.05", "max = 0.05\nmin_coverage = 1.5", "limits.0.min_coverage: "),
+        ("max = 0.05", 'max = 0.05\nholds = "upper"', "limits.0.holds: "),
+        ("max = 0.05", 'min = 0.05\nholds = "lower"', "limits.0: holds: a lower bound is held against a max"),
+        ("max = 0.05", f"max = 0.{'1' * 9}\nmin_power = {'1' * 9999}", "not TOML"),
+        ('name = "mine"', 'name = "default"', "name: docaudit ships a policy 'default'; one that differs from it"),
+        ('owner = "me"', 'owner = " "', "waivers.0.owner: "),
+        ('reason = "why"', 'reason = ""', "waivers.0.reason: "),
         ("max = 0.05", 'max = 0.05\nrequired = "no"', "limits.0.required: "),
         ('rationale = "because"', "", "limits.0.rationale: "),
         ('owner = "me"', "", "waivers.0.owner: "),

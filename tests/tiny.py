@@ -23,7 +23,18 @@ from audit.corpus.documents import (
     Word,
 )
 from audit.corpus.manifest import write
-from audit.record import AttackResult, AuditRecord, CorpusCard, Environment, ReferenceCard, TargetCard, Timing
+from audit.record import (
+    AttackResult,
+    AuditRecord,
+    CorpusCard,
+    Environment,
+    Estimate,
+    LeftOut,
+    Measurement,
+    ReferenceCard,
+    TargetCard,
+    Timing,
+)
 
 FamilyName = Literal[
     "layoutlm",
@@ -198,7 +209,16 @@ def corpus(
     return folder
 
 
-def record(*attacks: AttackResult, battery: tuple[str, ...] = ("reconstruction",)) -> AuditRecord:
+USEFUL = Estimate("masked_token_accuracy", 0.6, 0.5, 0.7, 100, "tokens", 6, "made up", 0.1, "chance")
+"""A model that does its task."""
+
+
+def record(
+    *attacks: AttackResult,
+    battery: tuple[str, ...] = ("reconstruction",),
+    utility: tuple[Measurement, ...] = (USEFUL,),
+    left_out: tuple[LeftOut, ...] = (),
+) -> AuditRecord:
     """A record around these results; nothing in it was measured."""
     card = TargetCard("model", "BERT", "mlm", "BERT, masked language model", 10, 92, 127, "a" * 64, "cpu", "float32")
     return AuditRecord(
@@ -211,9 +231,10 @@ def record(*attacks: AttackResult, battery: tuple[str, ...] = ("reconstruction",
         seed=0,
         battery=battery,
         attacks=attacks,
-        utility=(),
+        utility=utility,
         environment=Environment("0.1.0", "3.11.0", "Linux x86_64", "CPU", 2, {"numpy": "2.0.0"}),
         timing=Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:01:00+00:00", 60.0),
+        left_out=left_out,
     )
 
 

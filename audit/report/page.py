@@ -77,8 +77,7 @@ def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
 def _context(
     record: AuditRecord, verdict: Verdict, policy: Policy, words: dict[str, Words], utility: Words
 ) -> dict[str, Any]:
-    completed = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
-    rows = [tables.decision_row(decision, words[decision.limit.attack], completed) for decision in verdict.decisions]
+    rows = [tables.decision_row(decision, words[decision.limit.attack]) for decision in verdict.decisions]
     order = list(tables.OUTCOME_WORDS)
     worst_first = sorted(rows, key=lambda row: (order.index(row.decision.outcome), not row.measured))
     # What was not tried is told of in another place on page one, and all limits on the pages behind it.
@@ -161,6 +160,10 @@ def _reason_words(words: dict[str, Words]) -> Any:
         "violated": "over its limit",
         "confounded": "undecided, something else than memory can explain the numbers",
         "weak": "undecided, the attacker was too weak",
+        "useless": "undecided, the model does not do its task as it is asked",
+        "alarm": "undecided, something else speaks for a leak",
+        "uncovered": "undecided, too little of what could leak was tried",
+        "gap": "undecided, this kind of model cannot be asked",
         "weakened": "undecided, the attacker was not at its full strength",
         "wide": "undecided, the interval reaches over the limit",
         "unresolved": "undecided, too few units",

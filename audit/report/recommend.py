@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -21,9 +20,13 @@ State = Literal[
     "confounded",
     "weak",
     "weakened",
+    "useless",
+    "alarm",
+    "uncovered",
     "wide",
     "unresolved",
     "unmeasured",
+    "gap",
     "clean",
     "unchecked",
     "waived",
@@ -32,24 +35,23 @@ State = Literal[
 """What became of a limit, more finely than its outcome.
 
     violated    the leak is confirmed over the limit
-    confounded  no decision: something else than memory can explain the attack's numbers, whatever they are
-    weak        no decision: the attacker had too little power
-    weakened    no decision: the attacker was weakened on purpose, or lacked something
-    wide        no decision: the interval reaches over the limit
-    unresolved  no decision: too few units for this number
-    unmeasured  no decision: the attack was skipped, broke down or was not run
     clean       the audit as a whole passed, and nobody had to waive anything
     unchecked   no limit of the policy applies to this model
     waived      somebody took responsibility
+    (others)    no decision, see `audit.policy.decision.Cause`
     above       a measurement, gated or not, lies wholly above a value that the defence names
 """
 ORDER: tuple[State, ...] = (
     "violated",
+    "alarm",
     "unmeasured",
+    "useless",
     "confounded",
     "weak",
     "weakened",
+    "uncovered",
     "unresolved",
+    "gap",
     "wide",
     "clean",
     "unchecked",
@@ -132,8 +134,7 @@ def defenses() -> tuple[Defense, ...]:
 
 def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     """What the verdict says of each limit that is not met; of the audit as a whole where there is no such limit."""
-    completed = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
-    states = [(decision, state_of(decision, completed)) for decision in verdict.decisions]
+    states = [(decision, state_of(decision)) for decision in verdict.decisions]
     found = [Finding(item.limit.attack, item.limit.metric, state) for item, state in states if state is not None]
     if verdict.overall == "passed" and not found:
         found.append(Finding("", "", "clean"))
@@ -142,8 +143,8 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def state_of(decision: Decision, completed: Mapping[str, Completed]) -> State | None:
-    """The state of one limit, from the attacks that ran to their end; None when it was met or does not apply."""
+def state_of(decision: Decision) -> State | None:
+    """The state of one limit; None when it was met or does not apply."""
     match decision.outcome:
         case "violated":
             return "violated"
@@ -153,19 +154,7 @@ def state_of(decision: Decision, completed: Mapping[str, Completed]) -> State | 
             # The policy does without what was not run; "What was not tested" says how to have it.
             return None
         case "undecided":
-            return _why_undecided(decision, completed)
-
-
-def _why_undecided(decision: Decision, completed: Mapping[str, Completed]) -> State:
-    result = completed.get(decision.limit.attack)
-    if decision.measured is None:
-        return "unresolved" if result is not None else "unmeasured"
-    if result is not None and result.confounded is not None:
-        return "confounded"
-    wanted = decision.limit.min_power
-    if wanted is not None and (decision.power is None or decision.power.value < wanted):
-        return "weak"
-    return "weakened" if result is not None and result.ablations else "wide"
+            return decision.cause
 
 
 def recommend(record: AuditRecord, verdict: Verdict) -> tuple[Recommendation, ...]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from audit.policy import Decision
-from audit.record import Completed, Estimate, Measurement, Unresolved
+from audit.record import Estimate, Measurement, Unresolved
 from audit.report import numbers
 from audit.report.compact import gap
-from audit.report.recommend import state_of
 from audit.report.words import CATEGORY_WORDS, Words
 
 OUTCOME_WORDS = {
@@ -104,8 +103,8 @@ class MeasurementTable:
     letters: dict[str, str]
 
 
-def decision_row(decision: Decision, words: Words, completed: Mapping[str, Completed]) -> DecisionRow:
-    """A limit, the number it was held against and what came of it; `completed`: the attacks that ran to their end."""
+def decision_row(decision: Decision, words: Words) -> DecisionRow:
+    """A limit, the number it was held against and what came of it."""
     limit, measured = decision.limit, decision.measured
     form = words.form(limit.metric)
     bound = limit.max if limit.max is not None else (limit.min or 0.0)
@@ -123,7 +122,7 @@ def decision_row(decision: Decision, words: Words, completed: Mapping[str, Compl
         between=numbers.interval(measured, form, digits) if measured else "",
         n=_units(measured) if measured else "",
         power=_power(decision, words),
-        weak=state_of(decision, completed) == "weak",
+        weak=decision.cause == "weak",
         p_value=_p_value(decision.p_value),
         gauge=_gauge(measured, bound, limit.max is not None) if measured else None,
     )

@@ -211,7 +211,7 @@ def test_the_attack_that_leaks_most_is_told_first_and_what_does_not_fit_is_count
 
 def test_limits_that_nothing_was_tried_for_leave_page_one_to_the_others() -> None:
     absent = Limit("canaries", "excess", "why", max=0.2, required=False)
-    skipped = Skipped("canaries", ("excess",), "the data set holds no canaries", "put some in")
+    skipped = Skipped("canaries", ("excess",), "the data set holds no canaries", "put some in", by_data=True)
     record = examples.record(examples.reconstruction(0.6), skipped, battery=("reconstruction", "canaries"))
     policy = Policy(1, "p", (*examples.policy().limits, absent))
     page = html(*examples.judged(record, policy))

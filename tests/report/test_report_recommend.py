@@ -7,7 +7,7 @@ from typing import get_args
 import example_records as examples
 import pytest
 
-from audit.policy import Limit, Policy
+from audit.policy import Gap, Limit, Policy
 from audit.record import Inapplicable, Skipped
 from audit.report.recommend import ORDER, State, defenses, findings, recommend
 
@@ -46,7 +46,7 @@ def test_a_leak_of_repeated_values_calls_for_deduplication_though_no_limit_names
 
 def test_what_a_policy_does_without_calls_for_nothing() -> None:
     absent = Limit("canaries", "excess", "r", max=0.2, required=False)
-    skipped = Skipped("canaries", ("excess",), "the data set holds no canaries", "put some in")
+    skipped = Skipped("canaries", ("excess",), "the data set holds no canaries", "put some in", by_data=True)
     policy = Policy(schema=1, name="p", limits=(*examples.policy().limits, absent))
     kept = examples.record(examples.reconstruction(0.0), skipped, battery=("reconstruction", "canaries"))
     record, verdict, _ = examples.judged(kept, policy)
@@ -72,6 +72,9 @@ def test_the_shipped_defences_are_complete_and_every_state_has_an_answer() -> No
 
 def test_any_attack_that_could_not_be_examined_has_an_answer() -> None:
     result = Inapplicable("reconstruction", examples.METRICS, "no loss")
-    policy = Policy(schema=1, name="p", limits=(*examples.policy().limits, Limit("canaries", "epsilon", "r", max=1.0)))
-    record, verdict, _ = examples.judged(examples.record(result, battery=("reconstruction", "canaries")), policy)
-    assert [item.defense.id for item in recommend(record, verdict)] == ["provide-what-lacks"]
+    limits = (*examples.policy().limits, Limit("canaries", "epsilon", "r", max=1.0))
+    gaps = (Gap("reconstruction", ("mlm",), "memorisation asks them"),)
+    for permitted, expected in ((gaps, ["provide-what-lacks"]), ((), ["provide-what-lacks", "policy-that-applies"])):
+        policy = Policy(schema=1, name="p", limits=limits, gaps=permitted)
+        record, verdict, _ = examples.judged(examples.record(result, battery=("reconstruction", "canaries")), policy)
+        assert [item.defense.id for item in recommend(record, verdict)] == expected

@@ -1,0 +1,76 @@
+"""What became of each limit, and the verdict, as data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic.dataclasses import dataclass
+
+from audit.policy.limits import Limit, Waiver
+from audit.record import STRICT, Estimate
+
+Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "not run"]
+Overall = Literal["passed", "violated", "undecided"]
+Cause = Literal[
+    "confounded", "weak", "weakened", "useless", "alarm", "uncovered", "wide", "unresolved", "unmeasured", "gap"
+]
+"""Why a limit is undecided.
+
+    confounded  something else than memory can explain the numbers, or they lie on the wrong side of their null
+    weak        the attacker had too little power
+    weakened    the attacker was weakened on purpose, or lacked something
+    useless     the model does not do its task as it is asked
+    alarm       something beside the limited numbers speaks for a leak
+    uncovered   the number rests on too little of what could leak
+    wide        the interval reaches over the limit
+    unresolved  too few units for this number
+    unmeasured  the attack was skipped, broke down or was not run
+    gap         this kind of model cannot be asked, and the policy permits no such gap
+"""
+EXIT_CODES: dict[Overall, int] = {"passed": 0, "violated": 10, "undecided": 11}
+
+
+@dataclass(frozen=True, config=STRICT)
+class Decision:
+    """What became of one limit.
+
+    Attributes:
+        reason: one sentence.
+        remedy: what would decide it, for an undecided one.
+        measured: the number it was held against, when there is one: that of the method that decides.
+        power: the attack's strength, when the limit asks for one.
+        p_value: one-sided, against the limit, conservative (read from the record's bounds), after Holm.
+        waiver: who took responsibility, when somebody did.
+        cause: why an undecided one is undecided; None for the others.
+        about_text: whether it is a finding about the documents' own text, whatever the model.
+    """
+
+    limit: Limit
+    outcome: Outcome
+    reason: str
+    remedy: str = ""
+    measured: Estimate | None = None
+    power: Estimate | None = None
+    p_value: float | None = None
+    waiver: Waiver | None = None
+    about_text: bool = False
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
+class Verdict:
+    """The one verdict that console, PDF and exit code are drawn from.
+
+    Attributes:
+        overall: of the limits on the model.
+        text: of the limits on what the documents' own text gives away; None where the policy has none of them.
+        text_reason: one sentence, empty without such limits.
+    """
+
+    policy: str
+    overall: Overall
+    decisions: tuple[Decision, ...]
+    exit_code: int
+    reason: str
+    text: Overall | None = None
+    text_reason: str = ""

@@ -1,0 +1,184 @@
+"""A policy: what an owner accepts, read from a file."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tomllib
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from audit.errors import PolicyError
+from audit.record import STRICT
+from audit.resources import folder
+
+MISSPELT = 0.8
+"""Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""
+BEYOND_ONE = frozenset(
+    {"excess_exposure", "exposure", "extractable_simplicity", "hd", "identified", "ipf", "ld", "most_bits"}
+)
+"""Metrics that may be above 1; all others are shares and areas."""
+LONGEST_WAIVER = dt.timedelta(days=366)
+"""How far ahead a waiver may end, from the day it is held against (ours): a year later somebody looks again."""
+Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""Text that says something."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Limit:
+    """One thing the policy asks: `metric` of `attack` at most `max` (or at least `min`).
+
+    A metric names a question. The limit is held against every method of the attack that answers it
+    (`record.Completed.methods`), and the strongest decides.
+
+    Attributes:
+        required: False: a data set that does not hold what the attack is about (no canaries, no providers) leaves the
+            limit out. Nothing else excuses it: an attack that failed, was left out or was weakened decides nothing.
+        min_power: the attack's own strength under which nothing can be passed.
+        min_coverage: the share of what could leak that a pass must rest on, see `record.Coverage`.
+        min_category_coverage: the same for each category of values that the documents of training hold.
+        holds: "interval": passed when the whole interval is within the limit. "lower": only a lower bound is limited,
+            as of a count of people who can be named: violated when it is confirmed over the limit, else passed.
+        rationale: why this limit, printed in the report.
+    """
+
+    attack: str
+    metric: str
+    rationale: str
+    max: float | None = Field(default=None, strict=True)
+    min: float | None = Field(default=None, strict=True)
+    required: bool = Field(default=True, strict=True)
+    min_power: float | None = Field(default=None, ge=0, strict=True)
+    min_coverage: float | None = Field(default=None, ge=0, le=1, strict=True)
+    min_category_coverage: float | None = Field(default=None, ge=0, le=1, strict=True)
+    holds: Literal["interval", "lower"] = "interval"
+
+
+@dataclass(frozen=True, config=STRICT)
+class Gap:
+    """An attack that kinds of models cannot be put to, and that the policy does without for them.
+
+    Attributes:
+        tasks: of the models, as their card has them ("mlm", "token-classification", ...).
+        rationale: why nothing is lost, printed in the report.
+    """
+
+    attack: str
+    tasks: tuple[str, ...]
+    rationale: Written
+
+
+@dataclass(frozen=True, config=STRICT)
+class Waiver:
+    """A violation somebody takes responsibility for, until a day."""
+
+    attack: str
+    metric: str
+    owner: Written
+    reason: Written
+    expires: dt.date
+
+
+@dataclass(frozen=True, config=STRICT)
+class Policy:
+    """What an owner accepts.
+
+    Attributes:
+        undecided: "warn" lets an audit without a decision exit 0; the default fails closed.
+        text: what limits on the documents' own text (`record.Completed.about_text`) do. They have a verdict of their
+            own; with "fail" the exit code is that of the worse one of both.
+        gaps: attacks that models of some kinds cannot be put to. An inapplicable attack without one is undecided.
+    """
+
+    schema: Literal[1]
+    name: str
+    limits: tuple[Limit, ...]
+    description: str = ""
+    undecided: Literal["fail", "warn"] = "fail"
+    text: Literal["report", "fail"] = "report"
+    gaps: tuple[Gap, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+
+
+_POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
+
+
+def load(name_or_path: str) -> Policy:
+    """Read a policy: the name of a shipped one ("default", "strict") or the path of a TOML file.
+
+    Raises:
+        PolicyError: every problem of the file.
+    """
+    shipped = {item.stem: item for item in folder("policies").glob("*.toml") if item.stem != "defenses"}
+    path = shipped.get(name_or_path, Path(name_or_path))
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
+        raise PolicyError(f"policy {path}: {reason}", f"shipped policies: {', '.join(sorted(shipped))}") from None
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, and a number of thousands of digits
+        raise PolicyError(f"policy {path}: not TOML: {error}") from None
+    try:
+        policy = _POLICY.validate_python(content)
+    except ValidationError as error:
+        raise PolicyError(
+            [f"policy {path} {'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
+        ) from None
+    problems = _contradictions(policy)
+    original = shipped.get(policy.name)
+    if original is not None and original.read_bytes() != path.read_bytes():
+        problems.append(f"name: docaudit ships a policy {policy.name!r}; one that differs from it needs another name")
+    if problems:
+        raise PolicyError([f"policy {path} {problem}" for problem in problems])
+    return policy
+
+
+def _contradictions(policy: Policy) -> list[str]:
+    problems = []
+    if not policy.limits:
+        problems.append("limits: there is none, so nothing could ever be violated")
+    for index, limit in enumerate(policy.limits):
+        if (limit.max is None) == (limit.min is None):
+            problems.append(f"limits.{index}: give either max or min")
+        problems += [
+            f"limits.{index}: {name} {bound:g}: {limit.metric} lies between 0 and 1, so that 65 % is 0.65"
+            for name, bound in (("max", limit.max), ("min", limit.min))
+            if bound is not None and not 0 <= bound <= 1 and limit.metric.partition(".")[0] not in BEYOND_ONE
+        ]
+        if limit.holds == "lower" and limit.max is None:
+            problems.append(f"limits.{index}: holds: a lower bound is held against a max")
+    gated = {(limit.attack, limit.metric) for limit in policy.limits}
+    problems += [
+        f"waivers.{index}: no limit on {waiver.attack} {waiver.metric}"
+        for index, waiver in enumerate(policy.waivers)
+        if (waiver.attack, waiver.metric) not in gated
+    ]
+    return problems
+
+
+def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete: bool = True) -> None:
+    """Refuse a policy that misspells something; called before a scan too, which may take hours.
+
+    Args:
+        policy: what to check.
+        metrics: the metrics a policy may ask for, by attack.
+        complete: whether these are all the attacks there are. An older record does not know those that came later: only
+            a name close to one that it knows is then taken for a mistake.
+
+    Raises:
+        PolicyError: the policy names an attack or a metric that does not exist.
+    """
+    problems = []
+    for limit in policy.limits:
+        if limit.attack not in metrics and (complete or get_close_matches(limit.attack, metrics, 1, MISSPELT)):
+            problems.append(f"policy {policy.name}: no attack is called {limit.attack!r}")
+        elif limit.attack in metrics and limit.metric not in metrics[limit.attack]:
+            close = get_close_matches(limit.metric, metrics[limit.attack], 1)
+            meant = f"; did you mean {close[0]!r}?" if close else ""
+            problems.append(f"policy {policy.name}: {limit.attack} has no metric {limit.metric!r}{meant}")
+    if problems:
+        raise PolicyError(problems, f"attacks: {', '.join(metrics)}")

@@ -1,0 +1,219 @@
+"""Why a limit cannot be decided, or cannot be passed, one function a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from audit.policy.decision import Cause, Decision
+from audit.policy.limits import Limit, Policy
+from audit.record import (
+    AuditRecord,
+    Completed,
+    Estimate,
+    Failed,
+    Inapplicable,
+    LeftOut,
+    Skipped,
+    Unresolved,
+)
+
+STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
+MORE = "audit more documents"
+AGAIN = "mend that and scan again"
+WRONG_SIDE = 0.025
+"""One-sided level at which a number is on the wrong side of its null, over all methods of a question (ours: that of a
+two-sided interval of 95 %)."""
+USEFUL = {
+    "anls": "held-out ANLS",
+    "entity_f1": "held-out entity F1",
+    "link_f1": "held-out link F1",
+    "masked_token_accuracy": "share of hidden tokens that it names on held-out pages",
+    "intent_accuracy": "share of held-out intents that it names",
+}
+"""The measures of what a model is good for, in words."""
+Reason = tuple[str, str, Cause]
+"""Why, what would help, and of which kind it is."""
+
+
+def missing_result(record: AuditRecord, policy: Policy, limit: Limit) -> Decision | None:
+    """The decision for a limit whose attack gave no numbers; None when it did."""
+    if limit.attack not in record.battery:
+        reason = "the docaudit that wrote the record had no such attack"
+        return _undecided(limit, reason, "scan again with this version", "unmeasured", excused=not limit.required)
+    result = next((item for item in reversed(record.attacks) if item.attack == limit.attack), None)
+    match result:
+        case Completed():
+            if any(item.name == limit.metric for item in result.measurements):
+                return None
+            return _undecided(limit, "the record lacks this number", "run the scan again", "unresolved")
+        case Inapplicable():
+            return _inapplicable(record, policy, limit, result.reason)
+        case Skipped():
+            excused = result.by_data and not limit.required
+            return _undecided(limit, f"skipped: {result.reason}", result.provide, "unmeasured", excused=excused)
+        case Failed():
+            reason = f"the attack broke down ({result.type} at {result.place})"
+            return _undecided(limit, reason, "report this failure with the record", "unmeasured")
+        case None:
+            left_out = next((item for item in record.left_out if item.attack == limit.attack), None)
+            return _left_out(record, policy, limit, left_out)
+
+
+def _undecided(limit: Limit, reason: str, remedy: str, cause: Cause, *, excused: bool = False) -> Decision:
+    """Undecided, or not run where the policy does without."""
+    if excused:
+        return Decision(limit, "not run", reason, remedy)
+    return Decision(limit, "undecided", reason, remedy, cause=cause)
+
+
+def _left_out(record: AuditRecord, policy: Policy, limit: Limit, left_out: LeftOut | None) -> Decision:
+    reason = "this attack was not run"
+    if left_out is not None and left_out.inapplicable is not None:
+        return _inapplicable(record, policy, limit, left_out.inapplicable)
+    excused = left_out is not None and left_out.lacks is not None and not limit.required
+    if left_out is not None and left_out.lacks is not None:
+        reason = f"{reason}: {left_out.lacks}"
+    return _undecided(limit, reason, "scan without --only", "unmeasured", excused=excused)
+
+
+def _inapplicable(record: AuditRecord, policy: Policy, limit: Limit, reason: str) -> Decision:
+    for gap in policy.gaps:
+        if gap.attack == limit.attack and record.target.task in gap.tasks:
+            return Decision(limit, "inapplicable", reason)
+    permit = f'a policy that permits this gap: [[gaps]] attack = "{limit.attack}", tasks = ["{record.target.task}"]'
+    return _undecided(limit, f"this model cannot be asked, and the policy permits no such gap: {reason}", permit, "gap")
+
+
+def unresolved(limit: Limit, result: Completed) -> Decision | None:
+    """The decision where the question's own number could not be had; None when it could."""
+    measured = next(item for item in result.measurements if item.name == limit.metric)
+    if isinstance(measured, Estimate):
+        return None
+    needed = f"; {measured.needed} would be needed" if measured.needed else ""
+    # More units than the data set holds: what is not required does without. Other reasons can be mended.
+    excused = measured.needed is not None and not limit.required and not result.ablations
+    return _undecided(limit, f"{measured.reason} (n = {measured.n}{needed})", MORE, "unresolved", excused=excused)
+
+
+def power_of(result: Completed) -> Estimate | None:
+    """How strong the attacker was, as the attack measured it; None when it has no such number."""
+    found = next((item for item in result.measurements if item.name == result.power), None)
+    return found if isinstance(found, Estimate) else None
+
+
+def not_useful(record: AuditRecord) -> str | None:
+    """That the model does not do its task as it is asked, so that its silence says nothing; None when it does."""
+    if not record.utility:
+        return "what the model is good for was not measured, so that its silence may mean that it says nothing at all"
+    for item in record.utility:
+        name = USEFUL.get(item.name, item.name)
+        if isinstance(item, Unresolved):
+            return f"whether the model does its task could not be measured ({name}: {item.reason})"
+        if item.null is not None and item.low <= item.null:
+            return (
+                f"the model does not answer as it is asked: {name} {item.value:.3f} [{item.low:.3f}, {item.high:.3f}], "
+                f"always saying the commonest gives {item.null:.3f}; is [recipe] prompt right?"
+            )
+    return None
+
+
+def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], useless: str | None) -> Reason | None:
+    """What stands against a pass, whatever the interval; None when nothing does.
+
+    Args:
+        limit: which is not violated.
+        result: of its attack.
+        methods: the measurements that it is held against.
+        useless: see `not_useful`; None for findings about the documents' own text.
+    """
+    reasons: tuple[Callable[[], Reason | None], ...] = (
+        lambda: _too_weak(limit, power_of(result)),
+        lambda: _weakened(result),
+        lambda: None if useless is None else (useless, "ask the model as it was trained, and scan again", "useless"),
+        lambda: (result.alarms[0], "train again without this leak, and scan again", "alarm") if result.alarms else None,
+        lambda: _covers_little(limit, result),
+        lambda: _wrong_side(limit, methods),
+    )
+    return next((found for reason in reasons if (found := reason()) is not None), None)
+
+
+def _too_weak(limit: Limit, power: Estimate | None) -> Reason | None:
+    if limit.min_power is None:
+        return None
+    if power is None:
+        return "attacker too weak: its power could not be measured", STRONGER, "weak"
+    if power.value < limit.min_power:
+        return (
+            f"attacker too weak: power {power.value:.2f}, the policy asks for {limit.min_power:.2f}",
+            STRONGER,
+            "weak",
+        )
+    return None
+
+
+def _weakened(result: Completed) -> Reason | None:
+    if not result.ablations:
+        return None
+    return f"the attacker was weakened: {', '.join(result.ablations)}", AGAIN, "weakened"
+
+
+def _covers_little(limit: Limit, result: Completed) -> Reason | None:
+    for wanted, places in (
+        (limit.min_coverage, [item for item in result.coverage if item.category == "all"]),
+        (limit.min_category_coverage, [item for item in result.coverage if item.category != "all"]),
+    ):
+        if wanted is None:
+            continue
+        if not places:
+            return "the record does not say how much of what could leak was tried", "run the scan again", "uncovered"
+        short = [item for item in places if item.attacked < wanted * item.total]
+        if short:
+            tried = ", ".join(f"{item.category}: {item.attacked} of {item.total} {item.unit}" for item in short)
+            return (
+                f"the number rests on too little of what could leak ({tried}), the policy asks for {wanted:.0%}",
+                MORE,
+                "uncovered",
+            )
+    return None
+
+
+def _wrong_side(limit: Limit, methods: Mapping[str, Estimate]) -> Reason | None:
+    """That a number lies on the side of its null where no leak and no chance puts it."""
+    if limit.max is None:
+        return None
+    for measured in methods.values():
+        if _below_null(measured, WRONG_SIDE / len(methods)):
+            told = f"{measured.value:.3f} [{measured.low:.3f}, {measured.high:.3f}]"
+            if is_area(measured):
+                return (
+                    f"an area under chance tells members as well: {told}, chance is 0.5; are the splits right?",
+                    AGAIN,
+                    "confounded",
+                )
+            return (
+                f"less on documents of training than on held-out ones: {told}; the held-out documents look trained on",
+                "see which documents the model was trained on, and scan again",
+                "confounded",
+            )
+    return None
+
+
+def _below_null(measured: Estimate, level: float) -> bool:
+    if measured.null is None or measured.null_kind not in ("held-out", "chance"):
+        return False
+    # A null that was measured on held-out documents is as uncertain as the number itself: then it is 0.
+    null = min(measured.null, 0.0) if measured.null_kind == "held-out" else measured.null
+    uppers = list(_uppers(measured, level))
+    return (max(uppers) if uppers else measured.high) < null
+
+
+def _uppers(measured: Estimate, level: float) -> Iterator[float]:
+    """The upper bound at the largest recorded level that is small enough, when there is one."""
+    small = [bound for bound in measured.bounds if bound.alpha <= level]
+    if small:
+        yield max(small, key=lambda bound: bound.alpha).upper
+
+
+def is_area(measured: Estimate) -> bool:
+    """Whether 0.5 is chance, so that a number far under it tells as much as one far above (AUC, balanced accuracy)."""
+    return measured.null == 0.5 and measured.null_kind == "chance"

@@ -1,0 +1,212 @@
+"""What a policy says about a record: one decision a limit, and the verdict."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
+
+from audit.policy.consistency import check_consistency
+from audit.policy.decision import EXIT_CODES, Cause, Decision, Overall, Verdict
+from audit.policy.limits import LONGEST_WAIVER, Limit, Policy, check_names
+from audit.policy.reasons import AGAIN, MORE, hindrance, is_area, missing_result, not_useful, power_of, unresolved
+from audit.record import AttackResult, AuditRecord, Completed, Estimate
+
+Key = TypeVar("Key")
+Side = Literal["limit", "mirror"]
+"""Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of chance."""
+Methods = Mapping[str, Estimate]
+_WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "passed")
+WITHIN = "the whole interval is within the limit"
+MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
+SIGNIFICANCE = 0.05
+"""Family-wise level at which a violation is confirmed (Holm over all methods of the gated limits)."""
+
+
+def today() -> dt.date:
+    """The day that waivers are held against (UTC)."""
+    return dt.datetime.now(dt.UTC).date()
+
+
+def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
+    """Hold a record against a policy.
+
+    A limit is held against every method of its attack that answers its question. It is *violated* when the leak is
+    confirmed over it for any (one-sided p at most 0.05 after Holm over all methods of the gated limits; areas count on
+    both sides of chance), *passed* when the whole two-sided intervals of all methods are within it and nothing speaks
+    against a pass (see `reasons.hindrance`), and *undecided* otherwise. The overall verdict is the worst one, of the
+    limits on the model and of those on the documents' own text apart.
+
+    Raises:
+        PolicyError: the policy names an attack or a metric that the record's version does not know.
+        RecordError: the record contradicts itself.
+    """
+    check_consistency(record)
+    results = {result.attack: result for result in record.attacks}
+    left_out = {item.attack: item for item in record.left_out}
+    # An attack that an older scan left out gave no list of metrics: its limits are taken at their word.
+    asked = {limit.metric for limit in policy.limits}
+    metrics = {
+        name: results[name].metrics if name in results else left_out[name].metrics if name in left_out else asked
+        for name in record.battery
+    }
+    check_names(policy, metrics, complete=False)
+    held = [_methods(limit, results.get(limit.attack)) for limit in policy.limits]
+    confirmed = _holm(
+        {
+            (index, name, side): p
+            for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True))
+            for name, measured in methods.items()
+            for side, p in _p_values(limit, measured).items()
+        }
+    )
+    useless = not_useful(record)
+    decisions = []
+    for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True)):
+        decision = missing_result(record, policy, limit)
+        if decision is None:
+            found = {(name, side): p for (place, name, side), p in confirmed.items() if place == index}
+            completed = results[limit.attack]
+            assert isinstance(completed, Completed)
+            decision = _decide(limit, completed, methods, found, useless)
+        decisions.append(_waive(decision, policy, today))
+    return _verdict(policy, tuple(decisions))
+
+
+def _verdict(policy: Policy, decisions: tuple[Decision, ...]) -> Verdict:
+    own = [decision for decision in decisions if not decision.about_text]
+    others = [decision for decision in decisions if decision.about_text]
+    overall, reason = _overall(own)
+    text, text_reason = _overall(others) if others else (None, "")
+    gating = [overall, *([text] if text is not None and policy.text == "fail" else [])]
+    worst = min(gating, key=_WORST_FIRST.index)
+    exit_code = 0 if worst == "undecided" and policy.undecided == "warn" else EXIT_CODES[worst]
+    return Verdict(policy.name, overall, decisions, exit_code, reason, text, text_reason)
+
+
+def _methods(limit: Limit, result: AttackResult | None) -> dict[str, Estimate]:
+    """The measurements that a limit is held against, by name; those that this case could not have are left out."""
+    if not isinstance(result, Completed):
+        return {}
+    measured = {item.name: item for item in result.measurements}
+    names = result.methods.get(limit.metric, (limit.metric,))
+    found = {name: item for name in names if isinstance(item := measured.get(name), Estimate)}
+    own = measured.get(limit.metric)
+    return found or ({limit.metric: own} if isinstance(own, Estimate) else {})
+
+
+def _p_values(limit: Limit, measured: Estimate) -> dict[Side, float]:
+    """One-sided p of a leak beyond the limit: the smallest recorded level whose bound lies beyond; 1 when none does.
+
+    An area under chance tells members from others as well as one above it: it is held against the mirrored limit too.
+    """
+    if limit.min is not None:
+        return {"limit": min((bound.alpha for bound in measured.bounds if bound.upper < limit.min), default=1.0)}
+    assert limit.max is not None
+    top = limit.max
+    found: dict[Side, float] = {
+        "limit": min((bound.alpha for bound in measured.bounds if bound.lower > top), default=1.0)
+    }
+    if is_area(measured):
+        found["mirror"] = min((bound.alpha for bound in measured.bounds if bound.upper < 1 - top), default=1.0)
+    return found
+
+
+def _holm(p_values: Mapping[Key, float | None]) -> dict[Key, float]:
+    """Holm's step-down adjustment over the checks that have a p-value; ties in the order given."""
+    tested = sorted(((p, place, key) for place, (key, p) in enumerate(p_values.items()) if p is not None), key=_by_p)
+    adjusted: dict[Key, float] = {}
+    running = 0.0
+    for rank, (p, _, key) in enumerate(tested):
+        running = max(running, min(1.0, p * (len(tested) - rank)))
+        adjusted[key] = running
+    return adjusted
+
+
+def _by_p(item: tuple[float, int, Any]) -> tuple[float, int]:
+    return item[:2]
+
+
+def _decide(
+    limit: Limit,
+    result: Completed,
+    methods: Mapping[str, Estimate],
+    confirmed: Mapping[tuple[str, Side], float],
+    useless: str | None,
+) -> Decision:
+    about_text = limit.metric in result.about_text
+    few = unresolved(limit, result)
+    if few is not None:
+        return replace(few, about_text=about_text)
+    name, side = min(confirmed, key=lambda key: (confirmed[key], -_reach(limit, methods[key[0]])))
+    p_value, power = confirmed[name, side], power_of(result)
+
+    worst = max(methods.values(), key=lambda measured: _reach(limit, measured))
+    p_worst = min(p for (method, _), p in confirmed.items() if method == worst.name)
+
+    def undecided(reason: str, remedy: str, cause: Cause) -> Decision:
+        return Decision(limit, "undecided", reason, remedy, worst, power, p_worst, about_text=about_text, cause=cause)
+
+    if result.confounded is not None and not about_text:
+        return undecided(result.confounded, AGAIN, "confounded")
+    if p_value <= SIGNIFICANCE:
+        return Decision(limit, "violated", _confirmed(side), "", methods[name], power, p_value, about_text=about_text)
+    found = hindrance(limit, result, methods, None if about_text else useless)
+    if found is not None:
+        return undecided(*found)
+    if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
+        return Decision(limit, "passed", WITHIN, "", worst, power, p_worst, about_text=about_text)
+    return undecided(
+        "the interval reaches over the limit", MORE_PROVIDERS if worst.unit == "providers" else MORE, "wide"
+    )
+
+
+def _confirmed(side: Side) -> str:
+    if side == "limit":
+        return "the leak is confirmed over the limit"
+    return "members are told from others by the opposite sign: the leak is confirmed over the limit"
+
+
+def _within(limit: Limit, measured: Estimate) -> bool:
+    if limit.max is None:
+        assert limit.min is not None
+        return measured.low >= limit.min
+    return measured.high <= limit.max and (not is_area(measured) or measured.low >= 1 - limit.max)
+
+
+def _reach(limit: Limit, measured: Estimate) -> float:
+    """How far the interval reaches towards and over the limit; larger = worse."""
+    if limit.max is None:
+        return -measured.low
+    return max(measured.high, 1 - measured.low) if is_area(measured) else measured.high
+
+
+def _waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
+    if decision.outcome != "violated":
+        return decision
+    limit = decision.limit
+    waivers = [waiver for waiver in policy.waivers if (waiver.attack, waiver.metric) == (limit.attack, limit.metric)]
+    if not waivers:
+        return decision
+    latest = max(waivers, key=lambda waiver: waiver.expires)
+    if latest.expires < today:
+        reason = f"{decision.reason}; a waiver by {latest.owner} expired on {latest.expires}"
+        return replace(decision, reason=reason)
+    if latest.expires - today > LONGEST_WAIVER:
+        reason = f"{decision.reason}; a waiver by {latest.owner} until {latest.expires} is longer than 12 months"
+        return replace(decision, reason=reason)
+    return replace(decision, outcome="waived", waiver=latest)
+
+
+def _overall(decisions: Sequence[Decision]) -> tuple[Overall, str]:
+    outcomes = [decision.outcome for decision in decisions]
+    if "violated" in outcomes:
+        count = outcomes.count("violated")
+        return "violated", f"{count} of {len(outcomes)} limits violated"
+    if "undecided" in outcomes:
+        return "undecided", f"{outcomes.count('undecided')} of {len(outcomes)} limits undecided"
+    if not {"passed", "waived"} & set(outcomes):
+        return "undecided", "no limit of the policy could be checked on this model"
+    waived = " or waived" if "waived" in outcomes else ""
+    return "passed", f"every limit that applies is met{waived}"
