@@ -176,7 +176,9 @@ def test_f1_counts_whole_entities() -> None:
     assert isinstance(result, Estimate)
     assert result.value == pytest.approx(120 / 195)
     assert result.low < 120 / 195 < result.high
-    assert (result.n, result.unit, result.clusters, result.null) == (120, "entities", 30, 0.0)
+    assert (result.n, result.unit, result.clusters) == (120, "entities", 30)
+    # Every page begins with a vendor of two words: naming that alone is right 30 times of 30, of 120 entities.
+    assert result.null == pytest.approx(2 * 30 / (120 + 30))
 
 
 def test_f1_of_single_words_is_that_of_scikit_learn() -> None:
@@ -279,8 +281,19 @@ def test_linking_f1_counts_links_to_the_right_parent() -> None:
 
     result = utility(SpadeFake("spade-linking", choose), DOCUMENTS, 0)
     assert isinstance(result, Estimate)
-    assert (result.name, result.unit, result.n, result.null) == ("link_f1", "links", 60, 0.0)
+    assert (result.name, result.unit, result.n) == ("link_f1", "links", 60)
+    # The commonest link stands at one place on 13 of the 30 pages.
+    assert result.null == pytest.approx(2 * 13 / (60 + 30))
     assert result.value == pytest.approx(2 * (15 + 30) / (60 + 30 + 45))
+
+
+def test_a_tagger_of_random_labels_is_no_better_than_the_commonest() -> None:
+    rng = np.random.default_rng(0)
+    fake = Fake(tiny.LABELS, answer=tagged(lambda page, read: rng.integers(len(tiny.LABELS), size=len(read))))
+    result = tagging_f1(fake, DOCUMENTS, seed=0)
+    assert isinstance(result, Estimate)
+    assert result.null is not None
+    assert result.low < result.null
 
 
 @pytest.mark.parametrize(("head", "measure"), [("spade-extraction", extraction_f1), ("spade-linking", linking_f1)])
