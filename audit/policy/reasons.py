@@ -31,6 +31,8 @@ USEFUL = {
     "intent_accuracy": "share of held-out intents that it names",
 }
 """The measures of what a model is good for, in words."""
+LITTLE = 0.25
+"""Share of a category's values under which a pass names the category (ours)."""
 Reason = tuple[str, str, Cause]
 """Why, what would help, and of which kind it is."""
 
@@ -135,6 +137,21 @@ def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], 
         lambda: _wrong_side(limit, methods),
     )
     return next((found for reason in reasons if (found := reason()) is not None), None)
+
+
+def within(result: Completed) -> str:
+    """That a limit is met, and which part of what could leak this rests on."""
+    words = "the whole interval is within the limit"
+    overall = next((item for item in result.coverage if item.category == "all"), None)
+    if overall is None:
+        return words
+    words += f", for {overall.attacked:,} of {overall.total:,} {overall.unit} in documents of training"
+    little = [
+        f"{item.attacked:,} of {item.total:,} of category {item.category}"
+        for item in result.coverage
+        if item.category != "all" and item.attacked < LITTLE * item.total
+    ]
+    return f"{words}; only {', '.join(little)}" if little else words
 
 
 def _too_weak(limit: Limit, power: Estimate | None) -> Reason | None:

@@ -10,7 +10,17 @@ from typing import Any, Literal, TypeVar
 from audit.policy.consistency import check_consistency
 from audit.policy.decision import EXIT_CODES, Cause, Decision, Overall, Verdict
 from audit.policy.limits import LONGEST_WAIVER, Limit, Policy, check_names
-from audit.policy.reasons import AGAIN, MORE, hindrance, is_area, missing_result, not_useful, power_of, unresolved
+from audit.policy.reasons import (
+    AGAIN,
+    MORE,
+    hindrance,
+    is_area,
+    missing_result,
+    not_useful,
+    power_of,
+    unresolved,
+    within,
+)
 from audit.record import AttackResult, AuditRecord, Completed, Estimate
 
 Key = TypeVar("Key")
@@ -18,7 +28,6 @@ Side = Literal["limit", "mirror"]
 """Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of chance."""
 Methods = Mapping[str, Estimate]
 _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "passed")
-WITHIN = "the whole interval is within the limit"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 SIGNIFICANCE = 0.05
 """Family-wise level at which a violation is confirmed (Holm over all methods of the gated limits)."""
@@ -156,7 +165,7 @@ def _decide(
     if found is not None:
         return undecided(*found)
     if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
-        return Decision(limit, "passed", WITHIN, "", worst, power, p_worst, about_text=about_text)
+        return Decision(limit, "passed", within(result), "", worst, power, p_worst, about_text=about_text)
     return undecided(
         "the interval reaches over the limit", MORE_PROVIDERS if worst.unit == "providers" else MORE, "wide"
     )
