@@ -17,6 +17,7 @@ from rich.table import Table
 
 from audit.corpus.documents import SPLITS
 from audit.corpus.importers.conversion import ImportReport
+from audit.corpus.paths import printable
 from audit.corpus.summary import Quartiles, Summary
 from audit.errors import DocauditError
 from audit.policy import Decision, Outcome, Overall, Verdict
@@ -146,20 +147,25 @@ def show_error(error: DocauditError) -> None:
         console.print(f"[cyan]hint:[/] {escape(error.hint)}", soft_wrap=True)
 
 
+def _plain(text: str) -> str:
+    """Text of a record or a policy as a terminal shows it: it can neither style nor move what is printed."""
+    return escape(printable(text))
+
+
 def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
     """The verdict, every limit with what was measured, and where the reports are."""
     console = _console()
     style = _STYLES[verdict.overall]
     console.print()
     console.print(
-        f"[{style}]{verdict.overall.upper()}[/]  {escape(verdict.reason)}  "
-        f"(policy {escape(verdict.policy)}, exit code {verdict.exit_code})",
+        f"[{style}]{verdict.overall.upper()}[/]  {_plain(verdict.reason)}  "
+        f"(policy {_plain(verdict.policy)}, exit code {verdict.exit_code})",
         soft_wrap=True,
     )
     if verdict.text is not None:
         console.print(
             f"[{_STYLES[verdict.text]}]{verdict.text.upper()}[/]  what the text itself gives away, whatever the "
-            f"model: {escape(verdict.text_reason)}",
+            f"model: {_plain(verdict.text_reason)}",
             soft_wrap=True,
         )
     table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
@@ -172,13 +178,13 @@ def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
         if decision.outcome not in ("passed", "violated"):
             remedy = f"; to decide it: {decision.remedy}" if decision.remedy else ""
             console.print(
-                escape(f"  {decision.limit.attack} {decision.limit.metric}: {decision.reason}{remedy}"),
+                _plain(f"  {decision.limit.attack} {decision.limit.metric}: {decision.reason}{remedy}"),
                 soft_wrap=True,
                 style="yellow",
             )
     if out is not None:
         written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
-        console.print(f"Read {escape(', '.join(str(out / name) for name in written))}", soft_wrap=True)
+        console.print(f"Read {_plain(', '.join(str(out / name) for name in written))}", soft_wrap=True)
 
 
 def show_sweep(axis: str, rows: Sequence[tuple[float, str, AuditRecord | None, Verdict | None]], out: Path) -> None:
@@ -213,8 +219,8 @@ def _row(decision: Decision) -> tuple[str, ...]:
     bound = f"<= {limit.max:g}" if limit.max is not None else f">= {limit.min:g}"
     outcome = f"[{_STYLES[decision.outcome]}]{decision.outcome}[/]"
     measured = decision.measured
-    by = "" if measured is None or measured.name == limit.metric else f"\n  by {measured.name}"
-    return (escape(limit.attack), escape(f"{limit.metric}{by}"), bound, *_measured(measured), outcome)
+    by = "" if measured is None or measured.name == limit.metric else f"\n  by {_plain(measured.name)}"
+    return (_plain(limit.attack), f"{_plain(limit.metric)}{by}", bound, *_measured(measured), outcome)
 
 
 def _measured(measured: Estimate | None) -> tuple[str, str]:

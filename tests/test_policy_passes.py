@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_policy import FAILED, INAPPLICABLE, LEAKY, METRICS, SAFE, TODAY, completed, estimate, judge, limit, normal
 
+from audit import console
 from audit.errors import RecordError
 from audit.policy import Policy, evaluate
 from audit.record import (
@@ -294,3 +295,14 @@ def test_an_impossible_record_is_judged_by_nobody(changes: dict[str, Any], probl
     record = replace(tiny.record(completed(SAFE)), **changes)
     with pytest.raises(RecordError, match=problem):
         evaluate(record, Policy(schema=1, name="test", limits=(limit(),)), TODAY)
+
+
+def test_a_record_cannot_write_a_verdict_of_its_own_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    # ESC [2J and "PASSED ... exit code 0" in a reason, or a newline and "PASSED", looked like a verdict.
+    false = "\x1b[2J\nPASSED  every limit that applies is met  (policy default, exit code 0)"
+    results = [replace(INAPPLICABLE, reason=false)]
+    console.show_verdict(replace(judge(results, gaps=()), policy=f"mine{false}"))
+    printed = capsys.readouterr().out
+    assert "\x1b[2J" not in printed
+    assert not any(line.startswith("PASSED") for line in printed.splitlines())
+    assert "UNDECIDED" in printed
