@@ -31,3 +31,27 @@ def cluster_sums(columns: Sequence[npt.ArrayLike], clusters: npt.ArrayLike) -> F
         raise ValueError("every column needs one value for each entry of clusters")
     distinct, position = np.unique(labels, return_inverse=True)
     return np.stack([np.bincount(position, column, minlength=distinct.size) for column in values], axis=1)
+
+
+def effective_number(sizes: npt.ArrayLike) -> float:
+    """How many clusters of one size tell as much as clusters of these sizes whose rows go together (Kish 1965).
+
+    (sum m)^2 / sum m^2: the number of clusters where all hold equally many rows, else fewer. Hits that come by whole
+    clusters, the likelier the more rows a cluster holds, leave no trace among all of them as often as among so many
+    equal ones.
+
+    Args:
+        sizes: rows of each cluster, shape (n_clusters,), at least one positive.
+
+    Returns:
+        In [1, n_clusters]; exactly n_clusters where all sizes are equal.
+
+    Raises:
+        ValueError: there are no sizes, or one is negative, or none is positive.
+    """
+    rows = np.asarray(sizes, dtype=np.float64)
+    if rows.ndim != 1 or rows.size == 0 or not (rows >= 0).all() or not rows.any():
+        raise ValueError("sizes must be a non-empty array of one dimension, none negative and one positive")
+    if np.ptp(rows) == 0:
+        return float(rows.size)
+    return float(rows.sum() ** 2 / np.sum(rows**2))

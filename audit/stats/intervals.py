@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats, cluster_sums
+from audit.stats.clusters import Floats, cluster_sums, effective_number
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,11 @@ def korn_graubard(
     mean over p (1 - p) / n. It is then multiplied by (t_{n-1} / t_{clusters-1})^2, t at the confidence of each bound,
     which pays for having estimated the design effect from few clusters.
 
+    Where clusters hold unequal numbers of rows m, the largest few decide the variance, and a sample in which these
+    agree by chance hides it. It is then at least s^2 / K, with K = (sum m)^2 / sum m^2 (Kish) and s^2 the mean over
+    rows of (share of the row's cluster - p)^2: what it is when the spread of the clusters' shares does not depend on m.
+    K also takes the place of the number of clusters in t (ours; `benchmarks/unequal_documents.md`).
+
     Args:
         hits: 0/1 or boolean, shape (n,), at least one of each.
         clusters: the cluster of each row, shape (n,), integers; two distinct ones at least.
@@ -107,16 +112,19 @@ def korn_graubard(
 
     outcomes = _outcomes(hits)
     totals = cluster_sums([outcomes, np.ones_like(outcomes)], clusters)
-    n, n_clusters = outcomes.size, len(totals)
+    n, n_clusters, effective = outcomes.size, len(totals), effective_number(totals[:, 1])
     share = float(outcomes.mean())
     if share in (0.0, 1.0) or n_clusters < 2:
         raise ValueError("the design effect needs hits, misses and two clusters: see `proportion` for the other cases")
     residuals = (totals[:, 0] - share * totals[:, 1]) / n
     variance = n_clusters / (n_clusters - 1) * float(np.sum(residuals**2))
+    if effective < n_clusters:
+        alike = float(np.sum(residuals**2 / totals[:, 1])) * n / effective
+        variance = max(variance, alike * effective / max(effective - 1, 1.0))
     # Documents that happen to agree to the digit (variance 0) prove no more than independent rows would.
     n_effective = min(float(n), share * (1 - share) / variance) if variance > 0 else float(n)
     tails = tail_levels(level, alphas)
-    correction = (stdtrit(n - 1, tails) / stdtrit(n_clusters - 1, tails)) ** 2
+    correction = (stdtrit(n - 1, tails) / stdtrit(max(effective - 1, 1.0), tails)) ** 2
     lower, upper = beta_bounds(share, n_effective * correction, tails)
     return make_interval(
         share,
@@ -141,7 +149,8 @@ def proportion(
     """The share of hits with the interval that METHODS section 6 asks for.
 
     One row a cluster: Clopper-Pearson. No hit, all hits, or a single cluster: Clopper-Pearson with n = number of
-    clusters, since nothing is known of how rows of one cluster agree. Otherwise Korn-Graubard.
+    clusters (Kish's effective number where they hold unequal numbers of rows), since nothing is known of how rows of
+    one cluster agree. Otherwise Korn-Graubard.
 
     Args:
         hits: 0/1 or boolean, shape (n,).
@@ -154,12 +163,14 @@ def proportion(
         ValueError: there are no rows, the shapes differ, values other than 0 and 1, or a level out of range.
     """
     outcomes = _outcomes(hits)
-    n_clusters = len(cluster_sums([outcomes], clusters))
-    n, share = outcomes.size, float(outcomes.mean())
+    sizes = cluster_sums([np.ones_like(outcomes)], clusters)[:, 0]
+    n, n_clusters, share = outcomes.size, sizes.size, float(outcomes.mean())
     if n_clusters < n and n_clusters > 1 and 0 < share < 1:
         return korn_graubard(outcomes, clusters, level, alphas=alphas, unit=unit)
-    method = "Clopper-Pearson" if n_clusters == n else f"Clopper-Pearson with n = number of {unit}s"
-    lower, upper = beta_bounds(share, np.float64(n_clusters), tail_levels(level, alphas))
+    effective = effective_number(sizes)
+    number = counted(effective, n_clusters, unit)
+    method = "Clopper-Pearson" if n_clusters == n else f"Clopper-Pearson with n = {number}"
+    lower, upper = beta_bounds(share, np.float64(effective), tail_levels(level, alphas))
     return make_interval(share, lower, upper, n=n, clusters=n_clusters, method=method, level=level, alphas=alphas)
 
 
@@ -183,7 +194,20 @@ def beta_bounds(share: float, n: Floats | np.float64, tails: Floats) -> tuple[Fl
     return np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
 
 
-def agreeing(value: float, *, n: int, clusters: int, alphas: Sequence[float] = (), unit: str = "document") -> Interval:
+def counted(effective: float, n_clusters: int, unit: str) -> str:
+    """What a number of clusters that counts as `effective` is called in the wording of a method."""
+    return f"number of {unit}s" if effective == n_clusters else f"effective number of {unit}s ({effective:.1f})"
+
+
+def agreeing(
+    value: float,
+    *,
+    n: int,
+    clusters: int,
+    effective: float | None = None,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+) -> Interval:
     """The 95 % interval of a number in [0, 1] on which all clusters agree, so that resampling knows no spread.
 
     The bounds are those of a share of hits among as many clusters (Clopper-Pearson), which spreads most of all
@@ -193,11 +217,13 @@ def agreeing(value: float, *, n: int, clusters: int, alphas: Sequence[float] = (
         value: in [0, 1].
         n: what it was measured on.
         clusters: independent ones.
+        effective: what they count as where they hold unequal numbers of rows; `clusters` when None.
         alphas: one-sided levels for `Interval.bounds`.
         unit: what a cluster is, singular, for the method's wording.
     """
-    lower, upper = beta_bounds(value, np.float64(clusters), tail_levels(0.95, alphas))
-    method = f"Clopper-Pearson with n = number of {unit}s (all agree)"
+    n_effective = float(clusters) if effective is None else effective
+    lower, upper = beta_bounds(value, np.float64(n_effective), tail_levels(0.95, alphas))
+    method = f"Clopper-Pearson with n = {counted(n_effective, clusters, unit)} (all agree)"
     return make_interval(value, lower, upper, n=n, clusters=clusters, method=method, level=0.95, alphas=alphas)
 
 

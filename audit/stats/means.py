@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats, cluster_sums
+from audit.stats.clusters import Floats, cluster_sums, effective_number
 from audit.stats.intervals import Interval, agreeing
 from audit.stats.resampling import NoSpreadError, bootstrap
 
@@ -37,11 +37,15 @@ def mean(
     rows = np.asarray(values, np.float64)
     if not rows.size or not ((rows >= 0) & (rows <= 1)).all():
         raise ValueError("give at least one value, all in [0, 1]")
-    strata = [cluster_sums([rows, np.ones_like(rows)], clusters)]
+    totals = cluster_sums([rows, np.ones_like(rows)], clusters)
+    sizes = totals[:, 1]
     try:
-        return bootstrap(strata, _ratio, rng, alphas=alphas, n=rows.size, unit=unit, limits=(0.0, 1.0))
+        return bootstrap([totals], _ratio, rng, alphas=alphas, n=rows.size, unit=unit, limits=(0.0, 1.0), sizes=[sizes])
     except NoSpreadError:
-        return agreeing(float(rows.mean()), n=rows.size, clusters=len(strata[0]), alphas=alphas, unit=unit)
+        effective = effective_number(sizes)
+        return agreeing(
+            float(rows.mean()), n=rows.size, clusters=sizes.size, effective=effective, alphas=alphas, unit=unit
+        )
 
 
 def _ratio(totals: Floats) -> Floats:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats
-from audit.stats.intervals import Interval, beta_bounds, make_interval, tail_levels
+from audit.stats.clusters import Floats, effective_number
+from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, tail_levels
 from audit.stats.resampling import NoSpreadError, bootstrap
 
 MIN_DIFFERING_CLUSTERS = 3
@@ -51,6 +51,11 @@ class Ranking:
     documents: npt.NDArray[np.intp]
     starts: npt.NDArray[np.intp]
     n_documents: int
+
+    @property
+    def sizes(self) -> npt.NDArray[np.intp]:
+        """How many fields each document holds, shape (n_documents,)."""
+        return np.bincount(self.documents)
 
     @property
     def n_differing(self) -> int:
@@ -133,7 +138,8 @@ def interval_of_area(
     its reverse the smallest, at least q + (1 - q) ln(1 - q): with m ones on top of M the area is
     m / M (1 + H(M) - H(m)) for harmonic numbers H, and H(M) - H(m) <= ln(M / m); the reverse is one minus the perfect
     area of 1 - q. Both rise with q, from 0 at 0 to 1 at 1, so bounds of q give bounds of the area; those of q are
-    Clopper-Pearson with n = number of documents (see `means.mean`). Arguments are those of `ranking.area_interval`.
+    Clopper-Pearson with n = number of documents, Kish's effective one (see `means.mean`). Arguments are those of
+    `ranking.area_interval`.
     """
     if ranking.n_differing >= MIN_DIFFERING_CLUSTERS:
         try:
@@ -146,18 +152,20 @@ def interval_of_area(
                 n=ranking.outcomes.size,
                 unit=unit,
                 limits=(0.0, 1.0),
+                sizes=[ranking.sizes],
             )
         except NoSpreadError:
             pass  # bounds for every ranking need no spread
-    share, n_documents = float(ranking.outcomes.mean()), np.float64(ranking.n_documents)
-    lower, upper = beta_bounds(share, n_documents, tail_levels(LEVEL, alphas))
+    share, effective = float(ranking.outcomes.mean()), effective_number(ranking.sizes)
+    number = counted(effective, ranking.n_documents, unit)
+    lower, upper = beta_bounds(share, np.float64(effective), tail_levels(LEVEL, alphas))
     return make_interval(
         float(ranking.curve().mean()),
         1 - _perfect_area(1 - lower),
         _perfect_area(upper),
         n=ranking.outcomes.size,
         clusters=ranking.n_documents,
-        method=f"any ranking, Clopper-Pearson of the mean with n = number of {unit}s ({unit}s too alike to resample)",
+        method=f"any ranking, Clopper-Pearson of the mean with n = {number} ({unit}s too alike to resample)",
         level=LEVEL,
         alphas=alphas,
     )

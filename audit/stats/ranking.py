@@ -228,6 +228,7 @@ def excess_area(
                 n=n,
                 unit=unit,
                 limits=(-2.0, 2.0),
+                sizes=[split.attack.sizes for split in splits],
             )
         except NoSpreadError:
             pass  # each split's own interval below finds out which one it is
@@ -291,7 +292,12 @@ def _split_bounds(
         strata = [np.eye(split.n_documents)]
         try:
             difference = bootstrap(
-                strata, lambda totals: split.differences(totals[:, 0]), rng, n_resamples=n_resamples, alphas=tails
+                strata,
+                lambda totals: split.differences(totals[:, 0]),
+                rng,
+                n_resamples=n_resamples,
+                alphas=tails,
+                sizes=[split.attack.sizes],
             )
             return difference.value, *_bounds(difference)
         except NoSpreadError:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats, cluster_sums
-from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+from audit.stats.clusters import Floats, cluster_sums, effective_number
+from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, proportion, tail_levels
 from audit.stats.resampling import NoSpreadError, bootstrap
 
 MIN_DIFFERING_CLUSTERS = 20
@@ -112,9 +112,9 @@ def excess_mean(
 
     BCa over documents, stratified by split. Where fewer than 20 documents of a split differ, or there is no spread, the
     interval is MOVER on the mean gain and the mean loss of either split, each taken for a share of hits among its
-    documents (Clopper-Pearson at n = number of documents). That is conservative: of all variables in [0, 1] with a
-    given mean the 0/1 one spreads most (Hoeffding 1963), and the mean of a document's fields spreads no more than one
-    field.
+    documents (Clopper-Pearson at n = number of documents, Kish's effective one where they hold unequal numbers of
+    fields). That is conservative: of all variables in [0, 1] with a given mean the 0/1 one spreads most (Hoeffding
+    1963), and the mean of a document's fields spreads no more than one field.
 
     Args, returns and errors are those of `excess_rate`, with values in [0, 1].
     """
@@ -123,10 +123,16 @@ def excess_mean(
     tails = tail_levels(level, alphas)
 
     def mean_bounds(part: Floats, clusters: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-        return beta_bounds(float(part.mean()), np.float64(np.unique(clusters).size), tails)
+        return beta_bounds(float(part.mean()), np.float64(_effective(clusters)), tails)
 
-    method = f"MOVER on Clopper-Pearson with n = number of {unit}s (differences too rare or too alike to resample)"
+    effective = sum(_effective(split.clusters) for split in (member, heldout))
+    number = counted(effective, member.n_clusters + heldout.n_clusters, unit)
+    method = f"MOVER on Clopper-Pearson with n = {number} (differences too rare or too alike to resample)"
     return _excess(member, heldout, rng, mean_bounds, method, n_resamples, level, alphas, unit)
+
+
+def _effective(clusters: npt.NDArray[np.int64]) -> float:
+    return effective_number(np.unique(clusters, return_counts=True)[1])
 
 
 def _split(attack: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLike) -> _Split:
@@ -167,16 +173,17 @@ def _excess(
                 n=member.differences.size + heldout.differences.size,
                 unit=unit,
                 limits=_LIMITS,
+                sizes=[stratum[:, 1] for stratum in strata],
             )
         except NoSpreadError:
             pass  # every document of a split differs alike: the rule for rare differences holds for these too
-    value = float(member.differences.mean() - heldout.differences.mean())
+    value, tails = float(member.differences.mean() - heldout.differences.mean()), tail_levels(level, alphas)
     gain_m, loss_m = _mover_terms(member, part_bounds)
     gain_h, loss_h = _mover_terms(heldout, part_bounds)
     return make_interval(
         value,
-        value - np.sqrt(loss_m + gain_h),
-        value + np.sqrt(gain_m + loss_h),
+        value - np.sqrt(loss_m + gain_h - _counted_twice(member, 1, heldout, 0, tails)),
+        value + np.sqrt(gain_m + loss_h - _counted_twice(member, 0, heldout, 1, tails)),
         n=member.differences.size + heldout.differences.size,
         clusters=member.n_clusters + heldout.n_clusters,
         method=mover_method,
@@ -206,6 +213,21 @@ def _mover_terms(split: _Split, part_bounds: _Bounds) -> tuple[Floats, Floats]:
         up**2 + up_lost**2 - 2 * correlation * up * up_lost,
         down**2 + down_lost**2 - 2 * correlation * down * down_lost,
     )
+
+
+def _counted_twice(member: _Split, part: int, heldout: _Split, other: int, tails: Floats) -> Floats:
+    """What MOVER's squares count twice where neither part occurs: shape (n_tails,), 0 where documents are of one size.
+
+    Rates p and q of which nothing was seen among K and L documents are together at most ln(1 / alpha) / min(K, L), for
+    (1 - p)^K (1 - q)^L >= alpha. MOVER has the root of two squares, about 1.4 times as far. That pays for Kish's K and
+    L, as long as the reach stays over MOVER's with documents counted as they are (ours).
+    """
+    if member.parts[part].any() or heldout.parts[other].any():
+        return np.zeros_like(tails)
+    counts = np.array([[split.n_clusters, _effective(split.clusters)] for split in (member, heldout)])
+    as_they_are, effective = np.sum((1 - tails ** (1 / counts[:, :, None])) ** 2, axis=0)
+    needed = np.maximum((np.log(tails) / counts[:, 1].min()) ** 2, as_they_are)
+    return np.asarray(np.maximum(effective - needed, 0.0), np.float64)
 
 
 def _correlation(first: Floats, second: Floats, clusters: npt.NDArray[np.int64]) -> float:

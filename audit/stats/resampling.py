@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from audit.stats.clusters import Floats
 from audit.stats.intervals import Interval, make_interval, tail_levels
+from audit.stats.jackknife import from_influences, from_unequal
 
 Statistic = Callable[[Floats], Floats]
 MIN_CLUSTERS = 20
@@ -31,15 +32,6 @@ class NoSpreadError(ValueError):
     """The clusters of a stratum, or all resamples, give the same value: resampling cannot say how sure it is."""
 
 
-@dataclass(frozen=True)
-class _Jackknife:
-    """Leave-one-cluster-out: variance, degrees of freedom (Satterthwaite over strata) and acceleration."""
-
-    standard_error: float
-    degrees_of_freedom: float
-    acceleration: float
-
-
 def bootstrap(
     strata: Sequence[npt.ArrayLike],
     statistic: Statistic,
@@ -51,6 +43,7 @@ def bootstrap(
     n: int | None = None,
     unit: str = "document",
     limits: tuple[float, float] = (-np.inf, np.inf),
+    sizes: Sequence[npt.ArrayLike] | None = None,
 ) -> Interval:
     """BCa bootstrap (Efron 1987) over clusters, stratified; cluster-t where a stratum has fewer than 20 clusters.
 
@@ -59,6 +52,10 @@ def bootstrap(
     One-sided bounds at alpha under 0.01, and bounds beyond which fewer than 10 replicates lie, are the outer of the BCa
     bound (at most as far as the outermost replicate) and the cluster-t bound. Bounds never narrow as alpha falls, and
     enclose the value.
+
+    Where the clusters of a stratum hold unequal numbers of rows, resampling repeats what the largest few happen to say.
+    The distance of every bound from the value is then multiplied by how much farther the cluster-t bound reaches with
+    `jackknife.from_unequal` than without (ours; `benchmarks/unequal_documents.md`).
 
     Args:
         strata: one array of shape (n_clusters_s, n_columns) a stratum (split): the sums of each cluster.
@@ -70,19 +67,22 @@ def bootstrap(
         n: how many rows the sums are made of, for `Interval.n`; the number of clusters when None.
         unit: what a cluster is, singular, for the method's wording.
         limits: range of the statistic, to which bounds are cut.
+        sizes: how many rows each cluster of each stratum holds, shapes (n_clusters_s,), positive; all alike when None.
 
     Raises:
         NoSpreadError: leaving out one cluster changes nothing in some stratum, or all resamples agree. A zero-width
             interval would claim a certainty that the data does not give: use a rule for rare outcomes (`rates`,
             `proportion`).
-        ValueError: fewer than two clusters in a stratum, unequal columns, a statistic that is not finite.
+        ValueError: fewer than two clusters in a stratum, unequal columns, a statistic that is not finite, or sizes
+            of other shapes or not positive.
     """
     sums = _checked(strata)
     totals = np.stack([stratum.sum(axis=0) for stratum in sums])
     value = float(_evaluate(statistic, totals[None])[0])
-    jackknife = _jackknife(sums, totals, statistic)
-    tails = tail_levels(level, alphas)
-    lower, upper = _t_bounds(value, jackknife, tails)
+    influences, tails = _influences(sums, totals, statistic), tail_levels(level, alphas)
+    plain = from_influences(influences)
+    reach = plain.reach(tails)
+    lower, upper = value - reach, value + reach
     method = f"cluster-t by jackknife over {unit}s"
     if min(len(stratum) for stratum in sums) < MIN_CLUSTERS:
         method += f", few {unit}s"
@@ -93,8 +93,13 @@ def bootstrap(
         below = (np.sum(replicates < value) + np.sum(replicates <= value)) / (2 * n_resamples)
         # Where the estimate lies outside all its replicates BCa's correction is infinite: cluster-t stands.
         if 0 < below < 1:
-            lower, upper = _bca_bounds(replicates, float(below), jackknife, tails, (lower, upper))
+            lower, upper = _bca_bounds(replicates, float(below), plain.acceleration, tails, (lower, upper))
             method = f"BCa bootstrap over {unit}s, {n_resamples:,} resamples"
+    rows = _unequal(sums, sizes)
+    if rows is not None:
+        factor = from_unequal(influences, rows).reach(tails) / reach
+        lower, upper = value - factor * (value - lower), value + factor * (upper - value)
+        method += f", widened for unequal {unit}s"
     method += f", {len(sums)} strata" if len(sums) > 1 else ""
     clusters = sum(len(stratum) for stratum in sums)
     return make_interval(
@@ -118,6 +123,17 @@ def _checked(strata: Sequence[npt.ArrayLike]) -> list[Floats]:
     return sums
 
 
+def _unequal(sums: list[Floats], sizes: Sequence[npt.ArrayLike] | None) -> list[Floats] | None:
+    """The rows of each cluster where some stratum holds clusters of unequal numbers; else None."""
+    if sizes is None:
+        return None
+    rows = [np.asarray(size, dtype=np.float64) for size in sizes]
+    shapes = [(len(stratum),) for stratum in sums]
+    if [size.shape for size in rows] != shapes or any((size <= 0).any() for size in rows):
+        raise ValueError("sizes must hold a positive number of rows for each cluster of each stratum")
+    return rows if any(np.ptp(size) > 0 for size in rows) else None
+
+
 def _evaluate(statistic: Statistic, totals: Floats) -> Floats:
     values = np.asarray(statistic(totals), dtype=np.float64)
     if values.shape != totals.shape[:1]:
@@ -132,9 +148,9 @@ def _negligible(value: float) -> float:
     return 1e-12 * max(1.0, abs(value))
 
 
-def _jackknife(sums: list[Floats], totals: Floats, statistic: Statistic) -> _Jackknife:
-    """Leave out each cluster of each stratum in turn (multi-sample form of Efron & Tibshirani 1993, section 14.3)."""
-    variances, cubes, degrees = [], [], []
+def _influences(sums: list[Floats], totals: Floats, statistic: Statistic) -> list[Floats]:
+    """What each cluster of each stratum does to the statistic, by leaving it out (see `jackknife.from_influences`)."""
+    influences = []
     for index, stratum in enumerate(sums):
         left_out = np.repeat(totals[None], len(stratum), axis=0)
         left_out[:, index] -= stratum
@@ -142,17 +158,8 @@ def _jackknife(sums: list[Floats], totals: Floats, statistic: Statistic) -> _Jac
         if np.ptp(values) <= _negligible(float(values[0])):
             raise NoSpreadError(f"leaving out one cluster of stratum {index} changes nothing")
         size = len(stratum)
-        influence = (size - 1) * (values.mean() - values) / size
-        variances.append(float(np.sum(influence**2)))
-        cubes.append(float(np.sum(influence**3)))
-        degrees.append(size - 1)
-    variance = sum(variances)
-    acceleration = sum(cubes) / (6 * variance**1.5)
-    # The usual jackknife variance has (n - 1) / n where the sum of squared influences / n^2 has ((n - 1) / n)^2.
-    unbiased = [term * (degree + 1) / degree for term, degree in zip(variances, degrees, strict=True)]
-    spread = sum(unbiased)
-    satterthwaite = spread**2 / sum(term**2 / degree for term, degree in zip(unbiased, degrees, strict=True))
-    return _Jackknife(spread**0.5, satterthwaite, acceleration)
+        influences.append((size - 1) * (values.mean() - values) / size)
+    return influences
 
 
 def _resampled_totals(sums: list[Floats], rng: np.random.Generator, n_resamples: int) -> Floats:
@@ -173,15 +180,8 @@ def _resampled_totals(sums: list[Floats], rng: np.random.Generator, n_resamples:
     return totals
 
 
-def _t_bounds(value: float, jackknife: _Jackknife, tails: Floats) -> tuple[Floats, Floats]:
-    from scipy.special import stdtrit
-
-    reach = -stdtrit(jackknife.degrees_of_freedom, tails) * jackknife.standard_error
-    return value - reach, value + reach
-
-
 def _bca_bounds(
-    replicates: Floats, below: float, jackknife: _Jackknife, tails: Floats, t_bounds: tuple[Floats, Floats]
+    replicates: Floats, below: float, acceleration: float, tails: Floats, t_bounds: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """BCa bounds from sorted replicates, a share `below` of them under the estimate; ranks are rounded outwards."""
     from scipy.special import ndtr, ndtri
@@ -190,7 +190,7 @@ def _bca_bounds(
     bias = ndtri(below)
 
     def adjusted(z: Floats) -> Floats:
-        scale = 1 - jackknife.acceleration * (bias + z)
+        scale = 1 - acceleration * (bias + z)
         # Past its pole (scale <= 0) the correction would turn round: its limit before the pole is kept.
         safe = np.where(scale > 0, scale, 1.0)
         levels = np.where(scale > 0, ndtr(bias + (bias + z) / safe), bias + z > 0)

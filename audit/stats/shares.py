@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats, cluster_sums
-from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+from audit.stats.clusters import Floats, cluster_sums, effective_number
+from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, proportion, tail_levels
 from audit.stats.means import mean
 from audit.stats.rates import MIN_DIFFERING_CLUSTERS
 from audit.stats.resampling import NoSpreadError, bootstrap
@@ -31,8 +31,8 @@ def rate(
     """The mean share: `proportion` where all shares are 0 or 1, else BCa over clusters.
 
     Where fewer than 20 clusters (or not all, where there are fewer) differ from 0, or from 1, resampling sees too few
-    distinct cases, and the bounds are those of a share of hits among as many clusters (Clopper-Pearson), which spreads
-    most of all variables in [0, 1] with that mean (Hoeffding 1963).
+    distinct cases, and the bounds are those of a share of hits among as many clusters (Clopper-Pearson; by Kish's
+    effective number of them), which spreads most of all variables in [0, 1] with that mean (Hoeffding 1963).
 
     Args:
         shares: shape (n,), in [0, 1].
@@ -49,15 +49,16 @@ def rate(
         return proportion(rows, labels, level=LEVEL, alphas=alphas, unit=unit)
     if min(_enough(rows, labels), _enough(1 - rows, labels)):
         return mean(rows, labels, rng, alphas=alphas, unit=unit)
-    value, n_clusters = float(rows.mean()), len(np.unique(labels))
-    lower, upper = beta_bounds(value, np.float64(n_clusters), tail_levels(LEVEL, alphas))
+    sizes = cluster_sums([np.ones_like(rows)], labels)[:, 0]
+    value, n_clusters, effective = float(rows.mean()), sizes.size, effective_number(sizes)
+    lower, upper = beta_bounds(value, np.float64(effective), tail_levels(LEVEL, alphas))
     return make_interval(
         value,
         lower,
         upper,
         n=rows.size,
         clusters=n_clusters,
-        method=f"Clopper-Pearson with n = number of {unit}s",
+        method=f"Clopper-Pearson with n = {counted(effective, n_clusters, unit)}",
         level=LEVEL,
         alphas=alphas,
     )
@@ -98,7 +99,16 @@ def net(
     if _enough(differences, labels):
         strata = [cluster_sums([differences, np.ones_like(differences)], labels)]
         try:
-            return bootstrap(strata, _ratio, rng, alphas=alphas, n=gains.size, unit=unit, limits=(-1.0, 1.0))
+            return bootstrap(
+                strata,
+                _ratio,
+                rng,
+                alphas=alphas,
+                n=gains.size,
+                unit=unit,
+                limits=(-1.0, 1.0),
+                sizes=[strata[0][:, 1]],
+            )
         except NoSpreadError:
             pass  # every cluster differs alike: the rule for rare differences holds for these too
     return _mover(gains, losses, labels, rng, alphas, unit)

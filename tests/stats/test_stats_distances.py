@@ -33,6 +33,21 @@ def test_jaro_winkler_on_winklers_own_example():
     assert jaro_winkler(martha, marhta) == pytest.approx(1 - (17 / 18 + 3 * 0.1 * (1 - 17 / 18)))
 
 
+def test_jaro_winkler_rounds_half_transpositions_down_as_winklers_program_does():
+    # Three of eight common tokens stand elsewhere: 1 transposition, where the formula of textbooks has 1.5 (0.9375).
+    truth, guess = [1, 2, 3, 4, 5, 6, 7, 8], [2, 3, 1, 4, 5, 6, 7, 8]
+    assert jaro_winkler(truth, guess) == pytest.approx(1 - (1 + 1 + 7 / 8) / 3)
+
+
+@pytest.mark.parametrize(
+    ("common", "similarity"), [(2, 11 / 21), (4, 5 / 7 + 0.4 * 2 / 7), (5, 17 / 21 + 0.4 * 4 / 21)]
+)
+def test_jaro_winkler_counts_the_prefix_only_above_a_jaro_similarity_of_seven_tenths(common, similarity):
+    truth = list(range(7))
+    guess = [*truth[:common], *range(100, 107 - common)]
+    assert jaro_winkler(truth, guess) == pytest.approx(1 - similarity)
+
+
 def test_token_ids_are_compared_as_numbers_whatever_container_holds_them():
     wide, close = [300, 1, 2], [44, 1, 2]  # 300 = 44 modulo 256: bytes of a buffer would be equal
     for distance in (hamming, levenshtein, jaro_winkler):

@@ -68,10 +68,10 @@ def test_korn_graubard_refuses_what_has_no_design_effect():
 
 @pytest.mark.parametrize("hit", [0, 1])
 def test_no_hit_or_all_hits_are_judged_by_the_number_of_documents(hit):
-    interval = proportion(np.full(250, hit), np.arange(250) % 72)
+    interval = proportion(np.full(288, hit), np.arange(288) % 72)
     exact = stats.binomtest(72 * hit, 72).proportion_ci(method="exact")
     assert (interval.low, interval.high) == pytest.approx((exact.low, exact.high), abs=1e-10)
-    assert (interval.n, interval.clusters) == (250, 72)
+    assert (interval.n, interval.clusters) == (288, 72)
     assert interval.method == "Clopper-Pearson with n = number of documents"
 
 

@@ -129,9 +129,10 @@ def test_twenty_differing_documents_are_enough_nineteen_are_not():
 
 
 def test_splits_that_differ_everywhere_alike_fall_back_on_mover():
-    one, none = np.ones(FIELDS.size), np.zeros(FIELDS.size)
-    rate = excess_rate(one, none, FIELDS, one, none, FIELDS, generator())
-    mean = excess_mean(one * 0.6, none, FIELDS, one * 0.3, none, FIELDS, generator())
+    fields = np.repeat(np.arange(N), 4)
+    one, none = np.ones(fields.size), np.zeros(fields.size)
+    rate = excess_rate(one, none, fields, one, none, fields, generator())
+    mean = excess_mean(one * 0.6, none, fields, one * 0.3, none, fields, generator())
     assert (rate.low, rate.high) == pytest.approx((-0.0344, 0.0344), abs=1e-4)
     assert mean.value == pytest.approx(0.3)
     # As if 90 members gained and none lost, and 45 held-out documents gained and none lost, of 150 each.
