@@ -111,7 +111,7 @@ def audit(n: int, leak: tuple[str, float] | None, rng: Generator) -> dict[str, A
         assert isinstance(found, Estimate)
         estimates[metric] = found
     privacy = measure_privacy(drawn, drawn.canaries, outcomes, rng, DELTA)
-    alarms = alarms_of((*estimates.values(), *privacy.measurements), REPEAT)
+    alarms = alarms_of((*estimates.values(), *privacy.measurements), REPEAT, DELTA)
     p_values = {metric: p_value(estimates[metric], limit) for metric, limit in LIMITS.items()}
     within = {metric: estimates[metric].high <= limit for metric, limit in LIMITS.items()}
     violated = confirmed([*p_values.values()])

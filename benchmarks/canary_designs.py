@@ -192,6 +192,17 @@ def _shown(item: Measurement) -> Any:
     return {"value": round(item.value, 3), "interval": [round(item.low, 3), round(item.high, 3)], "n": item.n}
 
 
+def _of_pattern(found: Sequence[tuple[Canary, int]], name: str) -> list[tuple[Canary, int]]:
+    return [pair for pair in found if pair[0].pattern == name]
+
+
+def _ranks(found: Sequence[tuple[Canary, int]]) -> dict[str, list[int]]:
+    """Of the canaries that are in and of the control, sorted."""
+    return {
+        side: sorted(at for one, at in found if one.included == coin) for side, coin in (("in", True), ("out", False))
+    }
+
+
 def main() -> None:
     """Train, ask, and write what is found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -211,7 +222,7 @@ def main() -> None:
     audit, of_audit = of_audit_design(options.audit_models, settings, data)
     paper, of_paper = of_paper_design(options.paper_models, settings, data)
     rng = np.random.default_rng(0)
-    pins = [pair for pair in paper if pair[0].pattern == "pin"]
+    pins = _of_pattern(paper, "pin")
     found = {
         "settings": {
             "utterances": options.utterances,
@@ -223,11 +234,8 @@ def main() -> None:
         f"paper design, {', '.join(PATTERN_NAMES)}": {**measured(paper, rng), **of_paper},
         "paper design, pin alone": measured(pins, rng),
         "ranks": {
-            "audit design": sorted(at for one, at in audit if one.included),
-            **{
-                f"paper design, {name}": sorted(at for one, at in paper if one.included and one.pattern == name)
-                for name in PATTERN_NAMES
-            },
+            "audit design, pin": _ranks(audit),
+            **{f"paper design, {name}": _ranks(_of_pattern(paper, name)) for name in PATTERN_NAMES},
         },
         "machine": "2-core CPU, one thread",
         "date": "2026-11-22",

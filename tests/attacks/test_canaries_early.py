@@ -67,7 +67,7 @@ def test_secrets_that_are_never_first_are_no_longer_passed(tmp_path, ranks):
     assert lower(measured(findings, "excess_exposure"), 0.01) > BITS
     of_coins, of_exposure = findings.alarms
     assert "epsilon is at least" in of_coins
-    assert "for the 10 copies of a canary together (95 % confidence)" in of_coins
+    assert "for the 10 copies of a canary together (at delta 1e-05, 95 % confidence)" in of_coins
     assert "bits (99 % confidence)" in of_exposure
     if ranks == (2, 2):
         assert measured(findings, "excess_top3").value == 1.0

@@ -201,7 +201,7 @@ class Canaries:
             (*diagnostics_of(found), *privacy.diagnostics),
             histograms(table),
             weaknesses=weaknesses_of(tried, found),
-            alarms=alarms_of(everything, drawn.repeat),
+            alarms=alarms_of(everything, drawn.repeat, self.delta),
         )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:

@@ -88,23 +88,24 @@ def weaknesses_of(tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[st
     )
 
 
-def alarms_of(measured: Sequence[Measurement], repeat: int) -> tuple[str, ...]:
+def alarms_of(measured: Sequence[Measurement], repeat: int, delta: float) -> tuple[str, ...]:
     """What speaks for a leak although no limit on a share may say so; with any, no limit is passed.
 
     Args:
         measured: everything that was measured.
         repeat: copies of a canary that was put in.
+        delta: at which the bound on epsilon holds.
     """
     estimates = {item.name: item for item in measured if isinstance(item, Estimate)}
-    return (*_of_coins(estimates.get(EPSILON), repeat), *_of_exposure(estimates.get("excess_exposure")))
+    return (*_of_coins(estimates.get(EPSILON), repeat, delta), *_of_exposure(estimates.get("excess_exposure")))
 
 
-def _of_coins(epsilon: Estimate | None, repeat: int) -> Iterator[str]:
+def _of_coins(epsilon: Estimate | None, repeat: int, delta: float) -> Iterator[str]:
     if epsilon is not None and epsilon.low > 0:
         unit = "one record" if repeat == 1 else f"the {repeat} copies of a canary together"
         yield (
             "which canaries were planted can be told from the model, so that the training did not keep it to itself: "
-            f"epsilon is at least {epsilon.low:.2g} for {unit} ({100 * epsilon.level:.0f} % confidence)"
+            f"epsilon is at least {epsilon.low:.2g} for {unit} (at delta {delta:g}, {100 * epsilon.level:.0f} % confidence)"
         )
 
 
