@@ -105,7 +105,8 @@ def _of_coins(epsilon: Estimate | None, repeat: int, delta: float) -> Iterator[s
         unit = "one record" if repeat == 1 else f"the {repeat} copies of a canary together"
         yield (
             "which canaries were planted can be told from the model, so that the training did not keep it to itself: "
-            f"epsilon is at least {epsilon.low:.2g} for {unit} (at delta {delta:g}, {100 * epsilon.level:.0f} % confidence)"
+            f"epsilon is at least {epsilon.low:.2g} for {unit} (at delta {delta:g}, {100 * epsilon.level:.0f} % "
+            "confidence)"
         )
 
 
