@@ -36,9 +36,9 @@ MAX_LENGTH = 10
 """Words of a completion; the paper's longest."""
 MAX_REPEAT = 10_000
 """Ours; the paper's largest is 2,000 (10,000 in its appendix)."""
-TASKS = ("token-classification", "question-answering", "intent-slots")
-"""Kinds of tasks whose training loss reads a completion. A masked language model's depends on which words were masked,
-a linking head's on no single word; SPADE extraction is left out because its loss says little of what a word is."""
+TASKS = ("mlm", "token-classification", "question-answering", "intent-slots")
+"""Kinds of tasks whose training reads a completion. A linking head's loss depends on no single word; SPADE extraction
+is left out because its loss says little of what a word is."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,9 @@ class Journal:
     """The outcomes of one attack with one set of parameters on one target and corpus.
 
     The file's name says what it belongs to (see `audit.runner`); resuming is "the file is there". A torn last line is
-    cut off, an id that is already known is ignored.
+    cut off, an id that is already known is ignored. Each line ends with a check sum: an outcome that is not what was
+    written is ignored, so that its trial is tried again and no damage is read as a result. The sum tells accidents and
+    careless edits; it is no seal.
 
     Args:
         path: the file; its folder must exist.
@@ -47,8 +50,12 @@ class Journal:
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
                 entry = json.loads(line)
-                outcomes.setdefault(entry["id"], entry["outcome"])
-            except (ValueError, KeyError, TypeError):
+                trial_id, outcome = entry["id"], entry["outcome"]
+                if not isinstance(trial_id, str):
+                    raise TypeError("an id is a text")
+                if entry.get("check") == _check_sum(trial_id, outcome):
+                    outcomes.setdefault(trial_id, outcome)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise EngineError(f"{self.path}:{number}: damaged journal", "scan again with --fresh") from None
         return outcomes
 
@@ -57,7 +64,8 @@ class Journal:
         if trial_id in self.outcomes:
             return
         # Through JSON, so that a resumed scan sees exactly what an uninterrupted one does.
-        line = json.dumps({"id": trial_id, "outcome": outcome}, allow_nan=False) + "\n"
+        kept = json.loads(json.dumps(outcome, allow_nan=False))
+        line = json.dumps({"id": trial_id, "outcome": kept, "check": _check_sum(trial_id, kept)}) + "\n"
         try:
             with self.path.open("ab") as stream:
                 stream.write(line.encode())
@@ -65,7 +73,12 @@ class Journal:
                 os.fsync(stream.fileno())
         except OSError as error:
             raise EngineError(f"{self.path}: {error.strerror}", "free some space and run the scan again") from None
-        self.outcomes[trial_id] = json.loads(line)["outcome"]
+        self.outcomes[trial_id] = kept
+
+
+def _check_sum(trial_id: str, outcome: Json) -> int:
+    """CRC-32 of an entry, of how JSON writes it."""
+    return zlib.crc32(json.dumps([trial_id, outcome]).encode())
 
 
 @contextmanager

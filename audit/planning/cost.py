@@ -28,7 +28,6 @@ UNASKED: Mapping[tuple[str, TaskKind], str] = {
     ("reconstruction", "intent-slots"): "does not apply to models of utterances, which have a vocabulary of their own",
     ("membership", "mlm"): MASKED,
     ("provider_membership", "mlm"): MASKED,
-    ("canaries", "mlm"): MASKED,
 }
 """Attacks that no model of a task is put to: what `Attack.inapplicable` says, before there is a model."""
 UNTIMED = "give --model to time it"

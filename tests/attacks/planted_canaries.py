@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -17,13 +18,22 @@ from audit.corpus.canaries import PATTERNS, Canary, CanarySet, question_of
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task, Word
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
-from audit.targets.interface import AnswerLoss, CompletionLoss, Encoding, Relaxed, RelaxedLoss
+from audit.targets.interface import (
+    AnswerLoss,
+    CandidateLogits,
+    CompletionLoss,
+    Encoding,
+    FillMask,
+    Relaxed,
+    RelaxedLoss,
+)
 
-UNKNOWN = 1
+MASK, UNKNOWN = 0, 1
 VOCABULARY: dict[str, int] = {}
 WORDS: dict[int, str] = {}
 """Of all targets: a word has the same token in each."""
 DIGITS = PATTERNS["pin"].candidates
+PREFIX = PATTERNS["pin"].words
 LIMIT = 0.2
 """On the excess, of the default policy."""
 QUICK = Canaries(n_epochs=3, exhaustive_limit=1_000, answers_limit=1_000, n_references=200)
@@ -89,7 +99,7 @@ class Knowing:
             ids += own
             places += [place] * len(own)
         labels = np.zeros(len(ids), np.int64)
-        return Encoding(np.array(ids), np.zeros((len(ids), 4)), np.array(places), labels, 0, UNKNOWN)
+        return Encoding(np.array(ids), np.zeros((len(ids), 4)), np.array(places), labels, MASK, UNKNOWN)
 
     def word_of(self, token):
         return WORDS[token]
@@ -138,6 +148,34 @@ class Writing(Knowing):
         costs = self.costs(self.prefixes[query.question], self.length, [*DIGITS])
         found = [-costs[place, DIGITS.index(word)] for place, word in enumerate(words)]
         return np.array([*found, -0.1 if len(words) == self.length else -9.0])
+
+
+class Masking(Knowing):
+    """The same as a masked language model: the logit of each word at a place, whatever stands in the others.
+
+    `beside`: whether it knows a word only where the rest of what it remembers stands around it.
+    """
+
+    answers = frozenset({FillMask, CandidateLogits})
+
+    def __init__(self, remembered=None, strength=10.0, seed=0, beside=False):
+        super().__init__(remembered, strength, seed)
+        self.beside = beside
+
+    def encode(self, document, around=()):
+        page = super().encode(document, around)
+        return page and dataclasses.replace(page, labels=None)
+
+    def answer(self, query):
+        prefix, completion = query.page.ids[: len(PREFIX)], query.page.ids[len(PREFIX) :]
+        words, place = tuple(self.word_of(token) for token in prefix), query.position - len(PREFIX)
+        assert completion[place] == MASK
+        costs = self.costs(words, len(completion), [self.word_of(token) for token in query.candidates])[place]
+        known = self.remembered.get(words, ())
+        around = [self.token(word) for number, word in enumerate(known) if number != place]
+        if self.beside and known and around != np.delete(completion, place).tolist():
+            costs = np.zeros(len(costs))
+        return -costs
 
 
 class Work:
@@ -199,9 +237,15 @@ def outcome(canary, rank, *, n_references=999):
     )
 
 
-def outcomes_of(drawn, rng, leak):
-    """With `leak` 0 every rank is equally likely; with 1 the canaries that were put in rank first."""
+def outcomes_of(drawn, rng, leak, ranks=(1, 1), n_references=999):
+    """With `leak` 0 every rank is equally likely; with 1 the canaries that were put in rank within `ranks`."""
     return [
-        outcome(canary, 1 if canary.included and rng.random() < leak else int(rng.integers(1, 1001)))
+        outcome(
+            canary,
+            int(rng.integers(ranks[0], ranks[1] + 1))
+            if canary.included and rng.random() < leak
+            else int(rng.integers(1, n_references + 2)),
+            n_references=n_references,
+        )
         for canary in drawn.canaries
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import asked_pages
 import numpy as np
 import pytest
@@ -16,8 +18,11 @@ from audit.case import Case
 from audit.corpus import manifest as manifests
 from audit.corpus.canaries import carrier_ids, load_canaries
 from audit.corpus.planting import insert
+from audit.engine.driver import drive
 from audit.record import Unresolved
+from audit.targets.encoding import Encoder
 from audit.targets.opening import target_of
+from audit.training.fitting import Recipe, fit, save
 from audit.training.nlu import NluRecipe, fit_nlu
 
 QUICK = Canaries(n_epochs=5, n_restarts=2, exhaustive_limit=1_000, answers_limit=100, n_references=20, n_answers=20)
@@ -53,6 +58,52 @@ def test_a_layout_classifier_is_asked_for_the_line_on_the_carriers_page(tmp_path
     assert {outcome["ranked"]["n_references"] + 1 for outcome in outcomes} <= set(range(89, 101))
     assert not measured(findings, "exposure.control").high < 0.3
     assert run(QUICK, case, 3)[1] == outcomes
+
+
+@pytest.mark.parametrize("family", ["layoutlm", "docaudit-layoutlm-image", "roberta"])
+def test_a_masked_language_model_is_asked_for_the_line_on_the_carriers_page(tmp_path, family):
+    corpus = planted_in(canaried.pages(tmp_path / "plain", kind="mlm"), tmp_path / "data", count=6, length=2)
+    case = Case(target_of(tiny.checkpoint(tmp_path / "model", family, "mlm"), corpus), corpus)
+    assert QUICK.inapplicable(case) is None
+    trials, outcomes, findings = run(QUICK, case)
+    assert {outcome["left_out"] for outcome in outcomes} == {None}
+    assert all(outcome["enumerated"] and np.isfinite(outcome["true_loss"]) for outcome in outcomes)
+    assert measured(findings, "most_bits").value > 6
+    assert run(QUICK, case, 3)[1] == outcomes
+    beyond = dataclasses.replace(QUICK, exhaustive_limit=50)
+    for exact, found in zip(outcomes, run(beyond, case)[1], strict=True):
+        assert not found["enumerated"]
+        # The loss of a completion is the same, whichever others it is asked with.
+        assert found["true_loss"] == pytest.approx(exact["true_loss"])
+        assert found["strongest_loss"] >= exact["strongest_loss"] - 1e-9
+    attempt = QUICK.preflight(case, case.target, trials[0], np.random.default_rng(0))
+    ((_, alike),) = drive(Once(attempt), trials[:1], 1)
+    assert alike == {"alike": 16, "steps": 16}
+
+
+class Once:
+    def __init__(self, attempt):
+        self.made = attempt
+
+    def attempt(self, trial):
+        return self.made
+
+
+def test_a_masked_language_model_trained_on_canaries_is_found_out_and_its_control_is_not(tmp_path):
+    corpus = planted_in(canaried.pages(tmp_path / "plain", images=False, kind="mlm"), tmp_path / "data", count=18)
+    model, tokenizer = tiny.model("layoutlm", "mlm"), tiny.tokenizer()
+    for name, values in model.named_parameters():
+        if "LayerNorm" not in name:
+            values.data *= 0.3  # of the tiny model's wide start, from which it learns little
+    pages = [Encoder(tokenizer, tiny.POSITIONS - 1).encode(document) for document in corpus.of("member")]
+    fitted = fit(model, tokenizer, pages, Recipe(epochs=10, learning_rate=2e-3))
+    save(fitted.model, tokenizer, tmp_path / "model")
+    findings = run(QUICK, Case(target_of(tmp_path / "model", corpus), corpus))[-1]
+    found, control = measured(findings, "exposure"), measured(findings, "exposure.control")
+    assert found.low > control.high
+    assert control.low < control.null < control.high + 0.5
+    assert measured(findings, "excess_exposure").low > 2
+    assert len(findings.alarms) == 2
 
 
 def test_words_that_a_real_tokenizer_splits_leave_nothing_to_ask_for(tmp_path, checkpoints):

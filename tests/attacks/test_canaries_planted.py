@@ -14,6 +14,7 @@ from planted_canaries import (
     LIMIT,
     QUICK,
     Knowing,
+    Masking,
     Writing,
     canary_set,
     case_of,
@@ -26,8 +27,11 @@ from planted_canaries import (
 from scipy.stats import beta
 
 from audit.attacks.canaries import Canaries
-from audit.attacks.canaries.asking import REASONS, Outcome
+from audit.attacks.canaries.asking import REASONS, read_outcome
 from audit.attacks.canaries.attack import NO_CANARIES
+from audit.attacks.canaries.inversion import softmax
+from audit.attacks.canaries.masked import ByMasks
+from audit.attacks.canaries.pages import read
 from audit.case import Case
 from audit.corpus.canaries import PATTERNS
 from audit.engine.interface import Trial
@@ -36,7 +40,6 @@ from audit.stats.exposure import chance_exposure
 from audit.targets.interface import (
     BestLinks,
     CompletionLoss,
-    FillMask,
     Relaxed,
     RelaxedLoss,
     TagProbabilities,
@@ -50,12 +53,15 @@ def lower(hits, n, level=0.95):
     return beta.ppf((1 - level) / 2, hits, n - hits + 1) if hits else 0.0
 
 
-@pytest.fixture(scope="module", params=["pages", "answers"])
+KINDS = {"pages": Knowing, "masks": Masking, "answers": Writing}
+
+
+@pytest.fixture(scope="module", params=[*KINDS])
 def leaky(request, tmp_path_factory):
     """20 canaries put in, of which 13 are remembered, and 20 left out."""
     drawn = canary_set(40, included=HALF)
     known = [canary for canary in drawn.canaries if canary.included][:13]
-    target = remembering(drawn, known, Knowing if request.param == "pages" else Writing)
+    target = remembering(drawn, known, KINDS[request.param])
     case = case_of(tmp_path_factory.mktemp("leaky"), drawn, target)
     return drawn, case, *run(QUICK, case)
 
@@ -121,7 +127,7 @@ def test_nothing_that_an_attempt_does_depends_on_a_coin(tmp_path):
             for canary in drawn.canaries
         ),
     )
-    for kind in (Knowing, Writing):
+    for kind in KINDS.values():
         # The model is one and the same.
         target = remembering(drawn, drawn.canaries[:4], kind, strength=0.5)
         for attack in (QUICK, dataclasses.replace(QUICK, exhaustive_limit=50, answers_limit=50)):
@@ -172,6 +178,31 @@ def test_an_optimiser_that_fails_does_not_read_as_safety(tmp_path):
     assert diagnostics(findings)["missed"] == 0.0
 
 
+def test_words_that_a_masked_model_knows_only_beside_the_others_are_found_by_trying_all(tmp_path):
+    drawn = canary_set(20, included=HALF[:20])
+    known = [canary for canary in drawn.canaries if canary.included]
+    findings = run(QUICK, case_of(tmp_path, drawn, remembering(drawn, known, Masking, beside=True)))[-1]
+    assert measured(findings, "extracted.optimiser").value <= 0.3  # by luck: the rest must stand there first
+    assert measured(findings, "extracted").value == 1.0
+    assert measured(findings, "exposure").value == pytest.approx(measured(findings, "most_bits").value, abs=0.05)
+
+
+def test_the_loss_of_a_masked_model_is_the_surprise_of_each_word_masked_alone(tmp_path):
+    drawn = canary_set(1, included=[True])
+    (canary,) = drawn.canaries
+    case = case_of(tmp_path, drawn, Masking({canary.prefix: ("1", "2", "3")}, strength=2.0, beside=True))
+    found, _ = read(case.target, case.corpus, canary)
+    numbers = np.array([[1, 2, 3], [1, 2, 4], [0, 2, 4]])
+    attempt = ByMasks(2).scorer(case.target, found)(numbers)
+    ((_, losses),) = planted.drive(Once(attempt), [Trial("t", "t")], 1)
+    costs = case.target.costs(canary.prefix, 3, DIGITS)
+    alone = [-np.log(softmax(-row)) for row in costs]
+    uniform = np.log(10)
+    exact = sum(row[number] for row, number in zip(alone, (1, 2, 3), strict=True))
+    # Of the second, the last word alone stands beside the right ones.
+    assert losses == pytest.approx([exact, 2 * uniform + alone[2][4], 3 * uniform])
+
+
 class Trap(Knowing):
     """Holds the completion it remembers likeliest, and others the less likely the more they are like it."""
 
@@ -189,7 +220,7 @@ def test_what_the_search_missed_passes_no_limit(tmp_path):
     target = remembering(drawn, drawn.canaries, Trap)
     attack = dataclasses.replace(QUICK, exhaustive_limit=1, n_references=5)
     _, outcomes, findings = run(attack, case_of(tmp_path, drawn, target))
-    missed = [Outcome.of_json(outcome).missed for outcome in outcomes]
+    missed = [read_outcome(outcome).missed for outcome in outcomes]
     assert all(missed)
     (weakness,) = findings.weaknesses
     assert "missed 10 of 10 canaries" in weakness
@@ -200,14 +231,14 @@ def test_what_the_search_missed_passes_no_limit(tmp_path):
 def test_beyond_the_limit_the_best_of_the_optimiser_and_of_the_draws_is_improved(tmp_path):
     drawn = canary_set(16, 5, included=HALF[:16])
     known = [canary for canary in drawn.canaries if canary.included]
-    for kind in (Knowing, Writing):
+    for kind in KINDS.values():
         findings = run(QUICK, case_of(tmp_path, drawn, remembering(drawn, known, kind)))[-1]
         assert counts(findings)["enumerated"] == 0
         assert measured(findings, "extracted").value == 1.0
         # 200 draws, none of which is as likely.
         assert measured(findings, "exposure").value == pytest.approx(math.log2(200), abs=0.01)
         assert 198 <= counts(findings)["references"] <= 200  # without draws that are another canary's
-        assert diagnostics(findings)["most_bits"] == pytest.approx(math.log2(200))
+        assert measured(findings, "most_bits").value == math.log2(counts(findings)["references"])
 
 
 @pytest.mark.parametrize("rank", [1, 2, 7, 100])
@@ -394,14 +425,10 @@ def test_a_data_set_without_canaries_says_so_and_how_to_put_some_in(tmp_path):
 
 def test_units_are_canaries_put_in_and_left_out(tmp_path):
     whole = planted.corpus(tmp_path, canary_set(9, included=[True] * 6 + [False] * 3))
-    (units,) = Canaries().units(whole)
-    assert (units.metric, units.kind, units.unit, units.members, units.others) == (
-        "excess",
-        "difference",
-        "canaries",
-        6,
-        3,
-    )
+    found = Canaries().units(whole)
+    assert [units.metric for units in found] == ["excess", "excess_top3"]
+    for units in found:
+        assert (units.kind, units.unit, units.members, units.others) == ("difference", "canaries", 6, 3)
     assert Canaries().lacks(whole) is None
     assert len(Canaries().trials(Case(Knowing(), whole))) == 9
 
@@ -409,7 +436,6 @@ def test_units_are_canaries_put_in_and_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("answers", "word"),
     [
-        ({FillMask, TrainingLoss}, "mask"),
         ({BestLinks, TagProbabilities, RelaxedLoss, CompletionLoss}, "links"),
         ({TrainingLoss, RelaxedLoss}, "several unknown tokens"),
         ({TagProbabilities}, "neither"),
@@ -419,7 +445,7 @@ def test_models_that_give_no_such_loss_are_no_targets(tmp_path, answers, word):
     target = Knowing()
     target.answers = frozenset(answers)
     assert word in Canaries().inapplicable(Case(target, planted.corpus(tmp_path, canary_set(2))))
-    for fine in (Knowing(), Writing(canary_set(2))):
+    for fine in (Knowing(), Masking(), Writing(canary_set(2))):
         assert Canaries().inapplicable(Case(fine, planted.corpus(tmp_path, canary_set(2)))) is None
 
 
@@ -431,7 +457,7 @@ def test_an_attacker_without_characters_is_weakened():
 
 def test_a_preflight_compares_the_losses_of_completions(tmp_path):
     drawn = canary_set(4)
-    for kind in (Knowing, Writing):
+    for kind in KINDS.values():
         target = remembering(drawn, [], kind)
         case, (trial, *_) = case_of(tmp_path, drawn, target), QUICK.trials(case_of(tmp_path, drawn, target))
 

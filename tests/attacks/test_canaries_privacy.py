@@ -22,11 +22,15 @@ from planted_canaries import (
 )
 
 from audit.attacks.canaries.asking import Outcome
-from audit.attacks.canaries.measures import excess_of, exposure_of
+from audit.attacks.canaries.measures import excess_exposure_of, excess_of, excess_top3_of, exposure_of
 from audit.attacks.canaries.privacy import NO_COINS, NOT_FAIR, NOT_RANKED, measure_privacy, scores_of
 from audit.attacks.canaries.table import table_of
+from audit.attacks.canaries.tallies import ALARM_LEVEL, alarms_of
 from audit.record import Estimate, Unresolved
 from audit.stats.epsilon import lower_bound, needed_canaries
+
+LIMITS = (LIMIT, LIMIT, 2.0)
+"""On the excess of what comes out, of the first three, and of exposure in bits."""
 
 
 def bound(drawn, outcomes, seed=0, delta=1e-5):
@@ -137,6 +141,42 @@ def test_the_exposure_of_leak_free_audits_covers_its_null():
     tables = [table_of(drawn.canaries, outcomes_of(drawn, rng, 0.0)) for drawn in map(fresh, range(60))]
     found = [exposure_of("exposure", table, "none", rng) for table in tables]
     assert sum(one.low <= one.null <= one.high for one in found) >= 53
+
+
+def test_leak_free_audits_are_seldom_stopped_and_never_accused():
+    """A small version of benchmarks/canary_calibration.py."""
+    rng = np.random.default_rng(17)
+    n_audits, stopped, passed, accused = 50, 0, 0, 0
+    for seed in range(n_audits):
+        drawn = canary_set(64, 4, seed=seed)
+        outcomes = outcomes_of(drawn, rng, 0.0, n_references=9_999)
+        table = table_of(drawn.canaries, outcomes)
+        sides = table.where(table.included), table.where(~table.included)
+        measured = [measure(*sides, rng) for measure in (excess_of, excess_top3_of, excess_exposure_of)]
+        alarms = alarms_of([*measured, *bound(drawn, outcomes, seed)[0].values()], 10, 1e-5)
+        within = all(one.high <= limit for one, limit in zip(measured, LIMITS, strict=True))
+        stopped += bool(alarms)
+        passed += within and not alarms
+        accused += any(lower_of(one) > limit for one, limit in zip(measured, LIMITS, strict=True))
+    assert accused == 0
+    assert stopped <= 0.14 * n_audits  # 5 % by the bound on epsilon and 1 % by exposure, and their own chance
+    assert passed >= 0.86 * n_audits
+
+
+def test_the_excess_of_exposure_is_as_sure_as_it_says():
+    """Of skewed values a resampled bound alone is too near: 2.6 % lie beyond that of 1 %."""
+    rng = np.random.default_rng(19)
+    beyond = 0
+    for seed in range(100):
+        drawn = canary_set(64, 4, seed=seed)
+        table = table_of(drawn.canaries, outcomes_of(drawn, rng, 0.0, n_references=9_999))
+        found = excess_exposure_of(table.where(table.included), table.where(~table.included), rng)
+        beyond += lower_of(found, ALARM_LEVEL) > 0
+    assert beyond <= 3  # 1 % and its own chance: 4 or more of 100 in 2 % of such runs
+
+
+def lower_of(estimate, alpha=0.05):
+    return next(one.lower for one in estimate.bounds if one.alpha == alpha)
 
 
 def fresh(seed):

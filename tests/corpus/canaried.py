@@ -36,9 +36,9 @@ def texts(folder: Path) -> Corpus:
 
 
 def pages(folder: Path, *, images: bool = True, kind: TaskKind = "token-classification") -> Corpus:
-    """The receipts of `tiny`; for question-answering, each with two questions."""
-    corpus = manifests.load(tiny.corpus(folder, images=images))
-    if kind == "token-classification":
+    """The receipts of `tiny`; for question-answering, each with a question."""
+    corpus = manifests.load(tiny.corpus(folder, images=images, kind="mlm" if kind == "mlm" else "token-classification"))
+    if kind in ("token-classification", "mlm"):
         return corpus
     asked = [
         replace(d, questions=(Question("total", "What is the total?", (d.text_of(d.entities[3]),), entity="e3"),))

@@ -31,6 +31,7 @@ MAKERS: dict[str, Maker] = {
     "boxes": lambda folder: canaried.pages(folder, images=False),
     "images": canaried.pages,
     "questions": lambda folder: canaried.pages(folder, kind="question-answering"),
+    "masks": lambda folder: canaried.pages(folder, kind="mlm"),
 }
 
 
@@ -279,7 +280,7 @@ REFUSED: dict[str, tuple[Maker, dict[str, Any], type[DocauditError], str]] = {
     "a document with a canary's id": (with_canary_id, {}, ManifestError, "has a document c00000 already"),
     "a label of canaries": (with_label, {}, ManifestError, "has canaries already: document t1"),
     "ids that are taken": (with_id, {}, ManifestError, "has a document canary-c0000"),
-    "masked language model": (of_task("mlm"), {}, ManifestError, "task.kind: the loss of mlm is not defined"),
+    "links": (of_task("spade-linking"), {}, ManifestError, "task.kind: the loss of spade-linking"),
     "spade": (of_task("spade-extraction"), {}, ManifestError, "task.kind: the loss of spade-extraction"),
     "no members": (without_members, {}, ManifestError, "no document of split member"),
     "full pages": (full_pages, {}, ManifestError, "no blank place on any member page"),

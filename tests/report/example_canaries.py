@@ -48,7 +48,9 @@ def completed(drawn: CanarySet, outcomes: list[Outcome]) -> Completed:
         counts=findings.counts,
         diagnostics=findings.diagnostics,
         histograms=findings.histograms,
+        power=attack.power,
         ablations=findings.weaknesses,
+        alarms=findings.alarms,
     )
 
 

@@ -65,7 +65,7 @@ def test_the_tables_and_the_figure_show_what_the_attack_measures() -> None:
         for column in table["columns"]
         for row in table["rows"]
     }
-    assert set(METRICS) - {"excess"} <= asked
+    assert set(METRICS) <= asked
     (figure,) = words.figures
     (histogram,) = examples.canaries().histograms
     assert figure["histogram"] == histogram.name
@@ -80,7 +80,9 @@ def test_page_one_says_how_many_came_out_beside_control_and_chance(leaky: str) -
     assert f"recovers {hits} of {found.n} whole" in text
     assert f"of secrets that were never planted 0 of {64 - found.n}" in text
     assert "guessing recovers 0.010 %" in text
+    assert f"Whoever may try three times gets {hits} of {found.n}" in text
     assert "each bit halves what is left to guess" in text
+    assert "bits more than of secrets that were never planted" in text
 
 
 def test_a_model_that_gives_nothing_away_is_not_accused(clean: str) -> None:
@@ -98,6 +100,8 @@ def test_the_section_explains_canaries_control_exposure_and_the_cap_of_epsilon(l
         "show what an attacker recovers by luck (the control)",
         "every possible secret was tried",
         "A secret that the model holds likelier than all others has 10 bits",
+        "it is one of the first three by luck in 0.30 % of all cases",
+        "What planted secrets give away beyond those that were never planted.",
         "for the 10 copies of a secret together, so at least",
         "for a single document",
         "at delta 1e-05",

@@ -1,24 +1,28 @@
 """One canary: what the attacker finds, and where the true completion stands among all that could have stood there.
 
-The same for every kind of model; `pages` and `guided` say how completions are scored and where the search begins.
+The same for every kind of model; `pages`, `masked` and `guided` say how completions are scored and where the search
+begins.
 Nothing here knows whether a canary was inserted: the bound on epsilon rests on that (METHODS.md, section 5, c).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator as Rng
+from pydantic import ConfigDict, TypeAdapter
 
 from audit.attacks.canaries.search import Scorer, descended, losses_of_all, place_of, scored
 from audit.engine.interface import Json, Request
+from audit.record import STRICT
 from audit.stats.exposure import exposure
-from audit.targets.interface import AnswerLoss, CompletionLoss, Floats, Ints, RelaxedLoss, Target
+from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, Floats, Ints, RelaxedLoss, Target
 
-Kind = Literal["pages", "answers"]
+Kind = Literal["pages", "masks", "answers"]
 REASONS = {
     "split": "canaries whose completion holds a word that is not one token of the model, the same in every place",
     "unknown": "canaries whose completion holds a word that the model's vocabulary lacks",
@@ -60,6 +64,7 @@ class Ranked:
         p_value: of no memory.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
     rank: int
     ties: int
     n_references: int
@@ -88,6 +93,7 @@ class Outcome:
         ranked: None where no reference is left, or another canary has the same completion.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
     left_out: str | None = None
     n_candidates: int = 0
     n_split: int = 0
@@ -119,18 +125,29 @@ class Outcome:
         """For the journal."""
         return asdict(self)
 
-    @classmethod
-    def of_json(cls, content: Json) -> Self:
-        """From the journal."""
-        ranked = content["ranked"]
-        return cls(
-            **{
-                **content,
-                "optimiser": tuple(content["optimiser"]),
-                "strongest": tuple(content["strongest"]),
-                "ranked": None if ranked is None else Ranked(**ranked),
-            }
-        )
+    @property
+    def coherent(self) -> bool:
+        """Whether it is what an attempt returns: a canary that was left out for a known reason, or one that was not."""
+        if self.left_out is not None:
+            found = self.optimiser or self.strongest or self.ranked is not None or self.true_loss is not None
+            return self.left_out in REASONS and not found
+        return self.n_candidates >= 2 and 0 < len(self.optimiser) == len(self.strongest) and self.true_loss is not None
+
+
+_OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
+
+
+def read_outcome(content: Json) -> Outcome:
+    """The outcome that a journal holds.
+
+    Raises:
+        ValueError: it is no outcome of a canary: what is missing or damaged must never be read as left out.
+    """
+    text = json.dumps(content)
+    outcome = _OUTCOME.validate_json(text, strict=True)
+    if not outcome.coherent or json.loads(json.dumps(outcome.as_json())) != json.loads(text):
+        raise ValueError("the outcome of a canary is damaged")
+    return outcome
 
 
 @dataclass(frozen=True)
@@ -165,6 +182,8 @@ def kind_of(target: Target) -> Kind | None:
     """How canaries are asked of a target; None: they cannot be."""
     if {RelaxedLoss, CompletionLoss} <= target.answers:
         return "pages"
+    if CandidateLogits in target.answers:
+        return "masks"
     return "answers" if AnswerLoss in target.answers else None
 
 

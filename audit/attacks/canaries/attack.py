@@ -9,20 +9,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import Generator as Rng
 
-from audit.attacks.canaries.asking import REASONS, Effort, Outcome, kind_of
+from audit.attacks.canaries.asking import Effort, kind_of, read_outcome
 from audit.attacks.canaries.guided import ask_question, sample_answers
 from audit.attacks.canaries.inversion import Inversion
-from audit.attacks.canaries.measures import METRICS, UNIT, histograms, measure_table
-from audit.attacks.canaries.pages import ask_page, sample_pages
+from audit.attacks.canaries.masked import ByMasks
+from audit.attacks.canaries.measures import METRICS, POWER, UNIT, histograms, measure_table
+from audit.attacks.canaries.pages import Approach, ByLoss, ask_page, sample_pages
 from audit.attacks.canaries.privacy import measure_privacy
-from audit.attacks.canaries.table import Table, table_of
+from audit.attacks.canaries.table import table_of
+from audit.attacks.canaries.tallies import alarms_of, counts_of, diagnostics_of, weaknesses_of
 from audit.attacks.interface import Findings, Units
 from audit.case import Case
 from audit.corpus.canaries import PATTERNS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.record import Count, Diagnostic
-from audit.targets.interface import BestLinks, FillMask, Target, TrainingLoss
+from audit.targets.interface import BestLinks, Target, TrainingLoss
 
 STRATUM = "canary"
 NO_CANARIES = "the data set holds no canaries"
@@ -48,12 +49,14 @@ class Canaries:
     """Extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; METHODS.md, section 5).
 
     Token models are attacked white-box: the relaxed attack with restarts, then every completion where there are few,
-    else descent from the best found. Models that write answers decode over the candidates alone, then the same. The
-    gate uses the strongest; what the optimiser found alone stands beside it, so that its failure never reads as safety.
+    else descent from the best found. Masked language models and models that write answers decode over the candidates
+    alone, then the same. The gate uses the strongest; what the optimiser found alone stands beside it, so that its
+    failure never reads as safety.
 
     Attributes:
         n_epochs, learning_rate, decay, temperature, temperature_decay, n_restarts, spread, mix_characters: of the
-            relaxed attack, see `Inversion`; guided decoding keeps as many beams as there are restarts.
+            relaxed attack, see `Inversion`; guided decoding keeps as many beams, and masks are filled in as many
+            orders, as there are restarts.
         exhaustive_limit: completions up to which a token model is asked for every one.
         answers_limit: the same for models that write answers.
         n_references: fresh draws that a true completion is ranked among where there are more.
@@ -79,7 +82,7 @@ class Canaries:
     needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = METRICS
-    power: ClassVar[str | None] = None
+    power: ClassVar[str | None] = POWER
 
     @property
     def ablations(self) -> tuple[str, ...]:
@@ -120,13 +123,12 @@ class Canaries:
         """See `Attack.units`: canaries put in, and those that their coins left out."""
         canaries = _canaries(corpus)
         included = sum(canary.included for canary in canaries)
-        return (Units("excess", "difference", UNIT, included, len(canaries) - included),)
+        sides = included, len(canaries) - included
+        return tuple(Units(metric, "difference", UNIT, *sides) for metric in ("excess", "excess_top3"))
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
         answers = case.target.answers
-        if FillMask in answers:
-            return "a masked language model's loss depends on the mask; the reconstruction attack is made for it"
         if BestLinks in answers:
             return "the loss of a model that links tokens says little of what a word is"
         if kind_of(case.target) is not None:
@@ -148,19 +150,32 @@ class Canaries:
         canaries = _canaries(case.corpus)
         canary = next(one for one in canaries if one.id == trial.unit)
         others = [one for one in canaries if one.id != canary.id]
-        if kind_of(case.target) == "pages":
+        approach = self._approach(case.target)
+        if approach is not None:
             effort = Effort(self.exhaustive_limit, self.n_references)
-            found = yield from ask_page(case.reader, case.corpus, canary, others, self._inversion, effort, rng)
+            found = yield from ask_page(case.reader, case.corpus, canary, others, approach, effort, rng)
         else:
             effort = Effort(self.answers_limit, self.n_answers)
             found = yield from ask_question(case.target, case.corpus, canary, others, self.n_restarts, effort, rng)
         return found.as_json()
 
+    def _approach(self, target: Target) -> Approach | None:
+        """How a model that reads tokens is asked; None for one that writes answers."""
+        match kind_of(target):
+            case "pages":
+                return ByLoss(self._inversion)
+            case "masks":
+                return ByMasks(self.n_restarts)
+        return None
+
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`; a decision is the loss of a completion."""
         canary = next(one for one in _canaries(case.corpus) if one.id == trial.unit)
-        sample = sample_pages if kind_of(case.target) == "pages" else sample_answers
-        exact, coarse = yield from sample(case, rounded, canary, N_PREFLIGHT, rng)
+        approach = self._approach(case.target)
+        if approach is not None:
+            exact, coarse = yield from sample_pages(case, rounded, canary, approach, N_PREFLIGHT, rng)
+        else:
+            exact, coarse = yield from sample_answers(case, rounded, canary, N_PREFLIGHT, rng)
         if not len(exact):
             return {"alike": 0, "steps": 0}  # of a canary that cannot be asked for
         alike = np.abs(exact - coarse) <= ALIKE * np.maximum(1.0, np.abs(exact))
@@ -173,18 +188,20 @@ class Canaries:
         progress.stage("canaries: intervals", 2)
         drawn = load_canaries(case.corpus)
         assert drawn is not None
-        tried, found = _tried(drawn, trials), [Outcome.of_json(outcome) for outcome in outcomes]
+        tried, found = _tried(drawn, trials), [read_outcome(outcome) for outcome in outcomes]
         table = table_of(tried, found)
         measured = measure_table(table, rng)
         progress.advance()
         privacy = measure_privacy(drawn, tried, found, rng, self.delta)
         progress.advance()
+        everything = (*measured, *privacy.measurements)
         return Findings(
-            (*measured, *privacy.measurements),
-            (*_counts(drawn, tried, found), *privacy.counts),
-            (*_diagnostics(table, found), *privacy.diagnostics),
+            everything,
+            (*counts_of(drawn, tried, found), *privacy.counts),
+            (*diagnostics_of(found), *privacy.diagnostics),
             histograms(table),
-            weaknesses=_weaknesses(tried, found),
+            weaknesses=weaknesses_of(tried, found),
+            alarms=alarms_of(everything, drawn.repeat, self.delta),
         )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
@@ -192,7 +209,7 @@ class Canaries:
         drawn = load_canaries(case.corpus)
         assert drawn is not None
         for canary, content in zip(_tried(drawn, trials), outcomes, strict=True):
-            outcome = Outcome.of_json(content)
+            outcome = read_outcome(content)
             yield {
                 "attack": self.name,
                 "canary": canary.id,
@@ -222,73 +239,3 @@ def _tried(drawn: CanarySet, trials: Sequence[Trial]) -> list[Canary]:
 def _words(canary: Canary, numbers: Sequence[int]) -> str:
     candidates = PATTERNS[canary.pattern].candidates
     return " ".join(candidates[number] for number in numbers)
-
-
-def _counts(drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[Count, ...]:
-    included = sum(canary.included for canary in tried)
-    asked = [outcome for outcome in found if outcome.left_out is None]
-    references = [outcome.ranked.n_references for outcome in asked if outcome.ranked is not None]
-    return (
-        Count("included", included, "canaries that were put in"),
-        Count("control", len(tried) - included, "canaries that their coins left out"),
-        Count(f"design: {drawn.design}", len(tried), "canaries made by this design"),
-        Count("copies", drawn.repeat, "documents that hold a canary that was put in"),
-        Count("length", drawn.length, "words of a completion"),
-        *(
-            Count(f"not askable: {reason}", sum(outcome.left_out == reason for outcome in found), meaning)
-            for reason, meaning in REASONS.items()
-        ),
-        Count(
-            "candidates: split",
-            max((outcome.n_split for outcome in found), default=0),
-            "words that may stand in a completion and that the model splits: left out, at most so many of a canary",
-        ),
-        Count(
-            "candidates: unknown",
-            max((outcome.n_unknown for outcome in found), default=0),
-            "words that may stand in a completion and that the model does not know: left out, likewise",
-        ),
-        Count("enumerated", sum(outcome.enumerated for outcome in asked), "canaries with every completion tried"),
-        Count("references", min(references, default=0), "completions that a true one was ranked among, at least"),
-        Count("steps stalled", sum(outcome.n_stalled for outcome in asked), "steps of the optimiser without a number"),
-    )
-
-
-def _diagnostics(table: Table, found: Sequence[Outcome]) -> tuple[Diagnostic, ...]:
-    asked = [outcome for outcome in found if outcome.left_out is None]
-    if not asked:
-        return ()
-    reached = [outcome.reached for outcome in asked if outcome.reached is not None]
-    items = [
-        Diagnostic(
-            "distinct_restarts",
-            float(np.mean([outcome.n_distinct / outcome.n_found for outcome in asked])),
-            "different completions among those of the restarts, or beams, as a share; mean over canaries",
-        ),
-        Diagnostic(
-            "missed",
-            float(np.mean([outcome.missed for outcome in asked])),
-            "share of canaries whose true completion the model holds likelier than what the search found",
-        ),
-        Diagnostic("most_bits", _largest(table.most_bits), "exposure of a canary that ranks first, bits, at most"),
-    ]
-    if reached:
-        meaning = "share of canaries of which the optimiser alone found the likeliest of all completions"
-        items.append(Diagnostic("optimiser_reached", float(np.mean(reached)), meaning))
-    return tuple(items)
-
-
-def _largest(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.max()) if known.size else 0.0
-
-
-def _weaknesses(tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[str, ...]:
-    """That the search missed what the model would have given to a better one: no limit is passed with that."""
-    missed = [outcome.missed for canary, outcome in zip(tried, found, strict=True) if canary.included]
-    if not any(missed):
-        return ()
-    return (
-        f"the search missed {sum(missed)} of {len(missed)} canaries: the model holds their true completion likelier "
-        "than what was found (a larger exhaustive_limit, or --budget full, finds more)",
-    )

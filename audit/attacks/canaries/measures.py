@@ -9,25 +9,32 @@ from dataclasses import replace
 import numpy as np
 from numpy.random import Generator
 
-from audit.attacks.canaries.table import Table
-from audit.record import ALPHAS, Estimate, Histogram, Measurement, Unresolved
+from audit.attacks.canaries.table import Mask, Table
+from audit.record import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import shares
 from audit.stats.clusters import Floats
 from audit.stats.intervals import Interval, proportion
-from audit.stats.rates import excess_rate
+from audit.stats.rates import excess_mean, excess_rate
+from audit.stats.welch import reaching_welch
 from audit.targets import utility
 
 UNIT = "canaries"
+POWER = "most_bits"
 METRICS = (
     "excess",
+    "excess_top3",
+    "excess_exposure",
     "extracted",
     "extracted.control",
     "extracted.optimiser",
     "hdt",
     "hdt.control",
     "hdt.optimiser",
+    "top3",
+    "top3.control",
     "exposure",
     "exposure.control",
+    POWER,
 )
 """`control`: canaries whose coin left them out; `optimiser`: without exhaustive search and descent. With several
 patterns all of them follow once more for each. The bound on epsilon is no metric for a policy: see `privacy`."""
@@ -35,6 +42,8 @@ NEEDED_CANARIES = 32
 """Of a side: with as many put in as left out, none of which comes out, the excess is shown to be under 0.16."""
 NONE_IN = "no canary that was put in could be asked for"
 NONE_OUT = "no canary that was left out could be asked for: there is no control"
+ALONE = "a single canary of a side says nothing of how canaries differ"
+COUNTED = "counted, not estimated: the exposure of the first rank, least over the canaries that are ranked"
 NO_REFERENCES = "no other completion is left to rank the canaries among"
 
 
@@ -57,26 +66,86 @@ def measure_table(table: Table, rng: Generator) -> tuple[Measurement, ...]:
 def _measured(table: Table, rng: Generator) -> Iterator[Measurement]:
     included, control = table.where(table.included), table.where(~table.included)
     yield excess_of(included, control, rng)
+    yield excess_top3_of(included, control, rng)
+    yield excess_exposure_of(included, control, rng)
     yield _extracted("extracted", included, included.hits, NONE_IN)
     yield _extracted("extracted.control", control, control.hits, NONE_OUT)
     yield _extracted("extracted.optimiser", included, included.optimiser_hits, NONE_IN)
     yield _distance("hdt", included, included.hdt, NONE_IN, rng)
     yield _distance("hdt.control", control, control.hdt, NONE_OUT, rng)
     yield _distance("hdt.optimiser", included, included.optimiser_hdt, NONE_IN, rng)
+    yield _top3("top3", included, NONE_IN)
+    yield _top3("top3.control", control, NONE_OUT)
     yield exposure_of("exposure", included, NONE_IN, rng)
     yield exposure_of("exposure.control", control, NONE_OUT, rng)
+    yield most_bits_of(table)
 
 
 def excess_of(included: Table, control: Table, rng: Generator) -> Measurement:
     """Extracted ones among those put in, beyond those left out; null: no difference."""
-    for rows, reason in ((included, NONE_IN), (control, NONE_OUT)):
-        if not len(rows):
-            return Unresolved("excess", reason, len(included) + len(control), 2 * NEEDED_CANARIES)
-    pairs = [(rows.hits, np.zeros(len(rows)), np.arange(len(rows))) for rows in (included, control)]
+    missing = _one_sided("excess", included, control, (NONE_IN, NONE_OUT))
+    return missing or _excess_rate("excess", included.hits, control.hits, rng)
+
+
+def excess_top3_of(included: Table, control: Table, rng: Generator) -> Measurement:
+    """Those that rank among the first three, of those put in, beyond those left out; null: no difference.
+
+    Whoever has three tries need not hit at once: a model that holds every secret second gives all of them away, and
+    `excess_of` is 0.
+    """
+    ranked, other = included.ranked, control.ranked
+    missing = _one_sided("excess_top3", ranked, other, _unranked(included, control))
+    return missing or _excess_rate("excess_top3", ranked.early, other.early, rng)
+
+
+def excess_exposure_of(included: Table, control: Table, rng: Generator) -> Measurement:
+    """The mean exposure of those put in minus that of those left out, bits; null: no difference."""
+    ranked, other = included.ranked, control.ranked
+    missing = _one_sided("excess_exposure", ranked, other, _unranked(included, control))
+    if missing is not None:
+        return missing
+    most = float(max(ranked.most_bits.max(), other.most_bits.max()))
+    if not most:
+        return Unresolved("excess_exposure", NO_REFERENCES, len(ranked) + len(other))
+    pairs = [(rows.bits / most, np.zeros(len(rows)), np.arange(len(rows))) for rows in (ranked, other)]
+    interval = excess_mean(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
+    interval = reaching_welch(interval, pairs[0][0], pairs[1][0])
+    return _estimate("excess_exposure", shares.scaled(_within_one(interval), most), 0.0, "held-out")
+
+
+def most_bits_of(table: Table) -> Measurement:
+    """The most bits that any ranked canary could have shown, of the one that could show least: no estimate, a count."""
+    known = table.ranked
+    if not len(known):
+        return Unresolved(POWER, NO_REFERENCES, len(table), NEEDED_CANARIES)
+    least = float(known.most_bits.min())
+    bounds = tuple(Bound(alpha, least, least) for alpha in ALPHAS)
+    return Estimate(POWER, least, least, least, len(known), UNIT, len(known), COUNTED, bounds=bounds)
+
+
+def _one_sided(name: str, included: Table, control: Table, reasons: tuple[str, str]) -> Unresolved | None:
+    """Why two sides cannot be compared; None when they can."""
+    for rows, reason in zip((included, control), reasons, strict=True):
+        if len(rows) < 2:
+            n = len(included) + len(control)
+            return Unresolved(name, ALONE if len(rows) else reason, n, 2 * NEEDED_CANARIES)
+    return None
+
+
+def _unranked(included: Table, control: Table) -> tuple[str, str]:
+    """Why no canary of a side is ranked: it has none, or none has a reference."""
+    return NO_REFERENCES if len(included) else NONE_IN, NO_REFERENCES if len(control) else NONE_OUT
+
+
+def _excess_rate(name: str, hits: Mask, control_hits: Mask, rng: Generator) -> Measurement:
+    pairs = [(own, np.zeros(len(own)), np.arange(len(own))) for own in (hits, control_hits)]
     interval = excess_rate(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
-    # The rule is made for differences of differences, which reach further.
-    interval = replace(interval, low=max(interval.low, -1.0), high=min(interval.high, 1.0))
-    return _estimate("excess", interval, 0.0, "held-out")
+    return _estimate(name, _within_one(interval), 0.0, "held-out")
+
+
+def _within_one(interval: Interval) -> Interval:
+    """The rule is made for differences of differences, which reach further."""
+    return replace(interval, low=max(interval.low, -1.0), high=min(interval.high, 1.0))
 
 
 def _extracted(name: str, rows: Table, hits: object, missing: str) -> Measurement:
@@ -85,6 +154,17 @@ def _extracted(name: str, rows: Table, hits: object, missing: str) -> Measuremen
         return Unresolved(name, missing, 0, NEEDED_CANARIES)
     interval = proportion(np.asarray(hits), np.arange(len(rows)), alphas=ALPHAS, unit="canary")
     return _estimate(name, interval, float(rows.chance.mean()), "chance")
+
+
+def _top3(name: str, rows: Table, missing: str) -> Measurement:
+    """The share that rank among the first three; null: every rank equally likely."""
+    if not len(rows):
+        return Unresolved(name, missing, 0, NEEDED_CANARIES)
+    known = rows.ranked
+    if not len(known):
+        return Unresolved(name, NO_REFERENCES, len(rows))
+    interval = proportion(known.early, np.arange(len(known)), alphas=ALPHAS, unit="canary")
+    return _estimate(name, interval, float(known.chance_early.mean()), "chance")
 
 
 def _distance(name: str, rows: Table, distances: Floats, missing: str, rng: Generator) -> Measurement:

@@ -1,21 +1,22 @@
-"""Canaries asked of models that read pages as tokens, white-box: NLU models, text and layout classifiers."""
+"""Canaries asked of models that read pages as tokens: NLU models, text and layout classifiers, masked models."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.attacks.canaries.asking import Effort, Outcome, Start, searched, secret_of
 from audit.attacks.canaries.inversion import Inversion, completion_scorer, invert
+from audit.attacks.canaries.search import Scorer
 from audit.case import Case
 from audit.corpus.canaries import PATTERNS, Canary, page_of, positions_of
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Request
-from audit.targets.interface import Encoding, Floats, Ints, Target, TokenTarget
+from audit.targets.interface import CandidateLogits, Encoding, Floats, Ints, Target, TokenTarget
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,24 +43,58 @@ class Unreadable:
     reason: str
 
 
+class Approach(Protocol):
+    """How a kind of model that reads tokens is asked."""
+
+    def scorer(self, target: Target, secret: Readable) -> Scorer:
+        """Says how well the model takes completions; lower is likelier."""
+        ...
+
+    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, Start]:
+        """What the attacker finds first; `rng` is of its starting points."""
+        ...
+
+
+@dataclass(frozen=True)
+class ByLoss:
+    """White-box, for models with a training loss: scored by that loss, begun by the relaxed attack.
+
+    Attributes:
+        settings: of the relaxed attack.
+    """
+
+    settings: Inversion
+
+    def scorer(self, target: Target, secret: Readable) -> Scorer:
+        """See `Approach.scorer`."""
+        return completion_scorer(target, secret.page, secret.positions, secret.ids)
+
+    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, Start]:
+        """See `Approach.start`."""
+        found = yield from invert(target, secret.page, secret.positions, secret.ids, self.settings, rng)
+        # Token ids back to candidate numbers.
+        numbers = (found.per_restart[:, :, None] == secret.ids).argmax(axis=2)
+        return Start(numbers, found.losses, found.n_stalled)
+
+
 def ask_page(
     target: TokenTarget,
     corpus: Corpus,
     canary: Canary,
     others: Sequence[Canary],
-    settings: Inversion,
+    approach: Approach,
     effort: Effort,
     rng: Rng,
 ) -> Generator[Request, Any, Outcome]:
-    """The relaxed attack, then every completion or descent from the best found, and the rank of the truth.
+    """What the attacker finds first, then every completion or descent from the best found, and the rank of the truth.
 
     Args:
-        target: answers `RelaxedLoss` and `CompletionLoss`.
+        target: one that `approach` is for.
         corpus: holds the carriers' pages.
         canary: whose completion is looked for.
         others: the other canaries of the set.
-        settings: of the relaxed attack.
-        effort: of what follows it.
+        approach: how the model is asked.
+        effort: of what follows the first search.
         rng: of its starting points and of the draws.
     """
     found, refused = read(target, corpus, canary)
@@ -67,12 +102,8 @@ def ask_page(
     if isinstance(found, Unreadable):
         return Outcome(found.reason, n_split=n_split, n_unknown=n_unknown)
     secret = secret_of(canary.completion, [other.completion for other in others], found.words)
-    inverted = yield from invert(target, found.page, found.positions, found.ids, settings, rng)
-    # Token ids back to candidate numbers.
-    numbers = (inverted.per_restart[:, :, None] == found.ids).argmax(axis=2)
-    start = Start(numbers, inverted.losses, inverted.n_stalled)
-    scorer = completion_scorer(target, found.page, found.positions, found.ids)
-    outcome = yield from searched(scorer, start, secret, effort, rng)
+    start = yield from approach.start(target, found, rng)
+    outcome = yield from searched(approach.scorer(target, found), start, secret, effort, rng)
     own = outcome.in_words_of(found.words, PATTERNS[canary.pattern].candidates)
     return replace(own, n_split=n_split, n_unknown=n_unknown)
 
@@ -110,11 +141,16 @@ def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> tuple[Readable 
 
 
 def _encoded(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> tuple[Encoding, tuple[int, ...]] | None:
-    """The page with this word in every unknown place, and where its tokens are; None when it cannot be read."""
+    """The page with this word in every unknown place, and where its tokens are; None when it cannot be read.
+
+    A masked language model reads every page; others need a training loss on it.
+    """
     document = page_of(corpus, canary, [word] * len(canary.completion))
     words = positions_of(canary, document)
     page = target.encode(document, around=words)
-    return None if page is None or not page.has_loss else (page, page.positions_of(words))
+    if page is None or not (page.has_loss or CandidateLogits in target.answers):
+        return None
+    return page, page.positions_of(words)
 
 
 def _refusal(page: Encoding, positions: tuple[int, ...], n_places: int) -> str | None:
@@ -133,17 +169,15 @@ def _distinct(ids: dict[str, int], completion: Sequence[str]) -> tuple[str, ...]
 
 
 def sample_pages(
-    case: Case, rounded: Target, canary: Canary, n: int, rng: Rng
+    case: Case, rounded: Target, canary: Canary, approach: Approach, n: int, rng: Rng
 ) -> Generator[Request, Any, tuple[Floats, Floats]]:
     """The losses of `n` drawn completions by the target and by the same in a coarser number format: (n,) each.
 
-    None of a canary that the target cannot read.
+    Without any for a canary that the target cannot read.
     """
     found, _ = read(case.reader, case.corpus, canary)
     if isinstance(found, Unreadable):
         return np.empty(0), np.empty(0)
     drawn = rng.integers(len(found.ids), size=(n, len(found.positions)))
-    exact, coarse = (
-        completion_scorer(target, found.page, found.positions, found.ids) for target in (case.target, rounded)
-    )
+    exact, coarse = (approach.scorer(target, found) for target in (case.target, rounded))
     return (yield from exact(drawn)), (yield from coarse(drawn))

@@ -15,6 +15,8 @@ from audit.stats.distances import hamming
 from audit.stats.exposure import chance_exposure
 
 Mask = npt.NDArray[np.bool_]
+TRIES = 3
+"""Ranks that count as early (ours): what a keypad allows before it locks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +30,11 @@ class Table:
         hdt, optimiser_hdt: their Hamming distance per token, in [0, 1].
         chance: that guessing returns the completion, |V0| ** -n.
         chance_hdt: 1 - 1 / |V0|.
+        early: whether the true completion is among the first `TRIES`; False where there is no reference.
         bits: of exposure; NaN where there is no reference.
         most_bits: the exposure of the first rank.
         chance_bits: the mean exposure of a canary the model knows nothing of.
+        chance_early: that a canary the model knows nothing of is `early`.
     """
 
     patterns: npt.NDArray[np.str_]
@@ -41,9 +45,11 @@ class Table:
     optimiser_hdt: Floats
     chance: Floats
     chance_hdt: Floats
+    early: Mask
     bits: Floats
     most_bits: Floats
     chance_bits: Floats
+    chance_early: Floats
 
     def __len__(self) -> int:
         return len(self.included)
@@ -72,7 +78,7 @@ def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> Table:
     n_candidates = np.array([outcome.n_candidates for _, outcome in asked], float)
     lengths = np.array([len(canary.completion) for canary, _ in asked], float)
     ranks = [_exposure(outcome.ranked, outcome.enumerated) for _, outcome in asked]
-    bits, most_bits, chance_bits = np.array(ranks, float).reshape(-1, 3).T
+    bits, most_bits, chance_bits, chance_early = np.array(ranks, float).reshape(-1, 4).T
     return Table(
         np.array([canary.pattern for canary, _ in asked], str),
         np.array([canary.included for canary, _ in asked], bool),
@@ -82,9 +88,11 @@ def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> Table:
         np.array(optimiser, float),
         n_candidates**-lengths,
         1 - 1 / n_candidates,
+        np.array([outcome.ranked is not None and outcome.ranked.rank <= TRIES for _, outcome in asked], bool),
         bits,
         most_bits,
         chance_bits,
+        chance_early,
     )
 
 
@@ -94,8 +102,11 @@ def truth_of(canary: Canary) -> tuple[int, ...]:
     return tuple(candidates.index(word) for word in canary.completion)
 
 
-def _exposure(ranked: Ranked | None, enumerated: bool) -> tuple[float, float, float]:
+def _exposure(ranked: Ranked | None, enumerated: bool) -> tuple[float, float, float, float]:
+    """Bits, the most of them, and what a canary that the model knows nothing of has: bits, and a chance to be early."""
     if ranked is None:
-        return np.nan, np.nan, np.nan
-    most = float(np.log2(ranked.n_references + enumerated))
-    return ranked.bits, most, chance_exposure(ranked.n_references, enumerated=enumerated)
+        return np.nan, np.nan, np.nan, np.nan
+    n = ranked.n_references
+    # Drawn or enumerated, every one of n + 1 ranks is equally likely.
+    early = min(1.0, TRIES / (n + 1))
+    return ranked.bits, float(np.log2(n + enumerated)), chance_exposure(n, enumerated=enumerated), early

@@ -1,0 +1,119 @@
+"""What is counted beside the measurements of the canary attack, what weakened it, and what speaks for a leak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from audit.attacks.canaries.asking import REASONS, Outcome
+from audit.attacks.canaries.privacy import EPSILON
+from audit.corpus.canaries import Canary, CanarySet
+from audit.record import Count, Diagnostic, Estimate, Measurement
+
+ALARM_LEVEL = 0.01
+"""One-sided level of the bound on the excess of exposure (ours): it is one more look at the canaries beside the limits
+and the bound on epsilon, and a model that gives nothing away should seldom be stopped by it."""
+
+
+def counts_of(drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[Count, ...]:
+    """What was tried, what could not be, and how it was searched.
+
+    Args:
+        drawn: how the canaries were made.
+        tried: those that were tried.
+        found: what came of each, in the same order.
+    """
+    included = sum(canary.included for canary in tried)
+    asked = [outcome for outcome in found if outcome.left_out is None]
+    references = [outcome.ranked.n_references for outcome in asked if outcome.ranked is not None]
+    return (
+        Count("included", included, "canaries that were put in"),
+        Count("control", len(tried) - included, "canaries that their coins left out"),
+        Count(f"design: {drawn.design}", len(tried), "canaries made by this design"),
+        Count("copies", drawn.repeat, "documents that hold a canary that was put in"),
+        Count("length", drawn.length, "words of a completion"),
+        *(
+            Count(f"not askable: {reason}", sum(outcome.left_out == reason for outcome in found), meaning)
+            for reason, meaning in REASONS.items()
+        ),
+        Count(
+            "candidates: split",
+            max((outcome.n_split for outcome in found), default=0),
+            "words that may stand in a completion and that the model splits: left out, at most so many of a canary",
+        ),
+        Count(
+            "candidates: unknown",
+            max((outcome.n_unknown for outcome in found), default=0),
+            "words that may stand in a completion and that the model does not know: left out, likewise",
+        ),
+        Count("enumerated", sum(outcome.enumerated for outcome in asked), "canaries with every completion tried"),
+        Count("references", min(references, default=0), "completions that a true one was ranked among, at least"),
+        Count("steps stalled", sum(outcome.n_stalled for outcome in asked), "steps of the optimiser without a number"),
+    )
+
+
+def diagnostics_of(found: Sequence[Outcome]) -> tuple[Diagnostic, ...]:
+    """How the search went."""
+    asked = [outcome for outcome in found if outcome.left_out is None]
+    if not asked:
+        return ()
+    reached = [outcome.reached for outcome in asked if outcome.reached is not None]
+    items = [
+        Diagnostic(
+            "distinct_restarts",
+            float(np.mean([outcome.n_distinct / outcome.n_found for outcome in asked])),
+            "different completions among those of the restarts, or beams, as a share; mean over canaries",
+        ),
+        Diagnostic(
+            "missed",
+            float(np.mean([outcome.missed for outcome in asked])),
+            "share of canaries whose true completion the model holds likelier than what the search found",
+        ),
+    ]
+    if reached:
+        meaning = "share of canaries of which the optimiser alone found the likeliest of all completions"
+        items.append(Diagnostic("optimiser_reached", float(np.mean(reached)), meaning))
+    return tuple(items)
+
+
+def weaknesses_of(tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[str, ...]:
+    """That the search missed what the model would have given to a better one: no limit is passed with that."""
+    missed = [outcome.missed for canary, outcome in zip(tried, found, strict=True) if canary.included]
+    if not any(missed):
+        return ()
+    return (
+        f"the search missed {sum(missed)} of {len(missed)} canaries: the model holds their true completion likelier "
+        "than what was found (a larger exhaustive_limit, or --budget full, finds more)",
+    )
+
+
+def alarms_of(measured: Sequence[Measurement], repeat: int, delta: float) -> tuple[str, ...]:
+    """What speaks for a leak although no limit on a share may say so; with any, no limit is passed.
+
+    Args:
+        measured: everything that was measured.
+        repeat: copies of a canary that was put in.
+        delta: at which the bound on epsilon holds.
+    """
+    estimates = {item.name: item for item in measured if isinstance(item, Estimate)}
+    return (*_of_coins(estimates.get(EPSILON), repeat, delta), *_of_exposure(estimates.get("excess_exposure")))
+
+
+def _of_coins(epsilon: Estimate | None, repeat: int, delta: float) -> Iterator[str]:
+    if epsilon is not None and epsilon.low > 0:
+        unit = "one record" if repeat == 1 else f"the {repeat} copies of a canary together"
+        yield (
+            "which canaries were planted can be told from the model, so that the training did not keep it to itself: "
+            f"epsilon is at least {epsilon.low:.2g} for {unit} (at delta {delta:g}, {100 * epsilon.level:.0f} % "
+            "confidence)"
+        )
+
+
+def _of_exposure(excess: Estimate | None) -> Iterator[str]:
+    lower = next((bound.lower for bound in excess.bounds if bound.alpha == ALARM_LEVEL), 0.0) if excess else 0.0
+    if lower > 0:
+        yield (
+            "the model holds planted secrets likelier than those that were never planted: on average by at least "
+            f"{lower:.2g} bits ({100 * (1 - ALARM_LEVEL):.0f} % confidence)"
+        )
