@@ -432,7 +432,9 @@ def test_the_provenance_counts_questions_names_the_ocr_and_does_not_call_answers
     assert "rows of up to 48 word pieces or image patches, page images of 64 × 96 pixels" in text
     assert "Asked without" not in text
     lifted = dataclasses.replace(known, target=dataclasses.replace(target, lifted=("suppress_tokens",)))
-    said = "Asked without settings of its generation_config.json that would keep answers from being given: suppress_tokens"
+    said = (
+        "Asked without settings of its generation_config.json that would keep answers from being given: suppress_tokens"
+    )
     assert said in Seen(html(lifted, verdict, policy)).text
     labelling = Seen(html(*records.skipped())).text
     assert re.search(r"pages of up to [\d,]+ tokens", labelling)
