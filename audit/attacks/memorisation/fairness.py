@@ -90,7 +90,7 @@ def _unequal(found: Mapping[str, Measurement]) -> str | None:
 
 
 def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
-    target, baseline = (found[f"anls.heldout.{player}"] for player in ("target", "baseline"))
+    target, baseline = (found.get(f"anls.heldout.{player}") for player in ("target", "baseline"))
     said = ""
     if isinstance(target, Estimate) and isinstance(baseline, Estimate):
         said = f"held-out ANLS {baseline.value:.3f} against {target.value:.3f}, "
