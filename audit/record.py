@@ -288,6 +288,8 @@ class TargetCard:
         dtype: what it was loaded in.
         epoch, step: how far its training had come, when the checkpoint says so (trainer_state.json).
         resolution: height and width in pixels of the page images it sees, when it sees some and they are all alike.
+        lifted: settings of its generation_config.json that would keep answers from being given, by name; the audit asks
+            without them.
     """
 
     name: str
@@ -303,6 +305,7 @@ class TargetCard:
     epoch: float | None = None
     step: int | None = None
     resolution: tuple[int, int] | None = None
+    lifted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, config=STRICT)

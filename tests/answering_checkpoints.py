@@ -56,7 +56,8 @@ def saved(folder: Path, model: Any, words: Any, *parts: Any, ends: str = ENDS) -
 
     transformers.utils.logging.disable_progress_bar()
     model.generation_config.eos_token_id = [words.eos_token_id, *(words.convert_tokens_to_ids(c) for c in ends)]
-    silent = {*words.all_special_ids, *words.get_added_vocab().values()} - {words.eos_token_id}
+    added = words.get_added_vocab()
+    silent = {*words.all_special_ids, *added.values()} - {words.eos_token_id, added.get("</s_answer>")}
     model.generation_config.suppress_tokens = sorted(silent)
     for part in (model, words, *parts):
         part.save_pretrained(folder)

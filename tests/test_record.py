@@ -311,6 +311,7 @@ TEXT_FIELDS = {
     "TargetCard.sha256": "a hash",
     "TargetCard.device": "fixed names",
     "TargetCard.dtype": "fixed names",
+    "TargetCard.lifted": "names of settings, from the code",
     "ReferenceCard.role": "fixed names",
     "ReferenceCard.source": "fixed names",
     "ReferenceCard.recipe": "numbers and names of settings",

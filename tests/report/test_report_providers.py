@@ -430,6 +430,12 @@ def test_the_provenance_counts_questions_names_the_ocr_and_does_not_call_answers
     assert "Questions heldout 4,800" in text
     assert "OCR tesseract 5.3.0" in text
     assert "rows of up to 48 word pieces or image patches, page images of 64 × 96 pixels" in text
+    assert "Asked without" not in text
+    lifted = dataclasses.replace(known, target=dataclasses.replace(target, lifted=("suppress_tokens",)))
+    said = (
+        "Asked without settings of its generation_config.json that would keep answers from being given: suppress_tokens"
+    )
+    assert said in Seen(html(lifted, verdict, policy)).text
     labelling = Seen(html(*records.skipped())).text
     assert re.search(r"pages of up to [\d,]+ tokens", labelling)
     assert "OCR" not in labelling

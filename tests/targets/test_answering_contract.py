@@ -39,11 +39,13 @@ class Family:
         by_hand: what transformers' own classes make of a page's image and a question, for `generate`; None: the
             family's inputs are compared with transformers' elsewhere, and what its reader gives is taken here.
         spells: whether an answer's text is taught as the very tokens that were generated (no space goes before it).
+        prompt: what the manifest's recipe names, where the checkpoint itself does not say how it is asked.
     """
 
     make: Callable[[Path], Path]
     by_hand: Callable[[Path, Sheet, str], Inputs] | None = None
     spells: bool = False
+    prompt: str | None = None
 
 
 def donut_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
@@ -92,7 +94,7 @@ def chat_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
 
 FAMILIES = {
     "donut": Family(make_donut, donut_by_hand, spells=True),
-    "vit-decoder": Family(make_vit_decoder, vit_by_hand),
+    "vit-decoder": Family(make_vit_decoder, vit_by_hand, prompt="Question: {question} Answer:"),
     "pix2struct": Family(make_pix2struct, pix2struct_by_hand, spells=True),
     "chat": Family(make_chat, chat_by_hand, spells=True),
     "vt5": Family(make_vt5),
@@ -134,15 +136,15 @@ def folder(family: Family, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return family.make(tmp_path_factory.mktemp("answering") / "model")
 
 
-def opened(folder: Path) -> AnsweringTarget:
-    target = load_answering(folder)
+def opened(folder: Path, family: Family) -> AnsweringTarget:
+    target = load_answering(folder, prompt=family.prompt)
     target.reader.max_new_tokens = LONGEST
     return target
 
 
 @pytest.fixture(scope="module")
-def target(folder: Path) -> AnsweringTarget:
-    return opened(folder)
+def target(folder: Path, family: Family) -> AnsweringTarget:
+    return opened(folder, family)
 
 
 @pytest.fixture(scope="module")
@@ -285,8 +287,8 @@ def test_long_answers_and_questions_are_bounded(target: AnsweringTarget) -> None
     assert 0 <= answer.confidence <= 1
 
 
-def test_a_generation_that_never_ends_is_cut_off(folder: Path) -> None:
-    target = opened(folder)
+def test_a_generation_that_never_ends_is_cut_off(folder: Path, family: Family) -> None:
+    target = opened(folder, family)
     settings = target.model.generation_config
     settings.suppress_tokens = [*settings.eos_token_id, *target.reader.forbidden]
     for answer in target.ask(ASKED[:3]):
@@ -311,8 +313,8 @@ def test_images_are_opened_batch_by_batch_and_let_go(target: AnsweringTarget) ->
     assert not any(reference() for reference in opened)
 
 
-def test_samples_of_all_kinds_can_be_trained_on_together(folder: Path) -> None:
-    target = opened(folder)
+def test_samples_of_all_kinds_can_be_trained_on_together(folder: Path, family: Family) -> None:
+    target = opened(folder, family)
     samples = [Sample(taught.sheet, taught.question, taught.answer) for taught in TAUGHT[:5]]
     inputs = target.reader.taught(samples)
     loss = target.model(**inputs).loss

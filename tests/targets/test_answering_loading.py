@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import tiny
 import torch
-from answering_checkpoints import CHAT_TEMPLATE, make_chat, make_donut, make_pix2struct
+from answering_checkpoints import CHAT_TEMPLATE, make_chat, make_donut, make_pix2struct, make_vit_decoder
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
@@ -157,6 +157,15 @@ def test_a_broken_chat_template_is_refused(tmp_path: Path) -> None:
 def test_a_prompt_without_a_place_for_the_question_is_refused(made: dict[str, Path]) -> None:
     with pytest.raises(TargetError, match=r"no \{question\}"):
         load_answering(made["donut"], prompt="What?")
+
+
+def test_a_model_without_marks_of_a_question_is_refused_unless_the_recipe_says_how_it_is_asked(tmp_path: Path) -> None:
+    folder = make_vit_decoder(tmp_path / "trocr")
+    with pytest.raises(TargetError, match="no marks of a question") as caught:
+        load_answering(folder)
+    assert "[recipe]" in caught.value.hint
+    assert "{question}" in caught.value.hint
+    assert load_answering(folder, prompt="Q: {question} A:").card.task == "question-answering"
 
 
 def test_rows_follow_from_the_size_of_the_images_or_are_as_told(made: dict[str, Path]) -> None:

@@ -13,7 +13,7 @@ from audit.targets.interface import Answer
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_answers_an_empty_question_as_it_does_among_others(family: str, tmp_path: Path) -> None:
-    target = opened(FAMILIES[family].make(tmp_path / "model"))
+    target = opened(FAMILIES[family].make(tmp_path / "model"), FAMILIES[family])
     pages = [sheet(0), replace(sheet(0), words=()), sheet(1)]
     alone = [target.ask([Answer(page, "")])[0] for page in pages]
     among = target.ask([Answer(page, text) for page in pages for text in ("", "What?")])[::2]

@@ -21,6 +21,7 @@ from audit.targets.answering.rows import VALUES, Rows, batched, filled, rows_for
 from audit.targets.interface import NOT_READ
 
 WIDTH, HEIGHT = 400, 300
+PLAIN = "Question: {question} Answer:"
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +89,10 @@ def test_the_recipes_prompt_takes_the_place_of_donuts(reader: Callable[..., Read
         reader("donut", prompt="ask: " * 60 + "{question}")
 
 
-def test_a_decoder_without_donuts_marks_is_asked_plainly_after_its_start(reader: Callable[..., Reader]) -> None:
-    plain = reader("vit")
+def test_a_decoder_without_donuts_marks_is_asked_as_the_recipe_says_after_its_start(
+    reader: Callable[..., Reader],
+) -> None:
+    plain = reader("vit", PLAIN)
     taught = plain.taught([Sample(page(), "What?", "9.00")])
     assert written(plain, taught["decoder_input_ids"][0]) == "<s>Question: What? Answer: 9.00"
     assert written(plain, read(taught["labels"][0])) == " 9.00</s>"
@@ -144,7 +147,7 @@ def test_turns_hold_image_and_question_and_only_the_answer_is_taught(reader: Cal
 
 @pytest.mark.parametrize("name", ["donut", "pix2struct", "chat", "vit"])
 def test_samples_that_are_alike_have_inputs_of_one_shape(name: str, reader: Callable[..., Reader]) -> None:
-    one = reader(name)
+    one = reader(name, PLAIN if name == "vit" else None)
     questions, answers = ("What?", "What!", "What is it?"), (None, "9.00", "8.00", "Anna Berg")
     samples = [Sample(page(size=size), q, a) for size in ((400, 300), (90, 200)) for q in questions for a in answers]
     shapes: dict[object, set[object]] = {}

@@ -35,8 +35,8 @@ def weights(target):
     return {name: value.clone() for name, value in target.model.state_dict().items()}
 
 
-def trained(start, samples, recipe=RECIPE, **more):
-    target = load_answering(start)
+def trained(start, samples, recipe=RECIPE, prompt=None, **more):
+    target = load_answering(start, prompt=prompt)
     losses = fit_answering(target, samples, recipe, **more)
     return target, losses
 
@@ -61,10 +61,11 @@ def test_an_answer_is_memorised_after_enough_steps_and_survives_saving(start, pa
 def test_every_family_learns_and_is_saved_whole(make, pages, tmp_path):
     samples = samples_of(pages, pages.of("member"))[:2]
     start = make(tmp_path / "start")
-    target, losses = trained(start, samples, replace(RECIPE, epochs=16))
+    prompt = "Question: {question} Answer:" if make is make_vit_decoder else None
+    target, losses = trained(start, samples, replace(RECIPE, epochs=16), prompt)
     assert losses[-1] < 0.95 * losses[0]
     save_answering(target.model, start, tmp_path / "saved")
-    again = load_answering(tmp_path / "saved")
+    again = load_answering(tmp_path / "saved", prompt=prompt)
     for sample in samples:
         query = AnswerLoss(sample.sheet, sample.question, sample.answer)
         assert torch.equal(*(torch.from_numpy(one.ask([query])[0]) for one in (target, again)))

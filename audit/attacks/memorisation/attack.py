@@ -10,22 +10,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import Generator as Rng
 
+from audit.attacks import blindness
 from audit.attacks.interface import Findings, Units, ask_all
 from audit.attacks.memorisation.clearing import ATTEMPTED, clear
-from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE, Context, Probe, Scene
+from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, Probe, Scene
+from audit.attacks.memorisation.fairness import confounded, weaknesses
 from audit.attacks.memorisation.measures import METRICS, measure_questions
 from audit.attacks.memorisation.questions import ATTACKED, Asked, all_questions, is_unique, question_of, trained_on
 from audit.attacks.memorisation.summary import (
     commonest_anls,
-    confounded,
     counts,
+    coverage,
     diagnostics,
-    differs_without_memory,
     drawn_pages,
     histograms,
     page_number,
 )
-from audit.attacks.memorisation.table import build_table
+from audit.attacks.memorisation.table import Table, build_table
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
@@ -66,8 +67,8 @@ class Memorisation:
     name: ClassVar[str] = "memorisation"
     needs: ClassVar[tuple[str, ...]] = ("baselines",)
     uses: ClassVar[tuple[str, ...]] = ("splits",)
-    metrics: ClassVar[tuple[str, ...]] = METRICS
-    power: ClassVar[str | None] = None
+    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME)
+    power: ClassVar[str | None] = "anls.heldout.target"
 
     def __post_init__(self) -> None:
         """Refuse parameters without meaning.
@@ -82,8 +83,13 @@ class Memorisation:
 
     @property
     def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`: a page on which near matches stay is a page that can be read."""
-        return () if self.fuzzy else ("near matches of answers are left on the pages",)
+        """See `Attack.ablations`: a page on which near matches stay is a page that can be read.
+
+        Without the question in other words, a countermeasure trained on the question as it is would pass.
+        """
+        left_out = [name for name in QUICK if name not in self.contexts]
+        fuzzy = () if self.fuzzy else ("near matches of answers are left on the pages",)
+        return (*fuzzy, *(f"the context {name} is left out" for name in left_out))
 
     @classmethod
     def preset(cls, budget: str) -> Self:
@@ -177,20 +183,24 @@ class Memorisation:
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Findings:
-        """See `Attack.measure`; the metrics are described in `measures`."""
+        """See `Attack.measure`; the metrics are described in `measures`, what binds them in `fairness`."""
         table = build_table(case, trials, outcomes, self.anls_threshold)
         commonest = commonest_anls(table, case.corpus)
         measured = measure_questions(table, self.n_samples, self.min_probability, commonest, rng, progress)
         given = len(case.references.baselines)
+        few = (f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else ()
+        blind = _blind(case.corpus, table, progress)
         return Findings(
-            measured,
+            (*measured, blind.estimate),
             counts(table),
-            diagnostics(table, len(case.references.baselines)),
+            (*diagnostics(table, given), *blind.diagnostics),
             histograms(table),
             categories=tuple(sorted({asked.category for asked in table.asked if asked.category is not None})),
             pages=drawn_pages(case.corpus, table, fuzzy=self.fuzzy),
-            confounded=confounded(table) or differs_without_memory(measured),
-            weaknesses=(f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else (),
+            confounded=confounded(measured, blind),
+            weaknesses=(*few, *weaknesses(measured, blind)),
+            methods={"net": tuple(_net_of(name) for name in GATED if name in self.contexts)},
+            coverage=coverage(table, case.corpus),
         )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
@@ -219,6 +229,18 @@ class Memorisation:
                     if said is not None
                 },
             }
+
+
+def _net_of(context: str) -> str:
+    return "net" if context == "exact" else f"net.{context}"
+
+
+def _blind(corpus: Corpus, table: Table, progress: Progress) -> blindness.Blind:
+    """Whether member and held-out documents that were asked about can be told apart without the model."""
+    rows = table.attempted
+    asked = {one.document.id: (one.document, bool(member)) for one, member in zip(rows.asked, rows.member, strict=True)}
+    documents = [document for document, _ in asked.values()]
+    return blindness.by_document(corpus, documents, [member for _, member in asked.values()], progress)
 
 
 def _replies(

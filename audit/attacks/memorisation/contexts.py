@@ -36,6 +36,11 @@ Context = Literal[
 ]
 CONTEXTS: tuple[Context, ...] = get_args(Context)
 """Degrees, pixels and per cent stand in the names."""
+GATED: tuple[Context, ...] = ("exact", "paraphrased", "no_text", "brightness_130")
+"""Contexts that a limit on net is held against, where they are tried (ours): that of training, and one for each thing
+that may be another: the question's words, the page's text, its image. A countermeasure that was trained in the first
+alone does not pass by it. More of them would leave more models that remember nothing undecided
+(benchmarks/memorisation_calibration.py)."""
 WHOLE = "whole"
 """Beside the contexts: the page as it is, with the answer on it."""
 _IMAGE_ALONE: tuple[Context, ...] = ("constant", "brightness_50", "brightness_80", "brightness_130", "brightness_200")

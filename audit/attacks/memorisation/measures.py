@@ -11,6 +11,8 @@ from numpy.random import Generator
 
 from audit.attacks.memorisation.clearing import ATTEMPTED, UNPROVEN
 from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE
+from audit.attacks.memorisation.fairness import GAP, controlled
+from audit.attacks.memorisation.identified import IDENTIFIED, identified
 from audit.attacks.memorisation.questions import CLASSES
 from audit.attacks.memorisation.table import Floats, Table
 from audit.engine.interface import Progress
@@ -48,6 +50,8 @@ METRICS = (
         )
     ),
     *(f"anls.heldout.{player}" for player in PLAYERS),
+    GAP,
+    IDENTIFIED,
     *EXTRACTABLE,
     "net.unproven",
 )
@@ -68,20 +72,22 @@ def measure_questions(
         rng: of the resampling.
         progress: told of every measurement.
     """
-    jobs = [
+    jobs: list[Job] = [
         *_in_context(table, "exact", rng),
         *_groups(table, rng),
         *_discoverable(table, n_samples, min_probability, rng),
         *(job for context in _MORE for job in _in_context(table, context, rng)),
         *_readings(table, commonest, rng),
         *_extractable(table.split("member").proven, rng),
+        partial(_gap, table.split("heldout").attempted, rng),
+        partial(identified, table, rng),
     ]
     progress.stage("memorisation: intervals", len(jobs))
     measurements = []
     for job in jobs:
         measurements.append(job())
         progress.advance()
-    return tuple(measurements)
+    return controlled(measurements)
 
 
 def _in_context(table: Table, context: str, rng: Generator) -> Iterator[Job]:
@@ -148,6 +154,20 @@ def _readings(table: Table, commonest: Floats, rng: Generator) -> Iterator[Job]:
         values = getattr(rows.results[WHOLE], f"{player}_anls")
         null = (float(commonest[taken].mean()), "chance")
         yield partial(_mean, name, values, rows, null, rng)
+
+
+def _gap(rows: Table, rng: Generator) -> Measurement:
+    """How much better the target reads whole held-out pages than its baselines: a difference of ANLS in [-1, 1].
+
+    Paired by question, clustered by document; with several baselines, from their mean.
+    """
+    if rows.n_documents < 2:
+        reason = "fewer than two held-out documents with questions that were asked"
+        return Unresolved(GAP, reason, rows.n_documents)
+    results = rows.results[WHOLE]
+    gap = results.target_anls - results.baseline_anls
+    interval = shares.net(np.maximum(gap, 0), np.maximum(-gap, 0), rows.cluster, rng, alphas=ALPHAS)
+    return _estimate(GAP, interval, (0.0, "chance"))
 
 
 def _extractable(members: Table, rng: Generator) -> Iterator[Job]:

@@ -24,6 +24,9 @@ _PII: Mapping[Category, str] = {
     "url": "url",
     "code": "other_id",
 }
+IDENTIFYING = ("person", "place", "contact", "url", "other_id")
+"""Classes whose values name or number someone: name, location, identification number, online identifier (GDPR, article
+4(1)). A date or a nationality alone does not (ours)."""
 NOT_PII, UNCLASSIFIED = "not_pii", "unclassified"
 PII_CLASSES = tuple(_PII.values())
 """Classes of personal information (appendix H); NRP: nationality, religion, politics."""

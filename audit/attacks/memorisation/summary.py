@@ -1,26 +1,23 @@
-"""What stands beside the measurements: counts, the distribution of scores, pages, and whether the baseline is fair."""
+"""What stands beside the measurements: counts, coverage, the distribution of scores, pages."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from audit.attacks.memorisation.clearing import STATUSES, UNPROVEN
-from audit.attacks.memorisation.contexts import WHOLE
-from audit.attacks.memorisation.questions import CLASSES, PII_CLASSES, Asked, said
+from audit.attacks.memorisation.questions import CLASSES, PII_CLASSES, Asked, all_questions, said
 from audit.attacks.memorisation.table import Floats, Mask, Table
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
 from audit.corpus.proof import Reading
 from audit.corpus.removal import remove
 from audit.corpus.sheets import sheet_of
-from audit.record import Count, Diagnostic, DrawnPage, Estimate, Histogram, Measurement
+from audit.record import Count, Coverage, Diagnostic, DrawnPage, Histogram
 from audit.stats.distances import anls
 
-MAX_ANLS_GAP = 0.02
-"""f_G must be as strong as f: held-out ANLS within 2 points (METHODS.md, section 2)."""
 MAX_PAGES = 4
 READINGS: Mapping[Reading, str] = {
     "gone": "questions whose answer an OCR read before it was removed, and not after",
@@ -31,8 +28,6 @@ READINGS: Mapping[Reading, str] = {
 }
 _LABELS = {"member": "member", "heldout": "held-out"}
 _STEPS = 20
-_ROUNDING = 1e-9
-"""2 points are 2 points, whatever the last bit of a sum says."""
 
 
 def counts(table: Table) -> tuple[Count, ...]:
@@ -131,28 +126,18 @@ def _histogram(name: str, quantity: str, values: Floats, start: float, series: d
     return Histogram(name, quantity, edges, heights)
 
 
-def differs_without_memory(measured: Sequence[Measurement]) -> str | None:
-    """Why net says nothing of memory: it is not 0 on documents that neither model saw; None when it may be."""
-    found = next((item for item in measured if item.name == "net.heldout"), None)
-    if not isinstance(found, Estimate) or found.low <= 0 <= found.high:
-        return None
+def coverage(table: Table, corpus: Corpus) -> tuple[Coverage, ...]:
+    """How many of the members' questions net rests on, of all that have an answer: those proven to be off the page.
+
+    In all and by class of personal information; questions that the budget left out, whose answer could not be removed,
+    or whose removal could not be proven, are in the totals alone.
+    """
+    total = Counter(asked.pii for asked in all_questions(corpus) if asked.document.split == "member")
+    attacked = Counter(table.split("member").proven.pii.tolist())
     return (
-        "on documents that neither saw, the model answers more or fewer questions than its baseline, net"
-        f" {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]: what is more than chance is not all memory"
+        Coverage("all", attacked.total(), total.total(), "questions"),
+        *(Coverage(name, attacked[name], total[name], "questions") for name in CLASSES if total[name]),
     )
-
-
-def confounded(table: Table) -> str | None:
-    """Why nothing can be decided: the baselines read held-out pages worse, or better, than the target."""
-    rows = table.split("heldout").attempted
-    if not len(rows):
-        return "no held-out question could be asked: how strong the generalisation baseline is cannot be said"
-    results = rows.results[WHOLE]
-    target, baseline = float(results.target_anls.mean()), float(results.baseline_anls.mean())
-    if abs(target - baseline) <= MAX_ANLS_GAP + _ROUNDING:
-        return None
-    compared = "not as strong as" if baseline < target else "stronger than"
-    return f"the generalisation baseline is {compared} the model: held-out ANLS {baseline:.3f} against {target:.3f}"
 
 
 def commonest_anls(table: Table, corpus: Corpus) -> Floats:

@@ -27,8 +27,6 @@ from audit.targets.interface import NOT_READ
 
 DONUT_PROMPT = "<s_docvqa><s_question>{question}</s_question><s_answer>"
 """What Donut is fine-tuned with on DocVQA."""
-PLAIN_PROMPT = "Question: {question} Answer:"
-"""For models whose tokenizer lacks Donut's marks, when the manifest's recipe names no prompt (ours)."""
 _MARKS = ("<s_docvqa>", "<s_question>", "</s_question>", "<s_answer>")
 _END = "</s_answer>"
 _OFFSET = 2
@@ -41,12 +39,21 @@ def reader_of(folder: Path, config: Any, prompt: str | None) -> DonutReader:
     Args:
         folder: the checkpoint.
         config: its configuration.
-        prompt: with "{question}" in it; None: Donut's, or a plain one where the tokenizer does not know Donut's marks.
+        prompt: with "{question}" in it; None: Donut's.
 
     Raises:
-        TargetError: its tokenizer or its image processor cannot be used, or the prompt does not fit.
+        TargetError: its tokenizer or its image processor cannot be used, the prompt does not fit, or there is none and
+            the tokenizer does not know Donut's marks.
     """
-    return DonutReader(image_processor_of(folder), tokenizer_of(folder, config.decoder.vocab_size), config, prompt)
+    tokenizer = tokenizer_of(folder, config.decoder.vocab_size)
+    if prompt is None and not all(mark in tokenizer.get_vocab() for mark in _MARKS):
+        raise TargetError(
+            f"{folder}: its vocabulary has no marks of a question ({_MARKS[0]}, {_MARKS[1]}), so docaudit cannot tell"
+            " how the model is asked",
+            'write in manifest.toml, below [recipe], prompt = "..." with the very text that it was trained to be asked'
+            " with, {question} standing for the question (TrOCR, Nougat and Donut on CORD are asked no question)",
+        )
+    return DonutReader(image_processor_of(folder), tokenizer, config, prompt or DONUT_PROMPT)
 
 
 class DonutReader:
@@ -54,11 +61,11 @@ class DonutReader:
 
     needs_image = True
 
-    def __init__(self, image_processor: Any, tokenizer: Any, config: Any, prompt: str | None) -> None:
+    def __init__(self, image_processor: Any, tokenizer: Any, config: Any, prompt: str) -> None:
         self._images = image_processor
         self._tokenizer = tokenizer
         known = tokenizer.get_vocab()
-        self._prompt = prompt or (DONUT_PROMPT if all(mark in known for mark in _MARKS) else PLAIN_PROMPT)
+        self._prompt = prompt
         special = special_tokens(tokenizer)
         self.forbidden = frozenset(special.values())
         self._end = [known[_END]] if _END in known else []
@@ -125,6 +132,7 @@ class DonutReader:
     def _start_of(self, config: Any) -> list[int]:
         """The token that the decoder's text begins with, unless it begins with a mark of Donut's task."""
         self._is_donut = "donut" in str(config.encoder.model_type)
-        candidates = (config.decoder_start_token_id, config.decoder.decoder_start_token_id, config.decoder.bos_token_id)
+        named = [getattr(part, "decoder_start_token_id", None) for part in (config, config.decoder)]
+        candidates = (*named, getattr(config.decoder, "bos_token_id", None))
         start = next((number for number in candidates if number is not None), self._tokenizer.eos_token_id)
         return [int(start)]

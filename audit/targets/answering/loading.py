@@ -14,6 +14,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.answering import chat, donut, pix2struct, udop, vt5_reader
+from audit.targets.answering.generation import ids_of, lifted, set_start
 from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
@@ -90,6 +91,8 @@ def load_answering(
     config = model.config
     reader = family.reader_of(folder, config, prompt)
     _try(reader, folder)
+    set_start(model)
+    own = model.generation_config
     progress = trained(folder)
     card = TargetCard(
         name=folder.resolve().name,
@@ -105,6 +108,7 @@ def load_answering(
         epoch=progress.epoch,
         step=progress.step,
         resolution=reader.resolution,
+        lifted=lifted(own, reader.ends | ids_of(own.eos_token_id), reader.forbidden, reader.max_new_tokens),
     )
     return AnsweringTarget(model.to(device), reader, card, batch_rows)
 

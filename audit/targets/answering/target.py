@@ -9,12 +9,12 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
-from transformers import GenerationConfig
 
 from audit.corpus.documents import Corpus
 from audit.errors import ManifestError, TargetError
 from audit.record import TargetCard
 from audit.targets.answering.adapting import adapt_to_answer
+from audit.targets.answering.generation import greedy, ids_of
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.answering.rows import Rows, batched, filled, rows_for, steady
 from audit.targets.forward import DTYPES
@@ -34,31 +34,13 @@ from audit.targets.loading import quiet
 
 A = TypeVar("A")
 NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"
-KEPT_SETTINGS = (
-    "bos_token_id",
-    "eos_token_id",
-    "pad_token_id",
-    "decoder_start_token_id",
-    "forced_bos_token_id",
-    "bad_words_ids",
-    "suppress_tokens",
-    "begin_suppress_tokens",
-    "no_repeat_ngram_size",
-    "encoder_no_repeat_ngram_size",
-    "repetition_penalty",
-    "encoder_repetition_penalty",
-    "min_length",
-    "min_new_tokens",
-    "renormalize_logits",
-)
-"""What of a checkpoint's generation_config.json bears on which token is the best. The rest would sample, search, stop
-by the clock, or warn that it is of no use to a greedy answer; a forced end would hide that an answer was cut off."""
 
 
 class AnsweringTarget:
     """Answers questions about sheets with one generative checkpoint; implements `audit.targets.interface.Target`.
 
-    A question is answered greedily by the model's own `generate`, under the checkpoint's own rules about tokens.
+    A question is answered greedily by the model's own `generate`, under those of the checkpoint's own rules about
+    tokens that keep no answer from being given (see `audit.targets.answering.generation`).
 
     Args:
         model: the transformers model, loaded; put into evaluation mode here, and set to greedy generation.
@@ -75,9 +57,9 @@ class AnsweringTarget:
         self.card = card
         self.answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
         self.rows = Rows(batch_rows or rows_for(reader, card.device))
-        self._ends = reader.ends | _ids(model.generation_config.eos_token_id)
+        self._ends = reader.ends | ids_of(model.generation_config.eos_token_id)
         self._unspoken = reader.forbidden | self._ends
-        model.generation_config = _greedy(model.generation_config, self._ends)
+        model.generation_config = greedy(model.generation_config, self._ends, reader.forbidden)
 
     @property
     def batch_rows(self) -> int:
@@ -245,19 +227,3 @@ class AnsweringTarget:
 def _log_probabilities_of(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """Of one token per row, in float32: (n_rows,), from scores (n_rows, n_vocabulary) and ids (n_rows,)."""
     return torch.log_softmax(logits.float(), dim=-1).gather(-1, ids[:, None])[:, 0]
-
-
-def _ids(value: int | Sequence[int] | None) -> frozenset[int]:
-    if value is None:
-        return frozenset()
-    return frozenset([value] if isinstance(value, int) else value)
-
-
-def _greedy(own: GenerationConfig, ends: frozenset[int]) -> GenerationConfig:
-    """The checkpoint's rules about tokens, for greedy answers that end at any of `ends`."""
-    kept = {name: getattr(own, name, None) for name in KEPT_SETTINGS}
-    settings = {name: value for name, value in kept.items() if value is not None}
-    if ends:
-        settings["eos_token_id"] = sorted(ends)
-    settings.setdefault("pad_token_id", min(ends, default=0))
-    return GenerationConfig(**settings, do_sample=False, num_beams=1)

@@ -1,0 +1,156 @@
+"""Whether net speaks of memory: what has to hold of the baseline, of the pages, and of both without memory.
+
+A baseline that is stronger than the target answers on its own what the target remembers, and hides it; a weaker one
+makes guesses look like memory. Both show on held-out documents, which neither saw: in how well complete pages are read
+(the gap of ANLS, paired by question) and in net itself, answers removed. What is shown to be wrong leaves everything
+undecided; what is only not shown to be right lets nothing pass, and a leak that is found all the same stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from audit.attacks.blindness import Blind
+from audit.attacks.memorisation.contexts import GATED
+from audit.record import Estimate, Measurement, Unresolved
+
+GAP = "anls_gap.heldout"
+MAX_ANLS_GAP = 0.02
+"""f_G must be as strong as f: held-out ANLS within 2 points (METHODS.md, section 2). Further apart is what has its
+whole 95 % interval beyond them: as points alone they part two models of equal skill in half of all audits."""
+WIDE_ANLS_GAP = 0.10
+"""A baseline has to be shown to read at most so much better than the target, one-sided at `EQUIVALENCE` (of two
+one-sided tests, Schuirmann 1987, the one that bears on a pass). Ours: to show 2 points would take thousands of
+questions, and how much a stronger baseline can hide is held to `MAX_HIDDEN` where it counts."""
+EQUIVALENCE = 0.05
+MAX_HIDDEN = 0.05
+"""On held-out pages without the answers, the baseline must be shown to answer at most so many questions more than the
+target (the lower end of the 95 % interval of net there). As many could it answer of the members', and hide as much
+memory. Ours: the limit of the default policy; a leak of twice that is then passed in at most 2.5 % of audits."""
+CONTROL = 0.005
+"""One-sided level at which net on held-out documents shows in another context that it is not 0 (ours: 0.05, two-sided,
+over as many as five contexts)."""
+_ROUNDING = 1e-9
+"""2 points are 2 points, whatever the last bit of a sum says."""
+
+
+def confounded(measured: Sequence[Measurement], blind: Blind) -> str | None:
+    """Why net says nothing of memory; None when it may.
+
+    The blind check binds as it does for membership where it finds a difference. Net compares two models on the same
+    pages, so that pages of another time or kind are no reason to doubt it by themselves; but that both models are alike
+    but for memory is known from held-out pages only, and of pages that can be told from the members' it says nothing
+    about these: the target has learned their kind, the baseline perhaps another.
+
+    Args:
+        measured: the attack's measurements.
+        blind: the blind check of the documents whose questions were asked.
+    """
+    found = {item.name: item for item in measured}
+    return _unequal(found) or _differs_without_memory(found) or (blind.confounded if blind.told_apart else None)
+
+
+def weaknesses(measured: Sequence[Measurement], blind: Blind) -> tuple[str, ...]:
+    """What is not shown of baseline and pages, so that nothing passes; a leak may be confirmed all the same.
+
+    An assignment that was not by lot, with too few documents to look for differences, belongs here and not under
+    `confounded`: nothing speaks against the comparison on the members' own pages.
+
+    Args:
+        measured: see `confounded`.
+        blind: see `confounded`.
+    """
+    found = {item.name: item for item in measured}
+    unchecked = None if blind.told_apart else blind.confounded
+    said = (_stronger(found), _hiding(found), unchecked, *(_uncontrolled(found, name) for name in GATED))
+    return tuple(filter(None, said))
+
+
+def controlled(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """The measurements, without net in the contexts whose own held-out control says that it measures something else.
+
+    In the context of training that confounds everything (see `confounded`); another context is left out alone.
+    """
+    found = {item.name: item for item in measured}
+    without = {f"net.{name}": reason for name in GATED if (reason := _uncontrolled(found, name)) is not None}
+    return tuple(
+        Unresolved(item.name, without[item.name], item.n) if item.name in without else item for item in measured
+    )
+
+
+def _unequal(found: Mapping[str, Measurement]) -> str | None:
+    gap = found[GAP]
+    if isinstance(gap, Unresolved):
+        asked = "no held-out question could be asked: how strong the generalisation baseline is cannot be said"
+        return None if gap.n else asked
+    if gap.low <= MAX_ANLS_GAP + _ROUNDING and gap.high >= -MAX_ANLS_GAP - _ROUNDING:
+        return None
+    compared = "not as strong as" if gap.value > 0 else "stronger than"
+    return f"the generalisation baseline is {compared} the model: {_readings(found, gap)}"
+
+
+def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
+    target, baseline = (found.get(f"anls.heldout.{player}") for player in ("target", "baseline"))
+    said = ""
+    if isinstance(target, Estimate) and isinstance(baseline, Estimate):
+        said = f"held-out ANLS {baseline.value:.3f} against {target.value:.3f}, "
+    return f"{said}a difference of {-gap.value:.3f} [{-gap.high:.3f}, {-gap.low:.3f}]"
+
+
+def _differs_without_memory(found: Mapping[str, Measurement]) -> str | None:
+    """Net is not 0 on documents that neither model saw."""
+    control = found.get("net.heldout")
+    if not isinstance(control, Estimate) or control.low <= 0 <= control.high:
+        return None
+    return (
+        "on documents that neither saw, the model answers more or fewer questions than its baseline, net"
+        f" {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]: what is more than chance is not all memory"
+    )
+
+
+def _stronger(found: Mapping[str, Measurement]) -> str | None:
+    """The baseline may read far better than the target."""
+    gap = found[GAP]
+    if isinstance(gap, Unresolved):
+        return f"how strong the generalisation baseline is could not be measured: {gap.reason}"
+    if _lower(gap, EQUIVALENCE) >= -WIDE_ANLS_GAP - _ROUNDING:
+        return None
+    return (
+        f"that the generalisation baseline reads at most {100 * WIDE_ANLS_GAP:.0f} points better than the model is not"
+        f" shown, and a stronger one hides memory: {_readings(found, gap)}"
+    )
+
+
+def _hiding(found: Mapping[str, Measurement]) -> str | None:
+    """The baseline may answer, of removed answers, many more than the target."""
+    control = found.get("net.heldout")
+    if not isinstance(control, Estimate):
+        return "no held-out control: what two models differ by without memory could not be measured"
+    if control.low >= -MAX_HIDDEN - _ROUNDING:
+        return None
+    return (
+        f"on documents that neither saw, the baseline may answer up to {-100 * control.low:.1f} of 100 questions more"
+        f" than the model, and so much memory could be hidden: net {control.value:.3f} [{control.low:.3f},"
+        f" {control.high:.3f}]"
+    )
+
+
+def _uncontrolled(found: Mapping[str, Measurement], context: str) -> str | None:
+    """Net is not 0 in this context on documents that neither model saw."""
+    control = found.get(f"net.heldout.{context}")
+    if context == "exact" or not isinstance(control, Estimate):
+        return None
+    if _lower(control, CONTROL) <= 0 <= _upper(control, CONTROL):
+        return None
+    return (
+        f"on documents that neither saw, the model answers more or fewer questions than its baseline ({context}), net"
+        f" {control.value:.3f}"
+    )
+
+
+def _lower(measured: Estimate, alpha: float) -> float:
+    return next((bound.lower for bound in measured.bounds if bound.alpha == alpha), measured.low)
+
+
+def _upper(measured: Estimate, alpha: float) -> float:
+    return next((bound.upper for bound in measured.bounds if bound.alpha == alpha), measured.high)
