@@ -72,8 +72,16 @@ class RedactionContext:
 
     @property
     def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`."""
-        return ()
+        """See `Attack.ablations`: fewer folds, or another first reading of the text, than every budget has."""
+        standard = type(self)()
+        found = []
+        if self.n_folds < standard.n_folds:
+            found.append(f"classifiers learn from {self.n_folds - 1} of {self.n_folds} parts only")
+        if not {*standard.classifiers} <= {*self.classifiers}:
+            found.append(f"without {', '.join(standard.classifiers)}")
+        if self.embedding == "embedder":
+            found.append("the words are not read, only an embedding of them that was not tuned")
+        return tuple(found)
 
     @classmethod
     def preset(cls, budget: str) -> Self:
