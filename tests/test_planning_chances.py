@@ -15,8 +15,9 @@ from audit.corpus import manifest
 from audit.planning import probing
 from audit.planning.cost import Cost, Time, at_most
 from audit.planning.joint import joint
-from audit.planning.limits import Blocker
+from audit.planning.limits import Blocker, checked, plan
 from audit.planning.words import as_json, conclusion, costs_table, limits_table, total_time
+from audit.policy import Gap, Policy
 from audit.stats.power import pass_power
 
 ROOT = Path(__file__).parents[1]
@@ -73,8 +74,10 @@ def test_all_methods_of_a_question_must_pass():
     assert four.pass_power == pytest.approx(1 - 4 * (1 - one.pass_power))
     assert four.power <= one.power
     assert four.needed >= one.needed
-    row = limits_table(planned(made, SHARE, budget="full"))[2][0]
-    assert row[3].startswith(">= ")
+    few = redacted.texts(20, told=True)
+    for budget, least in (("standard", False), ("full", True)):
+        row = limits_table(planned(few, SHARE, budget=budget))[2][0]
+        assert row[3].startswith(">= ") == least
 
 
 def test_areas_pass_on_both_sides_of_chance_and_forests_pass_more_often_than_said():
@@ -112,6 +115,21 @@ def test_a_policy_that_no_model_passes_here_is_said_to_be_one():
     assert [one.attack for one in joint(found).blocked] == ["reconstruction"]
     assert "As it is, no model passes the whole policy: see reconstruction excess_pr.unique." in conclusion(found)
     assert "once that is mended, passes all limits that there are units for (2)" in conclusion(found)
+
+
+def test_an_attack_that_models_of_a_task_go_without_blocks_nothing_where_the_policy_permits_it():
+    made = corpus(pages(150, 150), "token-classification")
+    for gaps, outcome, blocked in (
+        ((), "lacks", 1),
+        ((Gap("memorisation", ("token-classification",), "r"),), "inapplicable", 0),
+    ):
+        unasked = replace(made, documents=tuple(replace(one, questions=()) for one in made.documents))
+        policy = checked(Policy(1, "mine", (AUC, NET), gaps=gaps))
+        found = plan(unasked, policy, "standard", at_most(unasked, "standard"), {})
+        assert found.limits[1].outcome == outcome
+        assert len(joint(found).blocked) == blocked
+    asked = planned(corpus(pages(150, 150)), EXCESS)
+    assert [one.attack for one in joint(asked).blocked] == ["reconstruction"]
 
 
 def test_the_json_holds_what_is_required_all_that_blocks_and_the_time_of_all():

@@ -161,8 +161,19 @@ def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], bli
     ]
     tested = sum(_tests(limit, cost, one) for limit, cost, one in found)
     alpha = _level(max(1, tested))
-    limits = tuple(_planned(limit, cost, one, alpha, blind.get(limit.attack)) for limit, cost, one in found)
+    task = corpus.manifest.task.kind
+    gaps = {gap.attack for gap in policy.gaps if task in gap.tasks}
+    limits = tuple(
+        _planned(limit, cost, one, alpha, blind.get(limit.attack), limit.attack in gaps) for limit, cost, one in found
+    )
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
+
+
+def _without(cost: Cost, permitted: bool) -> Cost:
+    """The cost of an attack, which the policy may permit models of this task to go without."""
+    if permitted and cost.lacks is not None and cost.inapplicable is None:
+        return replace(cost, inapplicable="the policy does without it for models of this task")
+    return cost
 
 
 def _tried(units: Units | None, cost: Cost) -> Units | None:
@@ -191,11 +202,17 @@ def _comparable(units: Units) -> bool:
     return units.members > 0 and (units.others > 0 or units.kind == "paired difference")
 
 
-def _planned(limit: Limit, cost: Cost, units: Units | None, alpha: float, blind: Blind | None) -> LimitPlan:
+def _planned(
+    limit: Limit, tried: Cost, units: Units | None, alpha: float, blind: Blind | None, permitted: bool
+) -> LimitPlan:
+    """`permitted`: whether the policy does without the attack where a model of this task cannot be put to it."""
     resolution = None
+    cost = _without(tried, permitted)
     if cost.inapplicable is None and limit.max is not None and units is not None and _comparable(units):
         resolution = _resolution(limit.max, units, alpha)
     blockers = _blockers(limit, cost, units, resolution, blind)
+    if cost.inapplicable is not None and not permitted:
+        blockers += (Blocker("cannot pass", "the policy permits no such gap"),)
     outcome, reason = (blockers[0].outcome, "; ".join(one.reason for one in blockers)) if blockers else ("decides", "")
     if outcome == "lacks" and not limit.required:
         reason += "; the policy does without it"

@@ -22,6 +22,8 @@ _NOT_DECIDED: dict[Outcome, str] = {
     "lacks": "Something is missing (above) for",
     "cannot pass": "Without a reference (above) no model passes",
 }
+NEARLY_ALWAYS = 0.995
+"""A chance that is written as 100 %."""
 FEW_TRIALS = 5
 """Trials under which a time is said to rest on so few (ours)."""
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
@@ -44,7 +46,7 @@ def _row(limit: LimitPlan) -> tuple[str, ...]:
         asked,
         _units(found).replace(f" {found.unit}", f"\n{found.unit}"),
         f"{found.certified:.3f}",
-        f"{'>= ' if found.at_least else ''}{_share(found.pass_power)}",
+        f"{'>= ' if found.at_least and found.pass_power < NEARLY_ALWAYS else ''}{_share(found.pass_power)}",
         f"{_share(found.power)}\nof {found.effect:.3g}",
         "-" if found.needed is None else f"{'<= ' if found.at_least else ''}{found.needed}",
         limit.outcome,

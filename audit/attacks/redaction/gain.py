@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.attacks.redaction import embedding
-from audit.attacks.redaction.asking import Said, by_category, categories_of_tags
+from audit.attacks.redaction.asking import Said, by_category, can_say, categories_of_tags
 from audit.attacks.redaction.classifiers import Features, Ints, fit
 from audit.attacks.redaction.samples import Samples
 from audit.attacks.redaction.text import NEEDED
@@ -27,6 +27,7 @@ SPLITS = ("member", "heldout")
 EXCESS = ("target_gain", "target_gain.uncommon")
 GAINS = (*EXCESS, *(f"target_gain.{split}" for split in SPLITS))
 NOT_ASKED = "the target names neither tags nor hidden words"
+NOTHING_HIDDEN = "no member or held-out document holds a redacted value"
 CLASSIFIER = "linear-svm"
 SAID_WEIGHT = 1.0
 """Of what the target says beside a context of length 1 (ours)."""
@@ -64,7 +65,9 @@ def measure_gain(case: Case, samples: Samples, said: Mapping[str, Json], rng: Ge
         Count("not read by the target", unread, "values at places that the target cannot read"),
     )
     if not said:
-        return Gain(tuple(Unresolved(name, NOT_ASKED, 0) for name in GAINS), counts)
+        able = can_say(case.target)
+        reason = NOTHING_HIDDEN if able else NOT_ASKED
+        return Gain(tuple(Unresolved(name, reason, 0, inapplicable=not able) for name in GAINS), counts)
     rows = samples.of(asked)
     if len(np.unique(rows.folds)) < 2:
         reason = "the documents that the target was asked about are in one fold"
