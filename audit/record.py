@@ -64,12 +64,17 @@ class Estimate:
 
 @dataclass(frozen=True, config=STRICT)
 class Unresolved:
-    """A number that this data cannot give, why, and how many units would be needed (None: not known)."""
+    """A number that this data cannot give, why, and how many units would be needed (None: not known).
+
+    Attributes:
+        inapplicable: whether this kind of target cannot be asked for it, so that no data set would help.
+    """
 
     name: str
     reason: str
     n: int
     needed: int | None = None
+    inapplicable: bool = False
     kind: Literal["unresolved"] = "unresolved"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
@@ -55,6 +55,10 @@ class Units:
         unit: what is independent of each other, plural ("documents", "providers").
         members: units that training saw.
         others: units that it never saw, which the members are compared with.
+        methods: measurements that a limit on it is held against (`Findings.methods`), at most: all must be within it.
+        most: the largest that the metric can be on this data set; None: what its kind allows.
+        rate: share of units that are hits though nothing leaks, of a difference; None: as good as none.
+        about_text: whether it says what the documents give away, whatever the model; no budget samples for these.
     """
 
     metric: str
@@ -62,6 +66,11 @@ class Units:
     unit: str
     members: int
     others: int
+    _: KW_ONLY
+    methods: int = 1
+    most: float | None = None
+    rate: float | None = None
+    about_text: bool = False
 
 
 class Attack(Protocol):

@@ -36,11 +36,18 @@ SPLITS: tuple[Split, Split] = ("member", "heldout")
 
 @dataclass(frozen=True)
 class Time:
-    """Estimated seconds of all trials of an attack, and the range they should lie in."""
+    """Estimated seconds of all trials of an attack, and the range they should lie in.
+
+    Attributes:
+        seconds: the estimate; the least, where there is no more.
+        low, high: the range; no `high` where not even one trial was done in time, so that this is a least time.
+        trials: how many trials it rests on.
+    """
 
     seconds: float
     low: float
-    high: float
+    high: float | None
+    trials: int
 
 
 @dataclass(frozen=True)

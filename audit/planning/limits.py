@@ -1,4 +1,8 @@
-"""What an audit can decide: every limit of a policy beside the units that a data set has for it (METHODS.md 6)."""
+"""What an audit can decide: every limit of a policy beside the units that a data set has for it (METHODS.md 6).
+
+A limit is held against every method of its attack. Of several, and of a balanced accuracy, which is a mean over many
+forests and known better than one call a unit, the chances given here are least ones: audits pass at least so often.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,18 @@ from audit.corpus.documents import Corpus
 from audit.planning.cost import Cost
 from audit.policy import SIGNIFICANCE, Limit, Policy, check_names
 from audit.record import ALPHAS
-from audit.stats.power import CHANCE, certified, needed, pass_power, power
+from audit.stats.power import CHANCE, DIFFERING, certified, needed, pass_power, power
 
 Outcome = Literal[
-    "decides", "confounded", "too small", "blind check too weak", "lacks", "cannot pass", "inapplicable", "no plan"
+    "decides",
+    "confounded",
+    "cannot be violated",
+    "too small",
+    "blind check too weak",
+    "lacks",
+    "cannot pass",
+    "inapplicable",
+    "no plan",
 ]
 WANTED_POWER = 0.8
 """A data set is too small for a limit that a model which leaks nothing passes less often (METHODS, section 6)."""
@@ -36,11 +48,13 @@ class Resolution:
         members: units that training saw.
         others: units that they are compared with; 0 where each member is compared with itself.
         certified: the smallest limit that a model which leaks nothing passes, at its expected outcome.
-        pass_power: the chance that it passes this limit, as far as the number of units goes.
-        effect: a leak over the limit.
-        power: the chance that this leak is confirmed, when it is the only one (Holm over the limits that the data set
-            can feed).
+        pass_power: the chance that it passes this limit with all methods, as far as the number of units goes.
+        effect: a leak over the limit, no larger than the metric can be on this data set.
+        power: the chance that this leak is confirmed for one method, when it is the only one (Holm over all methods of
+            the limits that the data set can feed).
         needed: units a side with which a model that leaks nothing passes with power 0.8; None: no number will do.
+        methods: measurements that the limit is held against.
+        at_least: whether audits pass more often than `pass_power` says, and need fewer units.
     """
 
     unit: str
@@ -51,6 +65,16 @@ class Resolution:
     effect: float
     power: float
     needed: int | None
+    methods: int = 1
+    at_least: bool = False
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """Something that keeps a limit from being decided."""
+
+    outcome: Outcome
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -62,9 +86,13 @@ class LimitPlan:
         metric: what is limited.
         max: to what; None for a least value.
         outcome: "decides": a model that leaks nothing most probably passes; "confounded" and "blind check too weak":
-            see `attacks.blindness`; "lacks": the attack cannot run; "cannot pass": it runs, weakened.
+            see `attacks.blindness`; "cannot be violated": the metric cannot exceed the limit on this data set; "lacks":
+            the attack cannot run; "cannot pass": it runs, weakened. The first of `blockers`.
         reason: why not, in words.
         resolution: None where the data set has no units for the metric.
+        required: as the policy has it.
+        blockers: all that keeps it from being decided, what nobody can mend first.
+        about_text: whether it limits what the documents give away, whatever the model.
     """
 
     attack: str
@@ -73,6 +101,9 @@ class LimitPlan:
     outcome: Outcome
     reason: str
     resolution: Resolution | None
+    required: bool = True
+    blockers: tuple[Blocker, ...] = ()
+    about_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,92 +159,135 @@ def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], bli
         (limit, cost_of[limit.attack], _tried(units.get((limit.attack, limit.metric)), cost_of[limit.attack]))
         for limit in policy.limits
     ]
-    tested = sum(_tested(limit, cost, one) for limit, cost, one in found)
+    tested = sum(_tests(limit, cost, one) for limit, cost, one in found)
     alpha = _level(max(1, tested))
-    limits = tuple(_planned(limit, cost, one, alpha, blind.get(limit.attack)) for limit, cost, one in found)
+    task = corpus.manifest.task.kind
+    gaps = {gap.attack for gap in policy.gaps if task in gap.tasks}
+    limits = tuple(
+        _planned(limit, cost, one, alpha, blind.get(limit.attack), limit.attack in gaps) for limit, cost, one in found
+    )
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
+
+
+def _without(cost: Cost, permitted: bool) -> Cost:
+    """The cost of an attack, which the policy may permit models of this task to go without."""
+    if permitted and cost.lacks is not None and cost.inapplicable is None:
+        return replace(cost, inapplicable="the policy does without it for models of this task")
+    return cost
 
 
 def _tried(units: Units | None, cost: Cost) -> Units | None:
     """The units that a budget's trials reach."""
-    if units is None:
-        return None
+    if units is None or units.about_text:
+        return units
     members, others = cost.reached
     return replace(units, members=min(units.members, members), others=min(units.others, others))
 
 
-def _level(n_limits: int) -> float:
-    """The recorded level at which Holm confirms a leak in one of so many limits, when it is the only one."""
-    return max((alpha for alpha in ALPHAS if alpha * n_limits <= SIGNIFICANCE), default=min(ALPHAS))
+def _level(n_tests: int) -> float:
+    """The recorded level at which Holm confirms a leak in one of so many tests, when it is the only one."""
+    return max((alpha for alpha in ALPHAS if alpha * n_tests <= SIGNIFICANCE), default=min(ALPHAS))
 
 
-def _tested(limit: Limit, cost: Cost, units: Units | None) -> bool:
-    """Whether an audit would have a number to hold against the limit."""
-    held = limit.max is not None and units is not None and _comparable(units)
-    return held and cost.lacks is None and cost.inapplicable is None
+def _tests(limit: Limit, cost: Cost, units: Units | None) -> int:
+    """How many numbers an audit would hold against the limit; areas count twice, on either side of chance."""
+    if limit.max is None or units is None or not _comparable(units):
+        return 0
+    if cost.lacks is not None or cost.inapplicable is not None:
+        return 0
+    return units.methods * (2 if CHANCE[units.kind] else 1)
 
 
 def _comparable(units: Units) -> bool:
     return units.members > 0 and (units.others > 0 or units.kind == "paired difference")
 
 
-def _planned(limit: Limit, cost: Cost, units: Units | None, alpha: float, blind: Blind | None) -> LimitPlan:
+def _planned(
+    limit: Limit, tried: Cost, units: Units | None, alpha: float, blind: Blind | None, permitted: bool
+) -> LimitPlan:
+    """`permitted`: whether the policy does without the attack where a model of this task cannot be put to it."""
     resolution = None
+    cost = _without(tried, permitted)
     if cost.inapplicable is None and limit.max is not None and units is not None and _comparable(units):
         resolution = _resolution(limit.max, units, alpha)
-    outcome, reason = _outcome(limit, cost, units, resolution, blind)
+    blockers = _blockers(limit, cost, units, resolution, blind)
+    if cost.inapplicable is not None and not permitted:
+        blockers += (Blocker("cannot pass", "the policy permits no such gap"),)
+    outcome, reason = (blockers[0].outcome, "; ".join(one.reason for one in blockers)) if blockers else ("decides", "")
     if outcome == "lacks" and not limit.required:
         reason += "; the policy does without it"
-    return LimitPlan(limit.attack, limit.metric, limit.max, outcome, reason, resolution)
+    about_text = units is not None and units.about_text
+    return LimitPlan(
+        limit.attack, limit.metric, limit.max, outcome, reason, resolution, limit.required, blockers, about_text
+    )
 
 
 def _resolution(limit: float, units: Units, alpha: float) -> Resolution:
     kind, members, others = units.kind, units.members, units.others
-    effect = min(max(limit, CHANCE[kind]) + EXCESS, MAX_EFFECT)
+    rate = DIFFERING if units.rate is None else units.rate
+    most = min(MAX_EFFECT, 1 if units.most is None else units.most)
+    effect = max(CHANCE[kind], min(max(limit, CHANCE[kind]) + EXCESS, most))
     return Resolution(
         units.unit,
         members,
         others,
-        certified(kind, members, others),
-        pass_power(kind, members, others, limit),
+        certified(kind, members, others, rate),
+        _all(pass_power(kind, members, others, limit, rate), units.methods),
         effect,
-        power(kind, members, others, effect, limit, alpha=alpha),
-        needed(kind, limit, WANTED_POWER),
+        power(kind, members, others, effect, limit, alpha=alpha, rate=rate),
+        needed(kind, limit, 1 - (1 - WANTED_POWER) / units.methods, rate),
+        units.methods,
+        units.methods > 1 or kind == "balanced accuracy",
     )
 
 
-def _outcome(
+def _all(chance: float, n: int) -> float:
+    """The least chance that all of so many happen, whatever they have in common (Bonferroni)."""
+    return max(0.0, 1 - n * (1 - chance))
+
+
+def _blockers(
     limit: Limit, cost: Cost, units: Units | None, resolution: Resolution | None, blind: Blind | None
-) -> tuple[Outcome, str]:
+) -> tuple[Blocker, ...]:
+    """All that keeps a limit from being decided, what nobody can mend first and what takes a reference last."""
     lacks = cost.lacks
     if cost.inapplicable is not None:
-        return "inapplicable", cost.inapplicable
+        return (Blocker("inapplicable", cost.inapplicable),)
     if limit.max is None:
-        return "no plan", "a least value limits no leak"
+        return (Blocker("no plan", "a least value limits no leak"),)
     if units is None:
-        return ("lacks", lacks) if lacks is not None else ("no plan", "no plan for this metric")
+        return (Blocker("no plan", "no plan for this metric") if lacks is None else Blocker("lacks", lacks),)
     if resolution is None:
-        return "lacks", lacks or f"no {units.unit} {'to compare them with' if units.members else 'of members'}"
-    small = _too_small(limit.max, resolution) if resolution.pass_power < WANTED_POWER else None
+        compared = "to compare them with" if units.members else "of members"
+        return (Blocker("lacks", lacks or f"no {units.unit} {compared}"),)
     told_apart = blind is not None and blind.told_apart
     confounded = None if blind is None else blind.confounded
-    # What nobody can mend comes first, what takes a reference only last.
     hindrances: tuple[tuple[Outcome, str | None], ...] = (
         ("confounded", confounded if told_apart else None),
-        ("too small", small),
+        ("cannot be violated", _out_of_reach(limit.max, units)),
+        ("too small", _too_small(limit.max, resolution) if resolution.pass_power < WANTED_POWER else None),
         ("blind check too weak", None if told_apart else confounded),
         ("lacks", lacks),
         ("cannot pass", cost.weakened),
     )
-    there = [(outcome, reason) for outcome, reason in hindrances if reason is not None]
-    return (there[0][0], "; ".join(reason for _, reason in there)) if there else ("decides", "")
+    return tuple(Blocker(outcome, reason) for outcome, reason in hindrances if reason is not None)
+
+
+def _out_of_reach(limit: float, units: Units) -> str | None:
+    if units.most is None or limit < units.most:
+        return None
+    return (
+        f"on this data set it cannot exceed {units.most:.3f}, whatever leaks: limit one that a common kind of value "
+        "does not hide (lift_share, worst_class)"
+    )
 
 
 def _too_small(limit: float, found: Resolution) -> str:
     if found.certified > limit:
         chance = f"without any leak the interval reaches {found.certified:.3f}"
     else:
-        chance = f"a model that leaks nothing passes in {100 * found.pass_power:.0f} % of audits"
+        least = "at least " if found.at_least else ""
+        chance = f"a model that leaks nothing passes in {least}{100 * found.pass_power:.0f} % of audits"
     if found.needed is None:
         return f"{chance}; no number of {found.unit} leaves room for chance under this limit"
     side = " a side" if found.others else ""

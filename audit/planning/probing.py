@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 
@@ -23,16 +27,18 @@ from audit.case import Case
 from audit.corpus.canaries import load_canaries
 from audit.corpus.documents import Corpus
 from audit.engine.driver import drive
-from audit.engine.interface import SILENT, Progress, Trial
+from audit.engine.interface import SILENT, Progress, Trial, Work
 from audit.planning.cost import Cost, Sides, Time, offered, weakened
 from audit.runner import Opened
 from audit.runner.execution import AttackWork, in_number_format
 from audit.runner.opening import needs_of
 from audit.training.references import PROVIDE_AUXILIARY, Filled, complete
 
+FIRST_SECONDS = 10.0
+"""For the first trial of each attack, which pays for what is loaded and compiled once (ours): with six attacks a model
+that is too slow for a single trial is told of within a minute."""
 SECONDS = 20.0
-"""For each attack, shared among its strata (ours); what is under way is finished."""
-MIN_ROUNDS = 3
+"""For the other trials of each attack, shared among its strata (ours)."""
 MAX_ROUNDS = 8
 """Rounds of one stratum (ours): enough to see how much they differ."""
 AT_ONCE = 4
@@ -124,44 +130,105 @@ def _reached(corpus: Corpus, trials: Sequence[Trial]) -> Sides:
 
 
 def _timed(opened: Opened, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress) -> Time:
-    """The time of all trials, from the first ones of each stratum in a scan's own order."""
+    """The time of all trials with the number format that a scan would settle on."""
     checkpoint, _ = in_number_format(opened, attack, case, trials, SILENT)
     work = AttackWork(attack, Case(opened.guarded(checkpoint), case.corpus, case.references), opened.options.seed)
+    at_once = AT_ONCE if opened.target.card.device == "cpu" else opened.options.width
+    return estimated(work, trials, at_once, progress, attack.name)
+
+
+def estimated(work: Work, trials: Sequence[Trial], at_once: int, progress: Progress, name: str) -> Time:
+    """The time of all trials, from the first ones of each stratum in a scan's own order.
+
+    Args:
+        work: what the trials are of.
+        trials: at least one.
+        at_once: trials in flight.
+        progress: told of every round.
+        name: of the attack.
+    """
+    first = _seconds(work, trials[:1], FIRST_SECONDS)
+    if first is None:
+        return Time(len(trials) * FIRST_SECONDS, len(trials) * FIRST_SECONDS, None, 0)
     strata: Mapping[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         strata[trial.stratum].append(trial)
-    at_once = AT_ONCE if opened.target.card.device == "cpu" else opened.options.width
-    progress.stage(f"{attack.name}: a few trials", MAX_ROUNDS * len(strata))
-    # The first trial pays for what is loaded and compiled once.
-    _seconds(work, trials[:1])
+    progress.stage(f"{name}: a few trials", MAX_ROUNDS * len(strata))
     expected = variance = 0.0
+    n_timed, unfinished = 1, False
     for members in strata.values():
-        rounds = _rounds(work, members, at_once, SECONDS / len(strata), progress)
-        expected += len(members) * float(np.mean(rounds))
-        error = float(np.std(rounds, ddof=1)) / math.sqrt(len(rounds)) if len(rounds) > 1 else rounds[0]
+        rounds = _rounds(work, members, at_once, SECONDS / len(strata), first, progress)
+        n_timed += sum(n for _, n in rounds)
+        unfinished = unfinished or not rounds
+        each = [seconds / n for seconds, n in rounds] or [max(first, FIRST_SECONDS)]
+        expected += len(members) * float(np.mean(each))
+        error = float(np.std(each, ddof=1)) / math.sqrt(len(each)) if len(each) > 1 else each[0]
         variance += (len(members) * error) ** 2
+    if unfinished:
+        return Time(expected, expected, None, n_timed)
     factor = 1 + max(LEAST_SPREAD, 2 * math.sqrt(variance) / expected)
-    return Time(expected, expected / factor, expected * factor)
+    return Time(expected, expected / factor, expected * factor, n_timed)
 
 
-def _rounds(work: AttackWork, trials: Sequence[Trial], at_once: int, seconds: float, progress: Progress) -> list[float]:
-    """Seconds a trial in each round."""
-    found: list[float] = []
-    spent = 0.0
-    for start in range(0, len(trials), at_once):
-        tried = trials[start : start + at_once]
-        taken = _seconds(work, tried)
-        found.append(taken / len(tried))
-        spent += taken
+def _rounds(
+    work: Work, trials: Sequence[Trial], at_once: int, seconds: float, guess: float, progress: Progress
+) -> list[tuple[float, int]]:
+    """Seconds and trials of each round that was done in time; no more trials at once than are thought to be.
+
+    `guess` is how long a trial takes, as far as it is known. Empty where not even one was done in `FIRST_SECONDS`.
+    """
+    found: list[tuple[float, int]] = []
+    spent, start = 0.0, 0
+    while start < len(trials) and len(found) < MAX_ROUNDS and spent <= seconds:
+        in_time = int((seconds - spent) / (spent / start if start else guess))
+        tried = trials[start : start + max(1, min(at_once, in_time))]
+        taken = _seconds(work, tried, max(seconds - spent, FIRST_SECONDS))
+        if taken is None:
+            if found or at_once == 1:
+                break
+            at_once = 1
+            continue
+        found.append((taken, len(tried)))
+        spent, start = spent + taken, start + len(tried)
         progress.advance()
-        if len(found) >= MAX_ROUNDS or (len(found) >= MIN_ROUNDS and spent >= seconds):
-            break
     progress.advance(MAX_ROUNDS - len(found))
     return found
 
 
-def _seconds(work: AttackWork, trials: Sequence[Trial]) -> float:
+class _TimeUpError(Exception):
+    """What is timed takes longer than there is time for."""
+
+
+def _seconds(work: Work, trials: Sequence[Trial], limit: float) -> float | None:
+    """How long trials take together; None when that is more than `limit` seconds, at which they are stopped.
+
+    The clock rings inside a trial, for one of a large model may take hours. Where there is no such clock (Windows, a
+    thread that is not the main one) trials are finished.
+    """
     began = time.perf_counter()
-    for _ in drive(work, trials, len(trials)):
-        pass
+    try:
+        with _alarm(limit):
+            for _ in drive(work, trials, len(trials)):
+                pass
+    except _TimeUpError:
+        return None
     return time.perf_counter() - began
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Raise `_TimeUpError` in what takes longer, between two operations of Python."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(_number: int, _frame: FrameType | None) -> None:
+        raise _TimeUpError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -9,10 +9,12 @@ from dataclasses import asdict
 
 from audit.console import duration
 from audit.planning.cost import Cost, Time
+from audit.planning.joint import Joint, joint
 from audit.planning.limits import EXCESS, WANTED_POWER, LimitPlan, Outcome, Plan, Resolution
 
 _NOT_DECIDED: dict[Outcome, str] = {
     "confounded": "Confounded, for what is compared differs without the model:",
+    "cannot be violated": "No leak could exceed, for one kind of value is so common,",
     "too small": "It is too small for",
     "blind check too weak": "Too weak is the blind check to rule out other differences for",
     "inapplicable": "This kind of model is not asked for",
@@ -20,6 +22,10 @@ _NOT_DECIDED: dict[Outcome, str] = {
     "lacks": "Something is missing (above) for",
     "cannot pass": "Without a reference (above) no model passes",
 }
+NEARLY_ALWAYS = 0.995
+"""A chance that is written as 100 %."""
+FEW_TRIALS = 5
+"""Trials under which a time is said to rest on so few (ours)."""
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 """Title, columns, rows."""
 
@@ -40,9 +46,9 @@ def _row(limit: LimitPlan) -> tuple[str, ...]:
         asked,
         _units(found).replace(f" {found.unit}", f"\n{found.unit}"),
         f"{found.certified:.3f}",
-        _share(found.pass_power),
-        f"{_share(found.power)}\nof {found.effect:g}",
-        "-" if found.needed is None else f"{found.needed}",
+        f"{'>= ' if found.at_least and found.pass_power < NEARLY_ALWAYS else ''}{_share(found.pass_power)}",
+        f"{_share(found.power)}\nof {found.effect:.3g}",
+        "-" if found.needed is None else f"{'<= ' if found.at_least else ''}{found.needed}",
         limit.outcome,
     )
 
@@ -57,7 +63,9 @@ def legend() -> tuple[str, ...]:
         "units: members + others; at most so many, as a model's tokens may leave some out",
         "shows: the smallest limit that a model which leaks nothing passes; passes: how often it passes this one, if",
         "  nothing else stands in the way",
-        f"confirms: how often a leak {EXCESS:g} over the limit is confirmed, when it is the only one",
+        "  >=: at least, for a limit that several methods must meet, or a number that is a mean over many attackers",
+        f"confirms: how often a leak {EXCESS:g} over the limit, or as large as can be, is confirmed, when it is the",
+        "  only one, and one method finds it",
         f"needs: units a side with which a model that leaks nothing passes in {_share(WANTED_POWER)} of audits",
     )
 
@@ -87,7 +95,21 @@ def conclusion(plan: Plan) -> str:
     later = [limit for limit in (*_of(plan, "lacks"), *_of(plan, "cannot pass")) if limit.resolution is not None]
     if later:
         parts.append(f"With that it could decide {_listed(later)}.")
-    return " ".join(parts)
+    return " ".join([*parts, *_whole_policy(joint(plan))])
+
+
+def _whole_policy(found: Joint) -> Iterator[str]:
+    """How often a model that leaks nothing passes all limits."""
+    if found.blocked:
+        yield f"As it is, no model passes the whole policy: see {_listed(found.blocked)}."
+    if found.limits:
+        what = "all limits that there are units for" if found.blocked else "the whole policy"
+        condition = ", once that is mended," if found.blocked else ""
+        yield (
+            f"A model that leaks nothing{condition} passes {what} ({len(found.limits)}) in at least "
+            f"{_share(found.at_least)} of audits, whatever the attacks have in common "
+            f"(in {_share(found.if_independent)}, if they had nothing in common), when nothing else stands in the way."
+        )
 
 
 def _of(plan: Plan, outcome: Outcome) -> list[LimitPlan]:
@@ -101,7 +123,7 @@ def _listed(limits: Sequence[LimitPlan]) -> str:
 def costs_table(plan: Plan) -> Table:
     """Trials and time of every attack."""
     rows: list[tuple[str, ...]] = [(cost.attack, _trials(cost), _time(cost)) for cost in plan.costs]
-    total = _total(plan.costs)
+    total = total_time(plan.costs)
     if total is not None:
         rows.append(("in all", "", _span(total)))
     return "What a scan costs", ("attack", "trials", "time"), rows
@@ -115,19 +137,38 @@ def _time(cost: Cost) -> str:
     return _span(cost.time) if cost.time is not None else cost.inapplicable or cost.lacks or cost.untimed
 
 
-def _total(costs: Sequence[Cost]) -> Time | None:
-    """Of the attacks that were timed."""
+def total_time(costs: Sequence[Cost]) -> Time | None:
+    """Of the attacks that were timed; without an upper end where one of them has none."""
     times = [cost.time for cost in costs if cost.time is not None]
     if not times:
         return None
-    return Time(sum(one.seconds for one in times), sum(one.low for one in times), sum(one.high for one in times))
+    highs = [one.high for one in times if one.high is not None]
+    high = sum(highs) if len(highs) == len(times) else None
+    return Time(
+        sum(one.seconds for one in times), sum(one.low for one in times), high, min(one.trials for one in times)
+    )
 
 
 def _span(time: Time) -> str:
-    return f"{duration(time.seconds)} ({duration(time.low)} to {duration(time.high)})"
+    if time.high is None:
+        return f"more than {duration(time.low)} (a trial took too long and was stopped unfinished)"
+    rests = f", from {time.trials} trial{'s' if time.trials > 1 else ''}" if time.trials < FEW_TRIALS else ""
+    return f"{duration(time.seconds)} ({duration(time.low)} to {duration(time.high)}{rests})"
 
 
 def as_json(plan: Plan) -> bytes:
-    """The plan and its conclusion."""
-    content = {"schema": 1, **asdict(plan), "conclusion": conclusion(plan)}
+    """The plan, the chance to pass the whole policy, the time of all attacks that were timed, and the conclusion."""
+    found, time = joint(plan), total_time(plan.costs)
+    content = {
+        "schema": 1,
+        **asdict(plan),
+        "joint": {
+            "limits": [[limit.attack, limit.metric] for limit in found.limits],
+            "at_least": found.at_least,
+            "if_independent": found.if_independent,
+            "blocked": [[limit.attack, limit.metric] for limit in found.blocked],
+        },
+        "time": None if time is None else asdict(time),
+        "conclusion": conclusion(plan),
+    }
     return (json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()

@@ -84,7 +84,11 @@ class Tagging(Silent):
 
     def __init__(self, known=()):
         super().__init__()
-        self.known = known
+        self.known = {
+            (entity.words[0], *(word.text for index, word in enumerate(one.words) if index not in entity.words)): entity
+            for one in known
+            for entity in one.entities
+        }
         self.pages = []
 
     def encode(self, one, around=()):
@@ -101,11 +105,9 @@ class Tagging(Silent):
         assert hidden, "the value must be hidden"
         left = [text for index, text in enumerate(self.pages[page.intent]) if index not in hidden]
         found = np.full((len(page.ids), len(LABELS)), 1.0)
-        for one in self.known:
-            for entity in one.entities:
-                shown = [word.text for index, word in enumerate(one.words) if index not in entity.words]
-                if entity.words[0] == hidden[0] and shown == left:
-                    found[:, LABELS.index(f"B-{entity.label}")] = 100.0
+        entity = self.known.get((hidden[0], *left))
+        if entity is not None:
+            found[:, LABELS.index(f"B-{entity.label}")] = 100.0
         return found / found.sum(axis=1, keepdims=True)
 
 

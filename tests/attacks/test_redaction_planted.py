@@ -256,8 +256,27 @@ def test_what_a_plan_counts_is_documents_with_a_redacted_value():
         ((*data.documents, empty), "all", 9),
         (data.documents, None, 0),
     ):
-        unit = attack.units(redacted.corpus(documents, mask))[0]
-        assert (unit.metric, unit.members, unit.others) == ("lift", n, 0)
+        units = {unit.metric: unit for unit in attack.units(redacted.corpus(documents, mask))}
+        assert (units["lift"].members, units["lift"].others) == (n, 0)
+
+
+def test_what_a_plan_counts_for_the_share_the_kind_told_best_and_the_model():
+    rng = np.random.default_rng(0)
+    documents = []
+    for number in range(40):
+        kinds = ["person"] * 9 + ["location"] * (number < 12) + ["url"] * (number < 3)
+        sentences = [(["x", str(rng.integers(99))], kind, ["Xy"], ["said"]) for kind in kinds]
+        documents.append(redacted.document(f"d{number}", sentences, ("member", "heldout")[number % 2]))
+    data = redacted.corpus(documents)
+    units = {unit.metric: unit for unit in RedactionContext(classifiers=("linear-svm", "bagged-svm")).units(data)}
+    assert units["lift"].most == pytest.approx(15 / 375)
+    assert (units["lift_share"].members, units["lift_share"].methods) == (12, 2)
+    # Three web addresses are too few to be judged: people and places are left, with two classifiers.
+    worst = units["worst_class"]
+    assert (worst.members, worst.others, worst.methods) == (12, 40, 4)
+    assert (units["target_gain"].members, units["target_gain"].others, units["target_gain"].methods) == (6, 6, 2)
+    assert [metric for metric, unit in units.items() if not unit.about_text] == ["target_gain"]
+    assert set(units) <= {*RedactionContext.metrics}
 
 
 def test_parameters_out_of_range_are_refused():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import redacted
@@ -41,6 +43,11 @@ def test_a_model_that_names_neither_tags_nor_words_is_not_asked_and_that_is_said
     gap = redacted.measured(found, "target_gain.member")
     assert isinstance(gap, Unresolved)
     assert "neither tags nor hidden words" in gap.reason
+    assert gap.inapplicable
+    public = [replace(one, split="public") for one in redacted.texts(10, told=True).documents]
+    unasked = redacted.measured(redacted.findings(redacted.corpus(public), redacted.Tagging()), "target_gain")
+    assert "no member or held-out document" in unasked.reason
+    assert not unasked.inapplicable
 
 
 class Unreading(redacted.Tagging):

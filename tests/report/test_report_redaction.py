@@ -121,7 +121,18 @@ def test_the_section_compares_masks_kinds_classifiers_and_the_model(telling: Com
 def test_what_the_model_adds_to_members_is_said_on_page_one() -> None:
     data = redacted.texts(24, told=False, seed=2)
     text = first_page(page_of(completed(data, redacted.Tagging(known=data.of("member")))))
-    assert "On documents the model was trained on, asking the model tells" in text
+    assert "on documents it was trained on, asking it tells" in text.partition("The model adds to it")[2]
+    assert "than on documents it never saw" in text.partition("asking it tells")[2]
+
+
+def test_what_the_text_tells_is_said_of_the_text_and_not_of_the_model(telling: Completed) -> None:
+    silent = completed(redacted.texts(40, told=True), redacted.Tagging())
+    text = first_page(page_of(silent))
+    assert "The text gives it away, without any model: from what stays readable" in text
+    assert "Best told are" in text
+    assert "That the model adds to it because it was trained on these documents is not shown" in text
+    assert "asking it tells" not in text
+    assert "What is the text's, and what the model's." in Seen(page_of(telling)).text
 
 
 def test_a_context_that_tells_nothing_is_not_made_a_finding() -> None:

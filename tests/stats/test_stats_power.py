@@ -85,7 +85,9 @@ CASES = [
 @pytest.mark.parametrize(("kind", "members", "others", "limit", "effect"), CASES)
 def test_audits_pass_and_confirm_as_often_as_planned(kind, members, others, limit, effect):
     nothing = simulated(kind, members, others, 0.0, seed=1)
-    assert np.mean([found.high <= limit for found in nothing]) == pytest.approx(
+    # Areas count on both sides of chance.
+    least = 1 - limit if CHANCE[kind] else -1.0
+    assert np.mean([least <= found.low and found.high <= limit for found in nothing]) == pytest.approx(
         pass_power(kind, members, others, limit), abs=TOLERANCE
     )
     leaking = simulated(kind, members, others, effect - CHANCE[kind], seed=2)
@@ -154,7 +156,7 @@ def test_large_numbers_are_taken_together_without_changing_the_power():
     """By hand: the normal approximation, which a corpus of this size does not need corrected."""
     n, limit = 20_000, 0.51
     error = math.sqrt(0.25 / (2 * n))
-    expected = stats.norm.cdf((limit - 0.5) / error - 1.96)
+    expected = 2 * stats.norm.cdf((limit - 0.5) / error - 1.96) - 1  # on both sides of chance
     assert pass_power("balanced accuracy", n, n, limit) == pytest.approx(expected, abs=0.02)
 
 
@@ -172,3 +174,21 @@ def test_large_numbers_are_taken_together_without_changing_the_power():
 def test_what_makes_no_sense_is_refused(called, problem):
     with pytest.raises(ValueError, match=problem):
         called()
+
+
+def test_hits_that_nothing_leaked_cost_power():
+    """As of a true-positive rate at a false-positive rate of 10 %."""
+    few, many = (pass_power("difference", 150, 150, 0.2, rate) for rate in (DIFFERING, 0.1))
+    assert few > many > 0.9
+    assert certified("difference", 150, 150, 0.1) > certified("difference", 150, 150)
+    assert power("difference", 150, 150, 0.3, 0.2, rate=0.1) < power("difference", 150, 150, 0.3, 0.2)
+    assert needed("difference", 0.2, rate=0.1) > needed("difference", 0.2)
+    rng = np.random.default_rng(0)
+    passed = 0
+    for _ in range(N_RUNS):
+        member, other = hits(rng, 150, 0.1), hits(rng, 150, 0.1)
+        columns = member, zeros(150), np.arange(150), other, zeros(150), np.arange(150)
+        passed += excess_rate(*columns, rng, n_resamples=500).high <= 0.2
+    assert passed / N_RUNS == pytest.approx(many, abs=TOLERANCE)
+    with pytest.raises(ValueError, match="rate"):
+        certified("difference", 10, 10, 1.0)

@@ -17,6 +17,7 @@ from audit.attacks.redaction.embedding import EmbeddingName
 from audit.attacks.redaction.folds import FoldTrial, predict
 from audit.attacks.redaction.measures import METRICS, measure_redaction
 from audit.attacks.redaction.samples import groups_of, samples_of
+from audit.attacks.redaction.units import units_of
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask, Split
 from audit.corpus.redactions import redacted_spans
@@ -72,8 +73,16 @@ class RedactionContext:
 
     @property
     def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`."""
-        return ()
+        """See `Attack.ablations`: fewer folds, or another first reading of the text, than every budget has."""
+        standard = type(self)()
+        found = []
+        if self.n_folds < standard.n_folds:
+            found.append(f"classifiers learn from {self.n_folds - 1} of {self.n_folds} parts only")
+        if not {*standard.classifiers} <= {*self.classifiers}:
+            found.append(f"without {', '.join(standard.classifiers)}")
+        if self.embedding == "embedder":
+            found.append("the words are not read, only an embedding of them that was not tuned")
+        return tuple(found)
 
     @classmethod
     def preset(cls, budget: str) -> Self:
@@ -96,13 +105,8 @@ class RedactionContext:
         return None
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`: documents with a redacted value, those that are never divided being one."""
-        spans = () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
-        names = sorted({span.document for span in spans})
-        n_documents = len(np.unique(groups_of([corpus.document(name) for name in names])))
-        return tuple(
-            Units(metric, "paired difference", "documents", n_documents, 0) for metric in ("lift", "lift_over_length")
-        )
+        """See `Attack.units`, and `units.units_of`."""
+        return units_of(corpus, len(self.classifiers))
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`: never, for context alone needs no model."""

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
 
 from audit.attacks.redaction import embedding
-from audit.attacks.redaction.asking import Said, by_category, categories_of_tags
+from audit.attacks.redaction.asking import Said, by_category, can_say, categories_of_tags
 from audit.attacks.redaction.classifiers import Features, Ints, fit
 from audit.attacks.redaction.samples import Samples
+from audit.attacks.redaction.text import NEEDED
+from audit.attacks.redaction.told import Hits
 from audit.case import Case
 from audit.engine.interface import Json, Progress
 from audit.record import ALPHAS, Count, Measurement, Unresolved
+from audit.stats.rates import excess_rate
 from audit.stats.shares import net
 from audit.targets.interface import TagProbabilities
 from audit.targets.utility import estimate
 
 SPLITS = ("member", "heldout")
-GAINS = tuple(f"target_gain.{split}" for split in SPLITS)
+EXCESS = ("target_gain", "target_gain.uncommon")
+GAINS = (*EXCESS, *(f"target_gain.{split}" for split in SPLITS))
 NOT_ASKED = "the target names neither tags nor hidden words"
+NOTHING_HIDDEN = "no member or held-out document holds a redacted value"
 CLASSIFIER = "linear-svm"
 SAID_WEIGHT = 1.0
 """Of what the target says beside a context of length 1 (ours)."""
@@ -39,7 +45,10 @@ class Gain:
 def measure_gain(case: Case, samples: Samples, said: Mapping[str, Json], rng: Generator, progress: Progress) -> Gain:
     """Accuracy of context and target together minus that of context alone, by split; null: 0.
 
-    Both are linear SVMs on TF-IDF, fitted in the same training folds on the values that the target was asked about.
+    `target_gain` is what that is more on members than on held-out documents: what the target tells because it was
+    trained on them, for a gain on both is what it knows of the language. `target_gain.uncommon` is the same for the
+    values of other categories than the commonest, which could hide behind it. Both attackers are linear SVMs on TF-IDF,
+    fitted in the same training folds on the values that the target was asked about.
 
     Args:
         case: the audit.
@@ -56,27 +65,70 @@ def measure_gain(case: Case, samples: Samples, said: Mapping[str, Json], rng: Ge
         Count("not read by the target", unread, "values at places that the target cannot read"),
     )
     if not said:
-        return Gain(tuple(Unresolved(name, NOT_ASKED, 0) for name in GAINS), counts)
+        able = can_say(case.target)
+        reason = NOTHING_HIDDEN if able else NOT_ASKED
+        return Gain(tuple(Unresolved(name, reason, 0, inapplicable=not able) for name in GAINS), counts)
     rows = samples.of(asked)
+    if len(np.unique(rows.folds)) < 2:
+        reason = "the documents that the target was asked about are in one fold"
+        return Gain(tuple(Unresolved(name, reason, len(rows), None) for name in GAINS), counts)
     heard = [answer for answer in answers if answer is not None]
     if TagProbabilities in case.target.answers:
         tags = categories_of_tags(case.corpus, case.reader.labels)
         heard = [by_category(answer, tags) for answer in heard]
+    alone, together = (told == rows.classes for told in _told(rows, heard, progress))
     splits = np.array([case.corpus.document(span.document).split for span in rows.spans], dtype=object)
-    if len(np.unique(rows.folds)) < 2:
-        reason = "the documents that the target was asked about are in one fold"
-        return Gain(tuple(Unresolved(name, reason, len(rows), None) for name in GAINS), counts)
-    alone, together = _told(rows, heard, progress)
-    found: list[Measurement] = []
-    for name, split in zip(GAINS, SPLITS, strict=True):
-        own = splits == split
-        if not own.any():
-            found.append(Unresolved(name, f"the target was asked about no {split} document", 0))
-            continue
-        right, before = (told[own] == rows.classes[own] for told in (together, alone))
-        interval = net(right & ~before, before & ~right, rows.documents[own], rng, alphas=ALPHAS)
-        found.append(estimate(name, interval, "values", 0.0, "blind"))
-    return Gain(tuple(found), counts)
+
+    def sides(among: Hits) -> tuple[_Side, _Side]:
+        member, heldout = (among & (splits == split) for split in SPLITS)
+        return _Side.of(member, together, alone, rows), _Side.of(heldout, together, alone, rows)
+
+    everything = sides(np.ones(len(rows), bool))
+    uncommon = sides(rows.classes != np.bincount(rows.classes).argmax())
+    excesses = (_excess(name, *pair, rng) for name, pair in zip(EXCESS, (everything, uncommon), strict=True))
+    return Gain((*excesses, *_by_split(everything, rng)), counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """Values of a split, all of shape (n,): where context and target, and context alone, are right; the document."""
+
+    together: Hits
+    alone: Hits
+    documents: Ints
+
+    @classmethod
+    def of(cls, own: Hits, together: Hits, alone: Hits, rows: Samples) -> Self:
+        """Those of the values where `own` holds."""
+        return cls(together[own], alone[own], rows.documents[own])
+
+
+def _by_split(sides: Sequence[_Side], rng: Generator) -> Iterator[Measurement]:
+    for split, side in zip(SPLITS, sides, strict=True):
+        name = f"target_gain.{split}"
+        if side.documents.size:
+            gained, lost = side.together & ~side.alone, side.alone & ~side.together
+            yield estimate(name, net(gained, lost, side.documents, rng, alphas=ALPHAS), "values", 0.0, "blind")
+        else:
+            yield Unresolved(name, f"the target was asked about no {split} document", 0)
+
+
+def _excess(name: str, member: _Side, heldout: _Side, rng: Generator) -> Measurement:
+    for split, side in zip(SPLITS, (member, heldout), strict=True):
+        if side.documents.size < NEEDED:
+            reason = f"the target was asked about too few values of {split} documents"
+            return Unresolved(name, reason, side.documents.size, NEEDED)
+    found = excess_rate(
+        member.together,
+        member.alone,
+        member.documents,
+        heldout.together,
+        heldout.alone,
+        heldout.documents,
+        rng,
+        alphas=ALPHAS,
+    )
+    return estimate(name, found, "values", 0.0, "held-out")
 
 
 def _told(rows: Samples, heard: list[Said], progress: Progress) -> tuple[Ints, Ints]:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Findings
 from audit.attacks.redaction.classifiers import CLASSIFIERS, Ints
-from audit.attacks.redaction.folds import FoldTrial
-from audit.attacks.redaction.gain import GAINS, measure_gain
-from audit.attacks.redaction.samples import Samples, samples_of
+from audit.attacks.redaction.gain import EXCESS, GAINS, measure_gain
+from audit.attacks.redaction.samples import samples_of
+from audit.attacks.redaction.text import (
+    GATED,
+    NEEDED,
+    RARE,
+    kinds_of,
+    lift_share_of,
+    methods_of,
+    told_best,
+    worst_class_of,
+)
+from audit.attacks.redaction.told import BLIND, Hits, Told, gather
 from audit.case import Case
 from audit.corpus.covering import count_covered
 from audit.corpus.documents import CATEGORIES, Mask
@@ -30,10 +39,8 @@ from audit.stats.resampling import NoSpreadError, bootstrap
 from audit.stats.shares import net
 from audit.targets.utility import estimate
 
-BASES = ("accuracy", "macro_f1", "lift", "lift_over_length")
+BASES = ("accuracy", "macro_f1", "lift", "lift_over_length", *GATED)
 MASKS: tuple[Mask, ...] = get_args(Mask)
-BLIND = ("length-only", "prior")
-"""Who sees the values' lengths only, and who knows only how common each category is."""
 METRICS = (
     *BASES,
     *(f"{base}.{mask}" for base, mask in product(BASES, MASKS)),
@@ -48,39 +55,6 @@ METRICS = (
 one, no number is named after it."""
 LEAK = 0.90
 """Accuracy by document above which folds leak until it is explained (METHODS.md, section 4)."""
-NEEDED = 10
-"""Values under which a category has no row of its own (ours)."""
-Hits = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Told:
-    """What everybody says of every value, in the order of the data set; all arrays are (n_values,).
-
-    Attributes:
-        samples: the values under the manifest's mask.
-        by: places in `CATEGORIES`, by mask and classifier.
-        blind: the same of each of `BLIND`.
-        names, fits, own: as `folds.predict` gives them under the mask "length"; None where there is no page, or that
-            mask was not tried.
-    """
-
-    samples: Samples
-    by: Mapping[tuple[Mask, str], Ints]
-    blind: Mapping[str, Ints]
-    names: Ints | None
-    fits: Ints | None
-    own: Ints | None = None
-
-    @property
-    def documents(self) -> Ints:
-        """The document of each value."""
-        return self.samples.documents
-
-    def hits(self, predicted: Ints) -> Hits:
-        """Where this is right."""
-        hits: Hits = self.samples.classes == predicted
-        return hits
 
 
 def measure_redaction(
@@ -128,6 +102,7 @@ def measure_redaction(
                 for place, count in enumerate(np.bincount(samples.classes, minlength=len(CATEGORIES)))
                 if count
             ),
+            *_kinds(told, told.by[declared, classifiers[0]]),
             *gain.counts,
             Count("looked at under the box", covered.seen, "values with boxes on page images that were opened"),
             Count(
@@ -146,25 +121,22 @@ def measure_redaction(
             *_fitting(told),
         ),
         categories=tuple(CATEGORIES[place] for place in np.unique(samples.classes)),
+        methods={**methods_of(classifiers), EXCESS[0]: EXCESS},
+        about_text=tuple(item.name for item in found),
     )
 
 
-def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Told:
-    """Put the folds together."""
-    by: dict[tuple[Mask, str], Ints] = {}
-    blind = {who: np.zeros(len(samples), np.int64) for who in BLIND}
-    widths: dict[str, Ints] = {}
-    for trial, outcome in tried:
-        if trial.stratum != FOLDS:
-            continue
-        fold = FoldTrial.of(trial.id)
-        held = samples.folds == fold.number
-        by.setdefault((fold.mask, fold.classifier), np.zeros(len(samples), np.int64))[held] = outcome["predicted"]
-        blind["length-only"][held], blind["prior"][held] = outcome["length"], outcome["prior"]
-        for name in ("names", "fits", "own"):
-            if name in outcome:
-                widths.setdefault(name, np.zeros(len(samples), np.int64))[held] = outcome[name]
-    return Told(samples, by, blind, widths.get("names"), widths.get("fits"), widths.get("own"))
+def _kinds(told: Told, predicted: Ints) -> Iterator[Count]:
+    """The category that stands for `worst_class`, and what is judged together, or not at all, for being rare."""
+    kinds = kinds_of(told.samples.classes)
+    if kinds.n_rare:
+        what = "left out, for they are too few together" if kinds.left_out == RARE else "judged as one"
+        yield Count("rare kinds", kinds.n_rare, f"values of kinds with fewer than {NEEDED} values: {what}")
+    place = told_best(told, predicted)
+    if place is not None:
+        name = CATEGORIES[place] if place < RARE else "rare"
+        n = int(np.sum(kinds.of(told.samples.classes) == place))
+        yield Count(f"told best: {name}", n, "values of the kind that is told best, beyond false calls")
 
 
 def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: Generator) -> Interval:
@@ -225,6 +197,8 @@ def _of(told: Told, predicted: Ints, rng: Generator) -> Iterator[Callable[[], Me
     yield partial(_macro_f1, told, predicted, rng)
     yield partial(_lift, "lift", told, predicted, "prior", rng)
     yield partial(_lift, "lift_over_length", told, predicted, "length-only", rng)
+    yield partial(lift_share_of, told, predicted)
+    yield partial(worst_class_of, told, predicted)
 
 
 def _accuracy(told: Told, predicted: Ints) -> Measurement:

@@ -1,0 +1,52 @@
+"""The chance that a model which leaks nothing passes a whole policy, before any model runs (METHODS.md, section 6)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from audit.planning.limits import LimitPlan, Plan
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Whether a model that leaks nothing passes all limits on models.
+
+    Attributes:
+        limits: that there are units for, in the policy's order, so that an audit would hold numbers against them.
+        at_least: the least chance that it passes all of them, whatever the attacks have in common (Bonferroni).
+        if_independent: the chance if one limit said nothing of the others: an estimate, for attacks on one model and
+            the same documents are not.
+        blocked: limits that no model passes on this data set as it is, so that none passes the policy.
+    """
+
+    limits: tuple[LimitPlan, ...]
+    at_least: float
+    if_independent: float
+    blocked: tuple[LimitPlan, ...]
+
+
+def joint(plan: Plan) -> Joint:
+    """The chance that a model which leaks nothing passes all limits of the policy that are on models."""
+    own = [limit for limit in plan.limits if not limit.about_text]
+    resolved = tuple(limit for limit in own if limit.resolution is not None)
+    chances = [limit.resolution.pass_power for limit in resolved if limit.resolution is not None]
+    return Joint(
+        resolved,
+        max(0.0, 1 - sum(1 - chance for chance in chances)),
+        math.prod(chances),
+        tuple(limit for limit in own if _blocked(limit)),
+    )
+
+
+def _blocked(limit: LimitPlan) -> bool:
+    """Whether no model passes the limit; one that a data set without its units leaves out blocks nothing."""
+    match limit.outcome:
+        case "confounded" | "blind check too weak" | "cannot pass":
+            return True
+        case "lacks":
+            return limit.required or limit.resolution is not None
+        case "no plan":
+            return False
+        case _:
+            return any(one.outcome in ("lacks", "cannot pass", "blind check too weak") for one in limit.blockers)
