@@ -8,8 +8,10 @@ from typing import Literal
 
 from audit.attacks import BATTERY
 from audit.attacks.blindness import Blind
+from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Units
 from audit.corpus.documents import Corpus
+from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.planning.cost import Cost
 from audit.policy import SIGNIFICANCE, Limit, Policy, check_names
 from audit.record import ALPHAS
@@ -106,7 +108,14 @@ def checked(policy: Policy) -> Policy:
     return policy
 
 
-def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], blind: Mapping[str, Blind]) -> Plan:
+def plan(
+    corpus: Corpus,
+    policy: Policy,
+    budget: str,
+    costs: Sequence[Cost],
+    blind: Mapping[str, Blind],
+    copies: Copies = NO_COPIES,
+) -> Plan:
     """Hold what a data set has against every limit of a policy.
 
     Args:
@@ -115,7 +124,9 @@ def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], bli
         budget: of the scan.
         costs: of every attack under this budget.
         blind: what came of the blind checks, by attack; see `confounding.blind_checks`.
+        copies: what was found of copies between splits.
     """
+    copied = {kind.name: confounded_by_copies(copies, kind.preset(budget), corpus) for kind in BATTERY}
     cost_of = {cost.attack: cost for cost in costs}
     named = {limit.attack for limit in policy.limits}
     units = {
@@ -130,7 +141,9 @@ def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], bli
     ]
     tested = sum(_tested(limit, cost, one) for limit, cost, one in found)
     alpha = _level(max(1, tested))
-    limits = tuple(_planned(limit, cost, one, alpha, blind.get(limit.attack)) for limit, cost, one in found)
+    limits = tuple(
+        _planned(limit, cost, one, alpha, blind.get(limit.attack), copied[limit.attack]) for limit, cost, one in found
+    )
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
 
 
@@ -157,11 +170,13 @@ def _comparable(units: Units) -> bool:
     return units.members > 0 and (units.others > 0 or units.kind == "paired difference")
 
 
-def _planned(limit: Limit, cost: Cost, units: Units | None, alpha: float, blind: Blind | None) -> LimitPlan:
+def _planned(
+    limit: Limit, cost: Cost, units: Units | None, alpha: float, blind: Blind | None, copied: str | None
+) -> LimitPlan:
     resolution = None
     if cost.inapplicable is None and limit.max is not None and units is not None and _comparable(units):
         resolution = _resolution(limit.max, units, alpha)
-    outcome, reason = _outcome(limit, cost, units, resolution, blind)
+    outcome, reason = _outcome(limit, cost, units, resolution, blind, copied)
     if outcome == "lacks" and not limit.required:
         reason += "; the policy does without it"
     return LimitPlan(limit.attack, limit.metric, limit.max, outcome, reason, resolution)
@@ -183,7 +198,12 @@ def _resolution(limit: float, units: Units, alpha: float) -> Resolution:
 
 
 def _outcome(
-    limit: Limit, cost: Cost, units: Units | None, resolution: Resolution | None, blind: Blind | None
+    limit: Limit,
+    cost: Cost,
+    units: Units | None,
+    resolution: Resolution | None,
+    blind: Blind | None,
+    copied: str | None,
 ) -> tuple[Outcome, str]:
     lacks = cost.lacks
     if cost.inapplicable is not None:
@@ -199,6 +219,7 @@ def _outcome(
     confounded = None if blind is None else blind.confounded
     # What nobody can mend comes first, what takes a reference only last.
     hindrances: tuple[tuple[Outcome, str | None], ...] = (
+        ("confounded", copied),
         ("confounded", confounded if told_apart else None),
         ("too small", small),
         ("blind check too weak", None if told_apart else confounded),
