@@ -13,6 +13,7 @@ from numpy.random import Generator as Rng
 from audit.attacks.interface import Findings, Units, ask_all
 from audit.attacks.memorisation.clearing import ATTEMPTED, clear
 from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE, Context, Probe, Scene
+from audit.attacks.memorisation.known_members import baseline_knows_members
 from audit.attacks.memorisation.measures import METRICS, measure_questions
 from audit.attacks.memorisation.questions import ATTACKED, Asked, all_questions, is_unique, question_of, trained_on
 from audit.attacks.memorisation.summary import (
@@ -189,7 +190,7 @@ class Memorisation:
             histograms(table),
             categories=tuple(sorted({asked.category for asked in table.asked if asked.category is not None})),
             pages=drawn_pages(case.corpus, table, fuzzy=self.fuzzy),
-            confounded=confounded(table) or differs_without_memory(measured),
+            confounded=confounded(table) or differs_without_memory(measured) or baseline_knows_members(measured),
             weaknesses=(f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else (),
         )
 
