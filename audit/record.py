@@ -337,6 +337,8 @@ class CorpusCard:
         fields: the fields marked for attack, by split and category.
         questions: by split.
         checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
+        near_copies: by split, the documents that were left out because they copy one of another split; `documents` and
+            all other counts are without them.
     """
 
     name: str
@@ -349,6 +351,7 @@ class CorpusCard:
     images: int
     checkpoint_chosen_on: Literal["member", "heldout", "public"] | None = None
     questions: dict[str, int] = Field(default_factory=dict)
+    near_copies: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, config=STRICT)

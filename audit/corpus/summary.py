@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from audit.corpus.canary_counts import CanaryCounts, canary_counts, canary_warni
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.corpus.images import image_path, read_header
+from audit.corpus.near_copies import counts_left_out, find_copies
 from audit.corpus.providers import AskedProviders, ProviderCounts, asked_providers, provider_counts, provider_warnings
 from audit.record import CorpusCard
 
@@ -91,6 +92,7 @@ class Summary:
         links: between entities, by split.
         warnings: plain sentences on what limits an audit of this data set.
         canaries: None where there are none.
+        near_copies: by split, documents that an audit leaves out as copies of those of another split.
     """
 
     name: str
@@ -111,14 +113,16 @@ class Summary:
     links: Mapping[Split, int]
     warnings: tuple[str, ...]
     canaries: CanaryCounts | None = None
+    near_copies: Mapping[str, int] = field(default_factory=dict)
 
 
 def summarise(corpus: Corpus) -> Summary:
-    """Count what the data set holds; reads every image file for its hash, decodes none.
+    """Count what the data set holds; decodes every page image.
 
     Raises:
-        ManifestError: an image has become unreadable since the corpus was loaded.
+        ManifestError: an image cannot be decoded, or has become unreadable since the corpus was loaded; each of them.
     """
+    copies = find_copies(corpus)
     documents = corpus.documents
     duplicates = _duplicate_images(corpus)
     canaries = canary_counts(load_canaries(corpus))
@@ -143,7 +147,12 @@ def summarise(corpus: Corpus) -> Summary:
         answers_standing=standing,
         questions_with_image=_by_split(d.split for d in documents if d.image is not None for _ in d.questions),
         links=_by_split(document.split for document in documents for _ in document.links),
-        warnings=(*_warnings(corpus, categories, duplicates, standing), *canary_warnings(canaries)),
+        warnings=(
+            *_warnings(corpus, categories, duplicates, standing),
+            *copies.warnings,
+            *canary_warnings(canaries),
+        ),
+        near_copies=counts_left_out(corpus, copies.left_out),
         canaries=canaries,
     )
 

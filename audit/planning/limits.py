@@ -12,8 +12,10 @@ from typing import Literal
 
 from audit.attacks import BATTERY
 from audit.attacks.blindness import Blind
+from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Units
 from audit.corpus.documents import Corpus
+from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.planning.cost import Cost
 from audit.policy import SIGNIFICANCE, Limit, Policy, check_names
 from audit.record import ALPHAS
@@ -137,7 +139,14 @@ def checked(policy: Policy) -> Policy:
     return policy
 
 
-def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], blind: Mapping[str, Blind]) -> Plan:
+def plan(
+    corpus: Corpus,
+    policy: Policy,
+    budget: str,
+    costs: Sequence[Cost],
+    blind: Mapping[str, Blind],
+    copies: Copies = NO_COPIES,
+) -> Plan:
     """Hold what a data set has against every limit of a policy.
 
     Args:
@@ -146,7 +155,9 @@ def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], bli
         budget: of the scan.
         costs: of every attack under this budget.
         blind: what came of the blind checks, by attack; see `confounding.blind_checks`.
+        copies: what was found of copies between splits.
     """
+    copied = {kind.name: confounded_by_copies(copies, kind.preset(budget), corpus) for kind in BATTERY}
     cost_of = {cost.attack: cost for cost in costs}
     named = {limit.attack for limit in policy.limits}
     units = {
@@ -164,7 +175,8 @@ def plan(corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], bli
     task = corpus.manifest.task.kind
     gaps = {gap.attack for gap in policy.gaps if task in gap.tasks}
     limits = tuple(
-        _planned(limit, cost, one, alpha, blind.get(limit.attack), limit.attack in gaps) for limit, cost, one in found
+        _planned(limit, cost, one, alpha, blind.get(limit.attack), copied[limit.attack], limit.attack in gaps)
+        for limit, cost, one in found
     )
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
 
@@ -203,14 +215,20 @@ def _comparable(units: Units) -> bool:
 
 
 def _planned(
-    limit: Limit, tried: Cost, units: Units | None, alpha: float, blind: Blind | None, permitted: bool
+    limit: Limit,
+    tried: Cost,
+    units: Units | None,
+    alpha: float,
+    blind: Blind | None,
+    copied: str | None,
+    permitted: bool,
 ) -> LimitPlan:
     """`permitted`: whether the policy does without the attack where a model of this task cannot be put to it."""
     resolution = None
     cost = _without(tried, permitted)
     if cost.inapplicable is None and limit.max is not None and units is not None and _comparable(units):
         resolution = _resolution(limit.max, units, alpha)
-    blockers = _blockers(limit, cost, units, resolution, blind)
+    blockers = _blockers(limit, cost, units, resolution, blind, copied)
     if cost.inapplicable is not None and not permitted:
         blockers += (Blocker("cannot pass", "the policy permits no such gap"),)
     outcome, reason = (blockers[0].outcome, "; ".join(one.reason for one in blockers)) if blockers else ("decides", "")
@@ -247,7 +265,12 @@ def _all(chance: float, n: int) -> float:
 
 
 def _blockers(
-    limit: Limit, cost: Cost, units: Units | None, resolution: Resolution | None, blind: Blind | None
+    limit: Limit,
+    cost: Cost,
+    units: Units | None,
+    resolution: Resolution | None,
+    blind: Blind | None,
+    copied: str | None,
 ) -> tuple[Blocker, ...]:
     """All that keeps a limit from being decided, what nobody can mend first and what takes a reference last."""
     lacks = cost.lacks
@@ -263,6 +286,7 @@ def _blockers(
     told_apart = blind is not None and blind.told_apart
     confounded = None if blind is None else blind.confounded
     hindrances: tuple[tuple[Outcome, str | None], ...] = (
+        ("confounded", copied),
         ("confounded", confounded if told_apart else None),
         ("cannot be violated", _out_of_reach(limit.max, units)),
         ("too small", _too_small(limit.max, resolution) if resolution.pass_power < WANTED_POWER else None),

@@ -10,6 +10,7 @@ from audit import policy as policies
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
+from audit.corpus.near_copies import find_copies, without_copies
 from audit.errors import UsageError
 from audit.planning import words
 from audit.planning.confounding import blind_checks
@@ -48,10 +49,15 @@ def planned(
     chosen = checked(policies.load(policy))
     corpus = manifest.load(data_dir)
     manifest.check_references(corpus)
+    copies = find_copies(corpus)
+    corpus = without_copies(corpus, copies)
+    if model is None:  # with one, the scan that is opened for it says so
+        for warning in copies.warnings:
+            console.warn(warning)
     costs = at_most(corpus, budget) if model is None else _probed(model, corpus, budget, references or {}, device)
     with console.Reporter() as progress:
         blind = blind_checks(corpus, chosen, budget, costs, progress)
-    found = plan(corpus, chosen, budget, costs, blind)
+    found = plan(corpus, chosen, budget, costs, blind, copies)
     console.show_table(*words.limits_table(found), gap=1)
     for line in (*words.legend(), "", *words.reasons(found), ""):
         console.say(line)

@@ -19,6 +19,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
+from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.reading import READER
 from audit.defenses.interface import Defence
 from audit.engine.driver import drive
@@ -153,6 +154,7 @@ def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled
         attack=attack,
         seed=opened.options.seed,
         corpus=opened.corpus.sha256,
+        copies=opened.copies,
         target=_Loaded.of(target),
         defence=opened.defence,
         models={role: _Loaded.of(model) for role, model in filled.models.items()},
@@ -164,7 +166,7 @@ def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled
     )
     folders = {
         "target": files_of(opened.options.model_dir),
-        "data": files_of_corpus(opened.corpus),
+        "data": files_of_corpus(opened.whole or opened.corpus),
         **{role: files_of(folder) for role, folder in filled.folders.items()},
     }
     if filled.embedder is not None:
@@ -202,6 +204,7 @@ class _Elsewhere:
     attack: Attack
     seed: int
     corpus: str
+    copies: Copies
     target: _Loaded
     defence: Defence | None
     models: Mapping[str, _Loaded]
@@ -231,6 +234,7 @@ class _Elsewhere:
         corpus = load_corpus(folders["data"])
         if corpus.sha256 != self.corpus:
             raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
+        corpus = without_copies(corpus, self.copies)
         target = self.target.again(folders["target"], corpus)
         models = {role: model.again(folders[role], corpus) for role, model in self.models.items()}
         references = references_behind(self.defence, models, self.members)
@@ -260,6 +264,7 @@ def _journal_key(opened: Opened, attack: Attack, target: Checkpoint, filled: Fil
         "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
         "members": {role: sorted(documents) for role, documents in filled.members.items()},
         "corpus": opened.corpus.sha256,
+        "left out": sorted(opened.copies.left_out),
         "version": audit.__version__,
         "packages": packages(),
         "threads": threads(),

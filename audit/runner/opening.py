@@ -18,6 +18,7 @@ from audit.attacks.parameters import read as read_parameters
 from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
+from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
 from audit.defenses.interface import Defence
 from audit.defenses.registry import defence
 from audit.engine.interface import Json
@@ -80,7 +81,8 @@ class Opened:
     """Everything a scan reads, loaded and checked; nothing has been written yet.
 
     `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
-    `parameters_file` is the sha256 of the file that set attack parameters.
+    `corpus` is without the documents that `copies` leaves out, `whole` is as it was loaded. `parameters_file` is the
+    sha256 of the file that set attack parameters.
     """
 
     options: Options
@@ -93,6 +95,8 @@ class Opened:
     warnings: tuple[str, ...] = ()
     parameters_file: str | None = None
     defence: Defence | None = None
+    copies: Copies = NO_COPIES
+    whole: Corpus | None = None
 
     def guarded(self, target: Checkpoint) -> Target:
         """The target as the world would see it: behind the countermeasure, when there is one."""
@@ -137,9 +141,11 @@ def open_scan(options: Options) -> Opened:
             f"--batch-rows {options.batch_rows}: on a CPU 1 or a multiple of {STEP}",
             "with other numbers an answer would depend on the questions beside it, in its last bits",
         )
-    corpus = load_corpus(options.data_dir)
-    target = target_of(options.model_dir, corpus, device, options.batch_tokens, options.batch_rows)
-    check(target, corpus)
+    whole = load_corpus(options.data_dir)
+    target = target_of(options.model_dir, whole, device, options.batch_tokens, options.batch_rows)
+    check(target, whole)
+    copies = find_copies(whole)
+    corpus = without_copies(whole, copies)
     guard = defence(options.defence, options.seed) if options.defence is not None else None
     case = Case(behind(guard, target), corpus)
     applicable = [attack for attack in attacks if attack.inapplicable(case) is None]
@@ -157,10 +163,16 @@ def open_scan(options: Options) -> Opened:
     prepared = prepare(
         needs_of(attacks), target, options.model_dir, corpus, options.references, options.batch_tokens, public
     )
-    warnings = (*_warnings(options.attack_parameters, given, corpus), *_unused(options, applicable))
+    warnings = (
+        *copies.warnings,
+        *_warnings(options.attack_parameters, given, corpus),
+        *_unused(options, applicable),
+    )
     digest = given.sha256 if given is not None else None
     share = SHARES[options.budget]
-    return Opened(options, options.budget, share, attacks, corpus, target, prepared, warnings, digest, guard)
+    return Opened(
+        options, options.budget, share, attacks, corpus, target, prepared, warnings, digest, guard, copies, whole
+    )
 
 
 def _probe(target: EncoderTarget, corpus: Corpus) -> None:

@@ -19,12 +19,14 @@ import audit
 from audit import record as records
 from audit.attacks import BATTERY
 from audit.attacks.budget import sample
+from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Attack
 from audit.case import Case
+from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
 from audit.engine.journal import exclusive
-from audit.errors import DocauditError, EngineError
+from audit.errors import DocauditError, EngineError, ManifestError
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.runner.execution import in_number_format, outcomes_of
 from audit.runner.opening import Opened, needs_of, parameters_of
@@ -84,7 +86,7 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
     return AuditRecord(
         schema_version=1,
         target=target.card,
-        corpus=card(corpus),
+        corpus=replace(card(corpus), near_copies=_left_out_copies(opened)),
         references=references().cards if _completed(results) else (),
         budget=opened.budget,
         share=opened.share,
@@ -97,6 +99,11 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
         derived_by=options.derived_by if opened.defence is None else (*options.derived_by, opened.defence.name),
         left_out=_left_out(opened),
     )
+
+
+def _left_out_copies(opened: Opened) -> dict[str, int]:
+    """How many documents of each split the audit does without, as they copy one of another split."""
+    return counts_left_out(opened.whole or opened.corpus, opened.copies.left_out)
 
 
 def _left_out(opened: Opened) -> tuple[LeftOut, ...]:
@@ -140,12 +147,20 @@ def _examine(
             if need in filled.missing:
                 return Skipped(attack.name, attack.metrics, f"it needs a reference ({need})", filled.missing[need])
         return _complete(opened, attack, filled, recovered, progress)
+    except ManifestError as error:
+        # One document that cannot be used any more, however late that shows, ends one attack.
+        return _failed(opened, attack, error)
     except DocauditError:
         raise
     except Exception as error:  # noqa: BLE001 (the only broad one: a failing attack must become a result)
-        # The record says type and place only; the owner finds the whole story in evidence/.
-        (opened.options.evidence / f"failure-{attack.name}.txt").write_text(traceback.format_exc(), encoding="utf-8")
-        return Failed(attack.name, attack.metrics, type(error).__name__, _place(error))
+        return _failed(opened, attack, error)
+
+
+def _failed(opened: Opened, attack: Attack, error: Exception) -> Failed:
+    """What the record says of an attack that broke down: type and place; the owner finds the story in evidence/."""
+    story = "".join(traceback.format_exception(error))
+    (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
+    return Failed(attack.name, attack.metrics, type(error).__name__, _place(error))
 
 
 def _complete(
@@ -179,7 +194,7 @@ def _complete(
         ablations=(*attack.ablations, *findings.weaknesses),
         parameters_file=opened.parameters_file,
         pages=findings.pages,
-        confounded=findings.confounded,
+        confounded=findings.confounded or confounded_by_copies(opened.copies, attack, opened.corpus),
         exposed=findings.exposed,
         methods=dict(findings.methods),
         coverage=findings.coverage,

@@ -12,6 +12,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.errors import TargetError
 from audit.targets.loading import weights_of
 from audit.training.copies import content_of
+from audit.training.likeness import refuse_a_noisy_copy
 
 FILE_NAME = "docaudit-origin.json"
 
@@ -43,13 +44,14 @@ def refuse_the_target(role: str, folder: Path, target_dir: Path) -> None:
     """Refuse the target as its own reference: a baseline with the target's own memory would hide every leak.
 
     Raises:
-        TargetError: the reference holds the target's weights.
+        TargetError: the reference holds the target's weights, or the same but for rounding.
     """
     if weights_of(folder) & weights_of(target_dir):
         raise TargetError(
             f"reference {role}: {folder} holds the target's own weights",
             "a reference is a model that never saw the audited documents",
         )
+    refuse_a_noisy_copy(role, folder, target_dir)
 
 
 def refuse_unfit(role: str, folder: Path, corpus: Corpus, target_dir: Path) -> None:

@@ -17,6 +17,7 @@ from audit.targets.embedder import EmbedderTarget, load_embedder
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.cached import UNFINISHED
+from audit.training.likeness import refuse_a_near_copy
 from audit.training.origin import refuse_the_target, refuse_unfit
 from audit.training.splits import read_splits
 
@@ -97,7 +98,8 @@ def load_peers(
     if "splits" in wanted:
         trained = [(*split, source) for path, source in places.get("splits", ()) for split in read_splits(path, corpus)]
         found += [(f"split-{number}", path, source, members) for number, (path, members, source) in enumerate(trained)]
-    return tuple(_loaded(*one, target, target_dir, corpus) for one in found)
+    start = next((path for path, _ in places.get("pretrained", ())), None)
+    return tuple(_loaded(*one, target, target_dir, corpus, start) for one in found)
 
 
 def given_embedder(target: Checkpoint, target_dir: Path, places: Mapping[str, Sequence[Place]]) -> Embedder | None:
@@ -137,6 +139,7 @@ def _loaded(
     target: Checkpoint,
     target_dir: Path,
     corpus: Corpus,
+    start: Path | None,
 ) -> Peer:
     refuse_the_target(role, folder, target_dir)
     if members is None and role != "pretrained":
@@ -156,4 +159,7 @@ def _loaded(
             f"reference {role}: {folder} sees pages of another size than the target",
             f"the target sees {own.resolution}, height and width, the reference {other.resolution}",
         )
+    refuse_a_near_copy(
+        role, folder, target_dir, (target, peer), corpus, pretrained=None if role == "pretrained" else start
+    )
     return Peer(role, folder, source, peer, members)

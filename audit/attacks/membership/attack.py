@@ -23,6 +23,7 @@ from audit.attacks.membership.documents import (
     reasons,
     say,
 )
+from audit.attacks.membership.known_members import reference_knows_members
 from audit.attacks.membership.measures import METRICS, measure_scores
 from audit.attacks.membership.scores import PRIMARIES, SCORES, score_documents
 from audit.case import Case
@@ -193,7 +194,7 @@ class Membership:
             (*measured.diagnostics, *blind.diagnostics),
             measured.histograms,
             measured.curves,
-            confounded=blind.confounded,
+            confounded=blind.confounded or reference_knows_members(scored),
             weaknesses=() if scored.primary == "calibrated" else (NO_REFERENCE,),
         )
 

@@ -15,6 +15,7 @@ from audit.attacks.interface import Findings, Units, ask_all
 from audit.attacks.memorisation.clearing import ATTEMPTED, clear
 from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, Probe, Scene
 from audit.attacks.memorisation.fairness import confounded, weaknesses
+from audit.attacks.memorisation.known_members import baseline_knows_members
 from audit.attacks.memorisation.measures import METRICS, measure_questions
 from audit.attacks.memorisation.questions import ATTACKED, Asked, all_questions, is_unique, question_of, trained_on
 from audit.attacks.memorisation.summary import (
@@ -197,7 +198,7 @@ class Memorisation:
             histograms(table),
             categories=tuple(sorted({asked.category for asked in table.asked if asked.category is not None})),
             pages=drawn_pages(case.corpus, table, fuzzy=self.fuzzy),
-            confounded=confounded(measured, blind),
+            confounded=confounded(measured, blind) or baseline_knows_members(measured),
             weaknesses=(*few, *weaknesses(measured, blind)),
             methods={"net": tuple(_net_of(name) for name in GATED if name in self.contexts)},
             coverage=coverage(table, case.corpus),

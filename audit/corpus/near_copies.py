@@ -1,0 +1,299 @@
+"""Documents of one split that copy one of another: looked for, counted, and left out of an audit.
+
+A held-out copy of a training document was trained on as well: it hides what a comparison of the two would show. So does
+a public copy of an audited document, for models that learnt from public ones know it too.
+
+Two pages are copies when they hold the same text or show the same picture. *Same text*: many of their runs of words
+agree, and so do their numbers; two receipts of one shop for one thing share most of their words, but neither date nor
+number. *Same picture*: the pages look alike when they are small, and their numbers do not differ; receipts of one
+printer look alike as well, but not word by word. The runs of words are compared exactly, not by MinHash, whose errors
+nothing here needs. Short texts, and utterances however long, are copies only when they are equal: a few common words
+often meet.
+
+The constants are ours. They were chosen on SROIE (626 receipts) and FUNSD (149 forms) and on the sample data, where
+they call no two documents copies that a reader would not, and on copies of these that were printed in another size,
+with noise, and read with errors. A page that was shifted by a hundredth of its width, or turned by half a degree, is
+found by its text only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL.Image import Image, Resampling
+
+from audit.corpus.canaries import carrier_ids, planted_ids
+from audit.corpus.documents import Corpus, Document, Split
+from audit.corpus.folding import fold
+from audit.corpus.images import open_image
+from audit.errors import ManifestError
+
+SHINGLE = 5
+"""Words of a run."""
+MIN_WORDS = 30
+"""Texts with fewer words are copies only when they are equal."""
+MIN_ALIKE = 0.5
+"""Jaccard similarity of two texts' runs of words: of texts of which one word in fifty was misread, 98 % reach it."""
+MIN_NUMBERS = 5
+"""Where a text has fewer distinct numbers, all its words are compared in their place."""
+MIN_NUMBERS_ALIKE = 0.92
+"""Jaccard similarity of the numbers, each a run of digits, however a reader divides words. In the 179 pairs of SROIE's
+receipts that share half of their runs of words it is 1 for the four true copies and 0.91 at most for others. Of texts
+of which one word in a hundred was misread 91 to 98 % reach both, one word in fifty 82 to 95 %, in twenty about half."""
+HASH_SIDE = 16
+"""Cells a side of the difference hash: for each whether it is lighter than the one on its left."""
+HASH_STEP = 2
+"""By so many grey levels more (of 255): noise on white paper sets no bit."""
+MAX_DISTANCE = 12
+"""Bits of 256 in which the hashes of two pictures may differ: as many as those of a page and its copy in another size,
+with noise and as a JPEG, at most. It only says which pages to compare."""
+RASTER = 128
+"""Cells a side of the raster that such pages are compared on."""
+MIN_CORRELATION = 0.97
+"""Of the greys of two rasters. Different receipts of SROIE reach 0.90, different pages of the sample data 0.965; a page
+and such a copy of it 0.97 and more, on SROIE and FUNSD, in 95 % of cases."""
+MAX_SHARE = 0.05
+"""Beyond this share of copies among the held-out documents the splits were not kept apart: there may be more that are
+not recognised."""
+MAX_SHARE_OF_UTTERANCES = 0.5
+"""The same for utterances, of which many are said twice."""
+_ROWS = 256
+_REMEDY = "take the copies out of the data set, or put them into the split of their original"
+
+Bits = npt.NDArray[np.bool_]
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Which documents copy one of another split.
+
+    Attributes:
+        pairs: ids of two documents, in the order of `AGAINST`: held-out and member, public and member, public and
+            held-out; sorted.
+        left_out: ids of the documents that an audit does without, see `without_copies`.
+        sentences: what was found, in plain sentences; one for each kind of pair.
+        heldout_confounded: why nothing that compares members with held-out documents can be decided; None when it can.
+        public_confounded: the same for what is held against models that learnt from public documents.
+    """
+
+    pairs: tuple[Pair, ...] = ()
+    left_out: frozenset[str] = frozenset()
+    sentences: tuple[str, ...] = ()
+    heldout_confounded: str | None = None
+    public_confounded: str | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found and what becomes of it, in plain sentences; none without a copy."""
+        left_out = f"{len(self.left_out)} documents are left out of the audit, as they stand in several splits."
+        confounded = (f"{reason}." for reason in (self.heldout_confounded, self.public_confounded) if reason)
+        return (*self.sentences, *confounded, *((left_out,) if self.left_out else ()))
+
+
+NO_COPIES = Copies()
+AGAINST: tuple[tuple[Split, Split], ...] = (("heldout", "member"), ("public", "member"), ("public", "heldout"))
+"""The splits that are compared: that of the copy, that of the original."""
+_TITLES: Mapping[Split, str] = {"member": "member", "heldout": "held-out", "public": "public"}
+
+
+def find_copies(corpus: Corpus, advance: Callable[[], object] = lambda: None) -> Copies:
+    """Look for documents that copy one of another split; decodes every page image.
+
+    Args:
+        corpus: the data set, whole.
+        advance: called after each document.
+
+    Raises:
+        ManifestError: a page image cannot be decoded; one error with all of them.
+    """
+    damaged: list[str] = []
+    hashes: dict[str, Bits] = {}
+    for document in corpus.documents:
+        if document.image is not None:
+            try:
+                hashes[document.id] = _hash(open_image(corpus, document))
+            except ManifestError as error:
+                damaged += error.problems
+        advance()
+    if damaged:
+        raise ManifestError(damaged, "mend these images, or take them out of the data set")
+    exact = corpus.manifest.task.kind == "intent-slots"
+    found: set[Pair] = set()
+    for pair in AGAINST:
+        copies, originals = (corpus.of(split) for split in pair)
+        found |= _equal_texts(copies, originals)
+        if not exact:
+            found |= _alike_texts(copies, originals)
+        found |= _alike_pictures(corpus, copies, originals, hashes)
+    return _judged(corpus, tuple(sorted(found)))
+
+
+def without_copies(corpus: Corpus, copies: Copies) -> Corpus:
+    """The data set as it is audited: without the copies that `Copies.left_out` names, its sha256 unchanged.
+
+    Held-out copies of members and public copies of audited documents are left out; of utterances that both members and
+    held-out documents hold, both, so that common ones are no sign of training. Held-out copies stay where they are so
+    many that they confound the audit. Documents that canaries stand on stay.
+    """
+    kept = tuple(document for document in corpus.documents if document.id not in copies.left_out)
+    return replace(corpus, documents=kept)
+
+
+def counts_left_out(corpus: Corpus, left_out: Collection[str]) -> dict[str, int]:
+    """How many documents are left out, by split; splits without any are left out too."""
+    splits = [document.split for document in corpus.documents if document.id in left_out]
+    return {split: splits.count(split) for split in _TITLES if split in splits}
+
+
+def _judged(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:
+    """What follows from the copies that were found."""
+    split_of = {document.id: document.split for document in corpus.documents}
+    by_kind = {kind: [pair for pair in pairs if (split_of[pair[0]], split_of[pair[1]]) == kind] for kind in AGAINST}
+    heldout, public_member, public_heldout = (by_kind[kind] for kind in AGAINST)
+    sizes = {split: max(1, len(corpus.of(split))) for split in _TITLES}
+    utterances = corpus.manifest.task.kind == "intent-slots"
+    left_out = {copy for copy, _ in (*public_member, *public_heldout)}
+    copied = {copy for copy, _ in heldout}
+    confounded = known = None
+    if len(copied) > (MAX_SHARE_OF_UTTERANCES if utterances else MAX_SHARE) * sizes["heldout"]:
+        confounded = (
+            f"held-out holds copies of training documents: {len(copied)} of {sizes['heldout']} held-out documents, so "
+            f"that what was trained on and what was not cannot be told apart; {_REMEDY}"
+        )
+    else:
+        left_out |= copied | ({original for _, original in heldout} if utterances else set())
+    audited = {original for _, original in (*public_member, *public_heldout)}
+    if len(audited) > (MAX_SHARE_OF_UTTERANCES if utterances else MAX_SHARE) * (sizes["member"] + sizes["heldout"]):
+        known = (
+            f"public holds copies of {len(audited)} of {sizes['member'] + sizes['heldout']} member and held-out "
+            f"documents: a model that learnt from public documents knows them too; {_REMEDY}"
+        )
+    sentences = tuple(_sentence(kind, found, utterances) for kind, found in by_kind.items() if found)
+    left_out -= planted_ids(corpus) | carrier_ids(corpus)
+    return Copies(pairs, frozenset(left_out), sentences, confounded, known)
+
+
+def _sentence(kind: tuple[Split, Split], pairs: Sequence[Pair], utterances: bool) -> str:
+    copies, originals = (len({pair[side] for pair in pairs}) for side in (0, 1))
+    what = "are equal to" if utterances else "are copies, or nearly, of"
+    return f"{copies} {_TITLES[kind[0]]} documents {what} {originals} {_TITLES[kind[1]]} ones."
+
+
+def _equal_texts(copies: Sequence[Document], originals: Sequence[Document]) -> set[Pair]:
+    """Pairs whose words are the same but for case, width and spacing."""
+    by_text: dict[str, list[str]] = {}
+    for document in originals:
+        if document.words:
+            by_text.setdefault(_text(document), []).append(document.id)
+    return {(copy.id, name) for copy in copies if copy.words for name in by_text.get(_text(copy), ())}
+
+
+def _text(document: Document) -> str:
+    return fold("".join(word.text for word in document.words))
+
+
+def _alike_texts(copies: Sequence[Document], originals: Sequence[Document]) -> set[Pair]:
+    """Pairs of longer texts that share their runs of words and their numbers."""
+    sides = [[document for document in side if len(document.words) >= MIN_WORDS] for side in (copies, originals)]
+    if not all(sides):
+        return set()
+    return {
+        (sides[0][row].id, sides[1][column].id)
+        for row, column in _alike_sets(*([_shingles(document) for document in side] for side in sides))
+        if _same_numbers(sides[0][row], sides[1][column])
+    }
+
+
+def _shingles(document: Document) -> frozenset[tuple[str, ...]]:
+    words = [fold(word.text) for word in document.words]
+    return frozenset(tuple(words[start : start + SHINGLE]) for start in range(len(words) - SHINGLE + 1))
+
+
+def _alike_sets(one: Sequence[frozenset[Any]], two: Sequence[frozenset[Any]]) -> Iterator[tuple[int, int]]:
+    """Places of two sets whose Jaccard similarity is `MIN_ALIKE` or more."""
+    vocabulary: dict[Any, int] = {}
+    left, right = _incidence(one, vocabulary), _incidence(two, vocabulary)
+    left.resize(len(one), len(vocabulary))
+    sizes = [np.array([len(items) for items in side]) for side in (one, two)]
+    for start in range(0, len(one), _ROWS):
+        shared = (left[start : start + _ROWS] @ right.T).tocoo()
+        rows, columns = shared.row + start, shared.col
+        together = sizes[0][rows] + sizes[1][columns] - shared.data
+        alike = shared.data >= MIN_ALIKE * together
+        yield from zip(rows[alike].tolist(), columns[alike].tolist(), strict=True)
+
+
+def _incidence(sets: Sequence[frozenset[Any]], vocabulary: dict[Any, int]) -> Any:
+    """Sets as rows of a sparse matrix of 0 and 1; what is not in the vocabulary yet joins it."""
+    from scipy.sparse import csr_matrix
+
+    columns = [vocabulary.setdefault(item, len(vocabulary)) for items in sets for item in items]
+    starts = [0, *itertools.accumulate(map(len, sets))]
+    return csr_matrix((np.ones(len(columns), np.int32), columns, starts), (len(sets), len(vocabulary)))
+
+
+def _same_numbers(one: Document, two: Document) -> bool:
+    """Whether two texts hold the same numbers, but for a few that were misread."""
+    numbers = [set(re.findall(r"\d+", " ".join(word.text for word in document.words))) for document in (one, two)]
+    words = [{fold(word.text) for word in document.words} for document in (one, two)]
+    first, second = numbers if min(map(len, numbers)) >= MIN_NUMBERS else words
+    return len(first & second) >= MIN_NUMBERS_ALIKE * len(first | second)
+
+
+def _hash(page: Image) -> Bits:
+    """The page's difference hash, (256,)."""
+    small = np.asarray(page.convert("L").resize((HASH_SIDE + 1, HASH_SIDE), Resampling.BOX), np.int16)
+    return (small[:, 1:] - small[:, :-1] > HASH_STEP).ravel()
+
+
+def _alike_pictures(
+    corpus: Corpus,
+    copies: Sequence[Document],
+    originals: Sequence[Document],
+    hashes: Mapping[str, Bits],
+) -> set[Pair]:
+    """Pairs of pages that show the same, and whose words do not say otherwise."""
+    sides = [[document for document in side if document.id in hashes] for side in (copies, originals)]
+    if not all(sides):
+        return set()
+    rasters: dict[str, npt.NDArray[np.float64] | None] = {}
+
+    def raster(document: Document) -> npt.NDArray[np.float64] | None:
+        if document.id not in rasters:
+            rasters[document.id] = _raster(open_image(corpus, document))
+        return rasters[document.id]
+
+    found = set()
+    for row, column in _near(*(np.array([hashes[document.id] for document in side]) for side in sides)):
+        copy, original = sides[0][row], sides[1][column]
+        if copy.words and original.words and not _same_numbers(copy, original):
+            continue
+        one, two = raster(copy), raster(original)
+        if one is not None and two is not None and float(one @ two) >= MIN_CORRELATION:
+            found.add((copy.id, original.id))
+    return found
+
+
+def _near(one: Bits, two: Bits) -> Iterator[tuple[int, int]]:
+    """Places of two hashes that differ in `MAX_DISTANCE` bits at most."""
+    right = two.astype(np.float32)
+    for start in range(0, len(one), _ROWS):
+        left = one[start : start + _ROWS].astype(np.float32)
+        distance = left.sum(axis=1)[:, None] + right.sum(axis=1) - 2 * left @ right.T
+        rows, columns = np.nonzero(distance <= MAX_DISTANCE)
+        yield from zip((rows + start).tolist(), columns.tolist(), strict=True)
+
+
+def _raster(page: Image) -> npt.NDArray[np.float64] | None:
+    """The page's greys on a small raster, mean 0 and length 1; None where nothing stands on it."""
+    greys = np.asarray(page.convert("L").resize((RASTER, RASTER), Resampling.BOX), np.float64).ravel()
+    greys -= greys.mean()
+    length = float(np.linalg.norm(greys))
+    return greys / length if length > 0 else None

@@ -1,0 +1,61 @@
+"""A reference that knows the audited documents hides a leak: nothing is decided with one."""
+
+from __future__ import annotations
+
+import answering
+import numpy as np
+import pytest
+from answering import Answering, memory_of
+from test_membership_planted import Knowing, corpus, measured, run
+from test_memorisation_planted import EXACT, Found, case
+
+from audit.attacks.membership import Membership
+from audit.attacks.membership.known_members import reference_knows_members
+from audit.attacks.membership.scores import Scored
+from audit.case import Case, References
+
+PAGES = 60
+
+
+def test_a_baseline_with_the_models_memory_leaves_memorisation_undecided() -> None:
+    pages = answering.corpus(PAGES, PAGES)
+    memory = memory_of(pages.of("member")[:20])
+    found = Found(EXACT, case(Answering(memory), pages, Answering(dict(memory))))
+    assert found.value("net") == 0
+    assert found.findings.confounded is not None
+    assert "the baseline looks trained on the audited documents" in found.findings.confounded
+
+
+def test_a_baseline_that_guesses_as_often_everywhere_does_not() -> None:
+    pages = answering.corpus(PAGES, PAGES)
+    guesses = memory_of([*pages.of("member")[:9], *pages.of("heldout")[:7]])
+    target = Answering(memory_of([*pages.of("member")[:24], *pages.of("heldout")[:7]]))
+    assert Found(EXACT, case(target, pages, Answering(guesses))).findings.confounded is None
+
+
+@pytest.mark.parametrize(("leak", "known"), [(1.5, True), (0.0, False)])
+def test_a_reference_that_tells_members_from_others_leaves_membership_undecided(leak: float, known: bool) -> None:
+    documents = corpus(150, 150)
+    members = [document.id for document in documents.of("member")]
+    reference = Knowing(members, leak, seed=1)
+    subject = Case(Knowing(members, 1.5), documents, References(baselines=(reference,)))
+    findings = run(Membership(n_adapted=0), subject)[-1]
+    assert (measured(findings, "auc").high < 0.65) == known, "the leak is hidden by a reference that has it too"
+    assert (findings.confounded is not None) == known
+    if known:
+        assert "the reference looks trained on the audited documents" in findings.confounded
+
+
+def test_references_that_saw_neither_are_rarely_taken_for_others() -> None:
+    rng = np.random.default_rng(0)
+    member = np.arange(150) < 75
+    alarms = 0
+    for _ in range(400):
+        losses, references = rng.gamma(2, 1, (2, 150))
+        scored = Scored((), member, {"loss": -losses, "calibrated": references - losses}, {}, 0, ())
+        alarms += reference_knows_members(scored) is not None
+    assert alarms <= 8  # 2 are expected
+
+
+def test_without_a_reference_nothing_is_said() -> None:
+    assert reference_knows_members(Scored((), np.ones(2, bool), {"loss": np.zeros(2)}, {}, 0, ())) is None

@@ -1,0 +1,171 @@
+"""A scan of a data set whose splits hold copies of each other, or pages that cannot be decoded."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+
+from audit import policy as policies
+from audit import runner
+from audit.attacks.reconstruction import Reconstruction
+from audit.corpus import manifest as manifests
+from audit.corpus.images import open_image
+from audit.corpus.near_copies import find_copies
+from audit.engine.interface import SILENT
+from audit.errors import EngineError, ManifestError
+from audit.planning import limits
+from audit.planning.cost import at_most
+from audit.record import AuditRecord, Completed, Failed
+from audit.runner import execution, scan
+
+LETTERS = Path(__file__).parents[1] / "sample_models" / "letters"
+pytestmark = pytest.mark.usefixtures("few_candidates")
+
+
+def scanned(model: Path, data: Path, out: Path, **changed: Any) -> AuditRecord:
+    with runner.claimed(out):
+        return runner.run(runner.open_scan(runner.Options(model, data, out, **changed)), SILENT)
+
+
+def with_copies(data: Path, out: Path, share: float) -> Path:
+    """A copy of a data set in which that share of the held-out documents are member documents under another id."""
+    shutil.copytree(data, out, ignore=shutil.ignore_patterns("documents.jsonl"))
+    corpus = manifests.load(data)
+    members, heldout = corpus.of("member"), corpus.of("heldout")
+    count = round(share * len(heldout))
+    copies = [replace(one, id=two.id, split="heldout") for one, two in zip(members, heldout[:count], strict=False)]
+    manifests.write(out, corpus.manifest, [*members, *copies, *heldout[len(copies) :], *corpus.of("public")])
+    return out
+
+
+def decided(record: AuditRecord, attack: str, metric: str) -> policies.Decision:
+    verdict = policies.evaluate(record, policies.load("default"), policies.today())
+    return next(one for one in verdict.decisions if (one.limit.attack, one.limit.metric) == (attack, metric))
+
+
+@pytest.mark.slow
+def test_a_leaky_model_does_not_pass_because_held_out_documents_are_copies_of_members(tmp_path: Path) -> None:
+    data = with_copies(LETTERS / "data", tmp_path / "data", 1.0)
+    record = scanned(LETTERS / "model", data, tmp_path / "out", only=("membership",), budget="standard")
+    (result,) = record.attacks
+    assert isinstance(result, Completed)
+    assert result.confounded is not None
+    assert "held-out holds copies of training documents: 75 of 75" in result.confounded
+    decision = decided(record, "membership", "auc")
+    assert decision.measured is not None
+    assert decision.measured.value == pytest.approx(0.5, abs=0.01)  # the model has 0.93 against true held-out letters
+    assert decision.outcome == "undecided"
+    unaware = replace(record, attacks=(replace(result, confounded=None),))
+    assert decided(unaware, "membership", "auc").outcome == "passed"
+
+
+def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path) -> None:
+    data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40), tmp_path / "data", 0.05)
+    opened = runner.open_scan(options(checkpoints, data, tmp_path / "out"))
+    assert {document.id for document in opened.whole.documents} - {
+        document.id for document in opened.corpus.documents
+    } == {  # type: ignore[union-attr]
+        "h0",
+        "h1",
+    }
+    assert "2 held-out documents are copies, or nearly, of 2 member ones." in opened.warnings
+    with runner.claimed(opened.options.out):
+        record = runner.run(opened, SILENT)
+    assert record.corpus.near_copies == {"heldout": 2}
+    assert record.corpus.documents["heldout"] == 38
+    assert record.corpus.sha256 == manifests.load(data).sha256
+    (result,) = record.attacks
+    assert isinstance(result, Completed)
+    assert result.confounded is None
+
+
+def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> runner.Options:
+    return runner.Options(
+        checkpoints("layoutlm", "token-classification"),
+        data,
+        out,
+        budget="quick",
+        only=changed.pop("only", ("reconstruction",)),
+        references={"auxiliary": [checkpoints("layoutlm", "mlm")]},
+        **changed,
+    )
+
+
+def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_path: Path) -> None:
+    data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40, images=True), tmp_path / "data", 0.05)
+    opened = runner.open_scan(options(checkpoints, data, tmp_path / "out"))
+    (attack,) = opened.attacks
+    source = execution.source_of(opened, attack, opened.target, scan._fill(opened, SILENT))
+    folders = {}
+    for name, files in source.folders.items():
+        folders[name] = tmp_path / "elsewhere" / name
+        for path, place in files.items():
+            (folders[name] / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(place, folders[name] / path)
+    work = source.elsewhere(folders)
+    assert work.case.corpus.documents == opened.corpus.documents  # type: ignore[attr-defined]
+    assert len(opened.corpus.documents) == len(manifests.load(data).documents) - 2
+
+
+def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path: Path) -> None:
+    data = with_copies(LETTERS / "data", tmp_path / "data", 1.0)
+    corpus, policy = manifests.load(data), policies.load("default")
+    found = limits.plan(corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus))
+    outcomes = {(one.attack, one.metric): (one.outcome, one.reason) for one in found.limits}
+    assert outcomes["membership", "auc"][0] == "confounded"
+    assert "held-out holds copies of training documents" in outcomes["membership", "auc"][1]
+    assert outcomes["redaction", "lift"][0] != "confounded"  # compares no members with held-out documents
+
+
+def cut(image: Path) -> None:
+    image.write_bytes(image.read_bytes()[: image.stat().st_size // 2])
+
+
+def test_a_scan_of_pages_that_cannot_be_decoded_is_refused_before_anything_is_written(
+    checkpoints: Any, tmp_path: Path
+) -> None:
+    data = tiny.corpus(tmp_path / "data", images=True)
+    for name in ("m1", "h2"):
+        cut(data / manifests.load(data).document(name).image)  # type: ignore[operator]
+    with pytest.raises(ManifestError) as error:
+        runner.open_scan(options(checkpoints, data, tmp_path / "out"))
+    assert [problem.split(":")[0] for problem in error.value.problems] == ["document m1", "document h2"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(
+    checkpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tiny.corpus(tmp_path / "data", images=True)
+    opened = runner.open_scan(options(checkpoints, data, tmp_path / "out", only=("reconstruction", "membership")))
+    cut(data / opened.corpus.document("m1").image)  # type: ignore[operator]
+
+    def looks(self: Reconstruction, case: Any, *others: Any) -> None:
+        open_image(case.corpus, case.corpus.document("m1"))
+
+    monkeypatch.setattr(Reconstruction, "measure", looks)
+    with runner.claimed(opened.options.out):
+        record = runner.run(opened, SILENT)
+    reconstruction, membership = record.attacks
+    assert isinstance(reconstruction, Failed)
+    assert reconstruction.type == "ManifestError"
+    assert isinstance(membership, Completed)
+    assert "document m1" in (opened.options.evidence / "failure-reconstruction.txt").read_text()
+
+
+def test_a_disk_that_cannot_be_written_ends_the_scan(
+    checkpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = runner.open_scan(options(checkpoints, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
+
+    def full(*_: Any) -> None:
+        raise EngineError("no space")
+
+    monkeypatch.setattr(Reconstruction, "measure", full)
+    with runner.claimed(opened.options.out), pytest.raises(EngineError):
+        runner.run(opened, SILENT)

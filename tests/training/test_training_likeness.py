@@ -1,0 +1,129 @@
+"""References that are the target with noise are refused; models that were trained alike are not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import asked_pages
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from audit import runner
+from audit.errors import TargetError
+from audit.targets.answering.loading import load_answering
+from audit.training.answering import AnsweringRecipe
+from audit.training.baseline import train_baseline
+from audit.training.likeness import NEAR, NOISE, distance_of_weights, refuse_a_near_copy
+from audit.training.origin import refuse_the_target
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+
+
+def noisy(source: Path, copy: Path, noise: float | str) -> Path:
+    """A checkpoint with relative noise on every tensor, or rounded to a number format."""
+    shutil.copytree(source, copy)
+    name = "model.safetensors"
+    generator = torch.Generator().manual_seed(0)
+    changed = {}
+    for key, tensor in load_file(source / name).items():
+        if not tensor.is_floating_point():
+            changed[key] = tensor
+        elif isinstance(noise, str):
+            changed[key] = tensor.to(getattr(torch, noise)).float()
+        else:
+            size = noise * tensor.norm() / tensor.numel() ** 0.5
+            changed[key] = tensor + size * torch.randn(tensor.shape, generator=generator)
+    with safe_open(source / name, "pt") as opened:
+        save_file(changed, copy / name, metadata=opened.metadata())
+    return copy
+
+
+def opened(sample: str, **references: Path) -> runner.Opened:
+    folder = SAMPLES / sample
+    options = runner.Options(
+        folder / "model",
+        folder / "data",
+        Path(),
+        budget="quick",
+        references={name: [path] for name, path in references.items()},
+    )
+    return runner.open_scan(options)
+
+
+@pytest.mark.parametrize("sample", ["letters", "utterances"])
+@pytest.mark.parametrize("noise", [1e-4, 1e-3, "float16", "bfloat16"])
+def test_a_baseline_that_is_the_target_with_noise_is_refused(sample: str, noise: float | str, tmp_path: Path) -> None:
+    copy = noisy(SAMPLES / sample / "model", tmp_path / "copy", noise)
+    with pytest.raises(TargetError, match=r"reference baseline-0: .* is the target itself but for noise"):
+        opened(sample, baselines=copy)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-3, "bfloat16", 1e-2])
+def test_so_is_one_of_a_model_that_answers_questions_and_with_its_start_more_noise_is_seen(
+    noise: float | str, tmp_path: Path
+) -> None:
+    copy = noisy(SAMPLES / "questions" / "model", tmp_path / "copy", noise)
+    with pytest.raises(TargetError, match="is the target itself but for noise"):
+        opened("questions", baselines=copy)
+
+
+@pytest.mark.parametrize(("role", "noise"), [("pretrained", 1e-4), ("pretrained", "bfloat16"), ("auxiliary", 1e-4)])
+def test_so_is_what_the_target_is_said_to_come_from_and_the_public_model(
+    role: str, noise: float | str, tmp_path: Path
+) -> None:
+    sample = "receipts" if role == "auxiliary" else "questions"
+    copy = noisy(SAMPLES / sample / "model", tmp_path / "copy", noise)
+    with pytest.raises(TargetError, match=rf"reference {role}: .* is the target itself but for noise"):
+        opened(sample, **{role: copy})
+
+
+def test_where_the_guard_ends(tmp_path: Path) -> None:
+    """Without its start a baseline cannot be told from the target with noise of one part in 100."""
+    copy = noisy(SAMPLES / "letters" / "model", tmp_path / "copy", 1e-2)
+    assert [card.role for card in opened("letters", baselines=copy).prepared.peers] == ["baseline-0"]
+
+
+@pytest.mark.parametrize(
+    ("sample", "reference"),
+    [
+        ("receipts", "pretrained"),
+        ("receipts", "public-mlm"),
+        ("questions", "pretrained"),
+        ("questions", "baseline"),
+        ("letters", "baseline"),
+        ("utterances", "baseline"),
+    ],
+)
+def test_true_references_are_far_away(sample: str, reference: str) -> None:
+    folder = SAMPLES / sample
+    distance = distance_of_weights(folder / "model", folder / "data" / "references" / reference)
+    assert distance is not None
+    assert distance > 20 * NEAR
+
+
+@pytest.mark.parametrize("learning_rate", [5e-5, 1e-3])
+def test_one_epoch_is_enough_to_be_told_from_what_a_model_was_trained_from(
+    learning_rate: float, tmp_path: Path
+) -> None:
+    corpus = asked_pages.corpus(tmp_path / "data", members=16, heldout=2, public=16)
+    start = asked_pages.donut(tmp_path / "start")
+    recipe = AnsweringRecipe(epochs=1, learning_rate=learning_rate, batch_size=4)
+    (trained,) = train_baseline(start, corpus, tmp_path / "trained", recipe=recipe)
+    distance = distance_of_weights(trained, start)
+    assert distance is not None
+    assert distance > NOISE
+    refuse_the_target("pretrained", start, trained)
+    models = (load_answering(trained), load_answering(start))
+    refuse_a_near_copy("pretrained", start, trained, models, corpus, None)
+
+
+def test_models_of_another_form_are_not_compared(checkpoints: Any) -> None:
+    tagger, masked = checkpoints("layoutlm", "token-classification"), checkpoints("layoutlm", "mlm")
+    assert distance_of_weights(tagger, masked.parent / "nothing") is None
+    assert distance_of_weights(masked, SAMPLES / "letters" / "model") is None
+    assert distance_of_weights(tagger, tagger) == 0
+    assert distance_of_weights(tagger, tagger.parent / "nothing") is None
