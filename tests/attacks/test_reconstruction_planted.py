@@ -197,7 +197,7 @@ def test_fields_that_cannot_be_spelt_are_left_out_and_counted_and_those_out_of_r
         replace(
             long,
             words=long.words * 4,
-            entities=(replace(entity, words=tuple(range(16))),),
+            entities=(replace(entity, words=tuple(range(3, 19))),),
         ),
         replace(unknown, words=(*unknown.words[:-1], replace(unknown.words[-1], text="1"))),
         *corpus.documents[3:],

@@ -82,10 +82,7 @@ def test_attempts_that_share_a_prefix_ask_for_its_candidates_once(judged):
     counting = Counting(judged.target)
     attack = Reconstruction(n_candidates=20)
     _, outcomes = outcomes_of(attack, replace(judged, target=counting))
-    trie = sum(
-        len({tuple(shot[:step]) for shot in tried(found) for step in range(len(shot))})
-        for found in outcomes
-    )
+    trie = sum(len({tuple(shot[:step]) for shot in tried(found) for step in range(len(shot))}) for found in outcomes)
     everything = sum(len(shot) for found in outcomes for shot in tried(found))
     assert len(counting.asked) == len(set(counting.asked)) == trie
     assert trie < everything
