@@ -11,8 +11,9 @@ import pytest
 from test_reconstruction_planted import measured, run, verdict
 
 from audit.attacks.reconstruction import Reconstruction
+from audit.attacks.reconstruction.fields import all_fields
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Sampling, Told
-from audit.corpus.documents import Entity, Membership, Word
+from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
 from audit.record import Estimate, Unresolved
 from audit.report.environment import environment
 from audit.report.words import Words
@@ -54,6 +55,10 @@ def test_what_a_confident_public_model_outvotes_is_found_by_the_lowest_loss(hidd
     assert findings.methods["excess_pr.unique"] == ("excess_pr.unique", "excess_pr.unique.lowest_loss")
     assert {name.partition(".")[0] for name in findings.methods} == {"excess_pr", "excess_hamming"}
     assert findings.confounded is None
+    alone = replace(findings, methods={}, alarms=())
+    limits = {one.limit.metric: one.outcome for one in verdict(Reconstruction(), alone).decisions}
+    assert limits["excess_pr.unique"] == "passed"
+    assert verdict(Reconstruction(), findings).exit_code == 10
 
 
 def test_the_published_rule_alone_has_hardly_any_power_there_and_the_attack_has_all(hidden):
@@ -113,6 +118,16 @@ def test_tuned_parameters_have_all_attempts_of_their_own():
 def test_parameters_that_weaken_the_attack_are_named(parameters, told):
     (found,) = Reconstruction(**parameters).ablations
     assert told in found
+
+
+def test_what_the_owner_can_give_is_nothing_that_the_data_set_lacks():
+    corpus = planted.corpus(2, 2)
+    attack = Reconstruction()
+    assert attack.lacks(corpus) is None
+    assert "no auxiliary model" in attack.unprovided(corpus)
+    assert attack.lacks(planted.corpus(2, 0)) == "no field to attack in heldout documents"
+    given = replace(corpus, manifest=replace(corpus.manifest, references=ReferencePaths(auxiliary="a")))
+    assert attack.unprovided(given) is None
 
 
 def test_budgets_and_stronger_parameters_are_no_ablation():
@@ -213,7 +228,7 @@ def test_long_fields_are_attacked_by_both_ends_and_short_ones_as_they_are(length
 
 
 def test_a_leak_of_long_or_short_fields_is_reported_apart_and_raises_an_alarm(lengths):
-    *_, findings = lengths
+    attack, _, _, findings = lengths
     for name in ("excess_pr.long", "excess_pr.short", "excess_pr.long.lowest_loss", "excess_hamming.long"):
         assert measured(findings, name).value > 0.4, name
     assert measured(findings, "excess_pr.all").value == 0
@@ -222,6 +237,7 @@ def test_a_leak_of_long_or_short_fields_is_reported_apart_and_raises_an_alarm(le
         "fields too long to be attacked whole",
         "fields of one or two word pieces",
     ]
+    assert verdict(attack, findings).exit_code == 11
 
 
 def test_a_hidden_long_field_shows_nothing_of_itself(lengths):
@@ -301,3 +317,52 @@ def test_the_shipped_settings_are_those_of_the_attack():
     assert Sampling() == SHIPPED
     assert list(attack.rules) == ["default", "lowest_loss"]
     assert list(replace(attack, top_p=0.2).rules) == ["default", "lowest_loss", "tuned"]
+
+
+class Windows(planted.Planted):
+    """Reads eight tokens at most, as encoders do: the beginning, or a window around some words."""
+
+    def __init__(self, documents):
+        super().__init__(documents)
+        self.card = replace(self.card, max_tokens=8)
+
+    def encode(self, document, around=()):
+        whole = super().encode(document)
+        start = 0
+        if len(around):
+            start = max(0, min((min(around) + max(around)) // 2 - 4, len(whole.ids) - 8))
+        kept = slice(start, start + 8)
+        return replace(whole, ids=whole.ids[kept], boxes=whole.boxes[kept], words=whole.words[kept])
+
+
+@pytest.mark.parametrize(
+    ("window", "read"),
+    [
+        # The first fields stand at words 3 to 6, the second ones at 7 to 10, beyond the eight words of the beginning.
+        (None, {"e0": [0, 8], "e1": [3, 11]}),
+        ("first", {"e0": [0, 8], "e1": "outside the trained window"}),
+        ("sliding", {"e0": [0, 8], "e1": [3, 11]}),
+    ],
+)
+def test_long_pages_are_attacked_in_the_window_that_training_read(window, read):
+    corpus = planted.corpus(2, 2, fields=2)
+    corpus = replace(corpus, manifest=replace(corpus.manifest, recipe=TrainingRecipe(window=window)))
+    target = Windows(corpus.documents)
+    for field in all_fields(planted.case(target, target, corpus), 3, 15):
+        found = field.left_out or [int(field.page.words[0]), int(field.page.words[-1]) + 1]
+        assert found == read[field.entity.id]
+
+
+def test_a_field_at_the_end_of_the_first_window_is_attacked_there_and_not_in_one_around_it():
+    corpus = planted.corpus(1, 1, fields=2)
+    documents = [
+        replace(document, entities=(replace(document.entities[0], words=(4, 5, 6, 7)),))
+        for document in corpus.documents
+    ]
+    for window, start in {None: 0, "first": 0, "sliding": 1}.items():
+        manifest = replace(corpus.manifest, recipe=TrainingRecipe(window=window))
+        changed = replace(corpus, documents=tuple(documents), manifest=manifest)
+        target = Windows(documents)
+        assert {int(field.page.words[0]) for field in all_fields(planted.case(target, target, changed), 3, 15)} == {
+            start
+        }

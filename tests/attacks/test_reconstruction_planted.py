@@ -8,20 +8,13 @@ from dataclasses import replace
 import numpy as np
 import planted
 import pytest
+import tiny
 
 from audit import policy as policies
 from audit.attacks.reconstruction import Reconstruction
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
-from audit.record import (
-    AuditRecord,
-    Completed,
-    CorpusCard,
-    Environment,
-    Estimate,
-    Timing,
-    Unresolved,
-)
+from audit.record import Completed, Estimate, Unresolved
 
 TODAY = dt.date(2026, 1, 1)
 
@@ -61,24 +54,9 @@ def verdict(attack, findings, policy="default"):
         coverage=findings.coverage,
         alarms=findings.alarms,
     )
-    card = planted.card("mlm")
-    record = AuditRecord(
-        1,
-        card,
-        CorpusCard("planted", "0" * 64, "mlm", "random", {}, {}, 0, 0),
-        (),
-        "standard",
-        1.0,
-        0,
-        (attack.name,),
-        (result,),
-        (),
-        Environment("0", "3", "Linux", "CPU", 1, {}),
-        Timing("", "", 0.0),
-    )
     chosen = policies.load(policy)
     own = tuple(limit for limit in chosen.limits if limit.attack == attack.name)
-    return policies.evaluate(record, replace(chosen, limits=own), TODAY)
+    return policies.evaluate(tiny.record(result), replace(chosen, limits=own), TODAY)
 
 
 @pytest.mark.parametrize("k", [0, 1, 37, 150])

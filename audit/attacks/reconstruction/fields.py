@@ -25,6 +25,7 @@ Part = Literal["whole", "start", "end"]
 REASONS = {
     "unknown tokens": "fields that hold [UNK], which no reconstruction can spell out",
     "no window": "fields that do not fit into one window of the model",
+    "outside the trained window": "fields that training did not read, for it cut long pages off before them",
 }
 
 
@@ -123,9 +124,9 @@ def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Fiel
 
 
 def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, max_tokens: int) -> tuple[Field, ...]:
-    page = case.reader.encode(document, entity.words)
+    page, reason = _read(case, document, entity)
     if page is None:
-        return (Field(document, entity, None, (), (), "usual", "whole", "no window"),)
+        return (Field(document, entity, None, (), (), "usual", "whole", reason),)
     whole = page.positions_of(entity.words)
     length: Length = "short" if len(whole) < min_tokens else "long" if len(whole) > max_tokens else "usual"
     parts: dict[Part, tuple[int, ...]] = {"whole": whole}
@@ -135,3 +136,24 @@ def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, m
     return tuple(
         Field(document, entity, page, whole, positions, length, part, left_out) for part, positions in parts.items()
     )
+
+
+def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | None, str | None]:
+    """The page, or the window of it, in which the field is attacked; without one, the reason.
+
+    Memory shows best in the window that training read. However training read long pages, one window was their
+    beginning: a field that it holds is attacked there, unless the manifest says that windows slid over the page
+    (`TrainingRecipe.window`). A field behind it was never read where the manifest says that pages are cut off, and is
+    no member; where it says nothing, the field is attacked in a window with itself in the middle (ours).
+    """
+    around = case.reader.encode(document, entity.words)
+    if around is None:
+        return None, "no window"
+    window = case.corpus.manifest.recipe.window
+    fits = len(around.ids) < case.reader.card.max_tokens
+    if fits or window == "sliding":
+        return around, None
+    first = case.reader.encode(document)
+    if first is not None and len(first.positions_of(entity.words)) == len(around.positions_of(entity.words)):
+        return first, None
+    return (None, "outside the trained window") if window == "first" else (around, None)
