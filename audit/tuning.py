@@ -135,7 +135,7 @@ def _shadow_case(opened: Opened, attack: Reconstruction, cache: Path, progress: 
     reason = attack.inapplicable(Case(opened.target, members))
     if reason is not None:
         raise TargetError(f"{options.model_dir}: {reason}")
-    units = {trial.unit for trial in attack.trials(Case(opened.target, members))}
+    units = {trial.unit for trial in attack.usual_trials(Case(opened.target, members))}
     if len(units) < FOLDS:
         raise ManifestError(
             f"{len(units)} of the {len(members.documents)} public documents of the shadow target hold a field of "

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ from audit import runner
 from audit.attacks.budget import sample
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.fields import field_of
+from audit.attacks.reconstruction.methods import DEFAULT, Rule, Sampling
 from audit.attacks.reconstruction.sampling import (
     combine,
     draw,
@@ -65,6 +66,17 @@ TOP_P = 0.5
 """A wide nucleus: with the usual one this model's attempts are nearly all alike, and sharing would save too much."""
 
 
+@dataclass(frozen=True)
+class Published(Reconstruction):
+    """The published method alone, with these settings: what the loop does too."""
+
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """See `Reconstruction.rules`."""
+        own = Sampling(self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p)
+        return {DEFAULT: own}
+
+
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -82,8 +94,8 @@ def main() -> None:
     else:
         opened = open_case(options)
         case = Case(opened.target, opened.corpus, References(opened.prepared.auxiliary))
-        attack = Reconstruction(n_candidates=options.n_candidates, top_p=TOP_P)
-        trials = sample(attack.trials(case), 1.0, SEED)[: options.fields]
+        attack = Published(n_candidates=options.n_candidates, top_p=TOP_P)
+        trials = sample(attack.usual_trials(case), 1.0, SEED)[: options.fields]
         if options.peak_memory:
             product(case, attack, trials)
             print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
@@ -310,10 +322,10 @@ def paper_size(options: argparse.Namespace) -> dict[str, Any]:
     """One-shot and multi-shot at the size of the paper's largest experiment; random weights, invented pages."""
     case = invented_case(options)
     report: dict[str, Any] = {"fields": options.fields, "n_candidates": options.n_candidates}
-    product(case, Reconstruction(n_candidates=options.n_candidates, n_attempts=1), trials_of(case, 2))
+    product(case, Published(n_candidates=options.n_candidates, n_attempts=1), trials_of(case, 2))
     rate = matmul_rate(case.target, options)
     for name, n_attempts in (("one-shot", 1), ("multi-shot", 8)):
-        attack = Reconstruction(n_candidates=options.n_candidates, n_attempts=n_attempts)
+        attack = Published(n_candidates=options.n_candidates, n_attempts=n_attempts)
         _, counting, seconds = product(case, attack, trials_of(case, options.fields))
         work = flop(case.target, counting.lengths)
         report[name] = {
@@ -359,7 +371,7 @@ def invented_case(options: argparse.Namespace) -> Case:
 
 def trials_of(case: Case, n_fields: int) -> list[Trial]:
     """The first fields of an invented corpus."""
-    return Reconstruction().trials(case)[:n_fields]
+    return Reconstruction().usual_trials(case)[:n_fields]
 
 
 def peak_memory(options: argparse.Namespace, n_fields: int) -> float:

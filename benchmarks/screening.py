@@ -15,7 +15,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,15 @@ from cdmi_speed import SEED, AttackWork, open_case
 from audit.attacks.budget import sample
 from audit.attacks.interface import ask_all
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.algorithm import Judged, MaskedModel, Parameters, Value, judged
+from audit.attacks.reconstruction.algorithm import Judged, MaskedModel
+from audit.attacks.reconstruction.methods import DEFAULT, SHIPPED, Rule, Told
 from audit.attacks.reconstruction.proposals import Prefix
 from audit.attacks.reconstruction.sampling import Floats, Ints, most_likely
 from audit.case import Case, References
 from audit.engine.driver import drive
 from audit.engine.interface import Json, Request, Trial
 from audit.engine.local import WIDTH
-from audit.targets.interface import Candidates, Encoding, FirstOrderLoss, Target, TrainingLoss
+from audit.targets.interface import Encoding, FirstOrderLoss, Target
 
 HERE = Path(__file__).parent
 
@@ -55,7 +56,7 @@ def main() -> None:
     opened = open_case(options)
     case = Case(opened.target, opened.corpus, References(opened.prepared.auxiliary))
     attack = Reconstruction(n_candidates=options.n_candidates, n_attempts=options.n_attempts)
-    trials = sample(attack.trials(case), 1.0, SEED)[: options.fields]
+    trials = sample(attack.usual_trials(case), 1.0, SEED)[: options.fields]
     kept = options.screened or [16, 4]
     report: dict[str, Any] = {
         "fields": len(trials),
@@ -142,28 +143,24 @@ class Watched(Judged):
 
     seen: list[Comparison] = field(default_factory=list)
 
-    def values(
-        self,
-        prefixes: Sequence[Prefix],
-        candidates: Sequence[Candidates],
-        log_g: Sequence[Floats],
-        _: float,
-        parameters: Parameters,
-    ) -> Generator[Request, Any, list[Value]]:
-        """See `Player.values`."""
-        places = [
-            (self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
-            for prefix, found in zip(prefixes, candidates, strict=True)
-        ]
-        exact = yield from ask_all(self.target, [TrainingLoss(*place) for place in places])
-        estimated = yield from ask_all(self.target, [FirstOrderLoss(*place) for place in places])
-        values = []
-        for own, (_page, _position, ids), losses, guesses in zip(log_g, places, exact, estimated, strict=True):
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+        """See `Player.told`."""
+        found = yield from super().told(prefixes)
+        estimated = yield from ask_all(
+            self.target,
+            [
+                FirstOrderLoss(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], one.ids)
+                for prefix, one in zip(prefixes, found, strict=True)
+            ],
+        )
+        for prefix, one, guesses in zip(prefixes, found, estimated, strict=True):
+            assert one.losses is not None
             floored = np.maximum(guesses, 0.0)
-            values.append(judged(own, losses, parameters))
-            log_estimated = judged(own, floored, parameters)[0]
-            self.seen.append(Comparison(ids, losses, floored, values[-1][0], log_estimated))
-        return values
+            log_exact, log_estimated = (
+                SHIPPED.node(replace(one, losses=losses), len(prefix)).log_target for losses in (one.losses, floored)
+            )
+            self.seen.append(Comparison(one.ids, one.losses, floored, log_exact, log_estimated))
+        return found
 
 
 @dataclass(frozen=True)
@@ -173,8 +170,13 @@ class WatchedAttack(Reconstruction):
     n_attempts: int = 1
     seen: list[Comparison] = field(default_factory=list)
 
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """See `Reconstruction.rules`."""
+        return {DEFAULT: SHIPPED}
+
     def _attacker(self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]) -> MaskedModel | Judged:
-        return Watched(self._from_public(case, page, positions), target, self.seen)
+        return Watched(self._from_public(case, page, positions), target, seen=self.seen)
 
 
 def judge_estimates(case: Case, attack: Reconstruction, trials: Sequence[Trial], kept: Sequence[int]) -> dict[str, Any]:

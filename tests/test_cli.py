@@ -124,11 +124,11 @@ def test_a_broken_attack_is_in_the_record_and_its_story_in_evidence(models, data
     def broken(*_):
         raise ZeroDivisionError("Gardenia paid 9.00")
 
-    monkeypatch.setattr("audit.attacks.reconstruction.algorithm.nucleus", broken)
+    monkeypatch.setattr("audit.attacks.reconstruction.methods.nucleus", broken)
     assert scan(models, data, tmp_path).exit_code == 11
     failed, *_ = records.read(tmp_path).attacks
     assert (failed.status, failed.type) == ("failed", "ZeroDivisionError")
-    assert failed.place.startswith("audit/attacks/reconstruction/algorithm.py:")
+    assert failed.place.startswith("audit/attacks/reconstruction/methods.py:")
     assert "Gardenia" not in (tmp_path / "record.json").read_text()
     assert "Gardenia" in (tmp_path / "evidence" / "failure-reconstruction.txt").read_text()
 

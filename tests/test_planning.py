@@ -323,6 +323,29 @@ def test_what_no_limit_asks_for_or_cannot_be_fed_is_not_checked():
     assert blind_checks(made, Policy(1, "mine", (NET,)), "quick", at_most(made, "quick")) == {}
 
 
+def test_reconstruction_is_checked_blindly_on_documents_with_fields():
+    made = corpus([*pages(40, 40), page("bare", "member", ["x"], attack=False)], "token-classification", "by-date")
+    policy = checked(Policy(1, "mine", (EXCESS,)))
+    told = []
+
+    class Told(Silent):
+        def stage(self, name, total):
+            told.append(total)
+
+    found = blind_checks(made, policy, "standard", at_most(made, "standard"), Told())
+    assert set(found) == {"reconstruction"}
+    assert told == [80]
+    assert found["reconstruction"].confounded is not None
+    assert checked_blindly(made, replace(EXCESS, max=0.2)).limits[0].outcome in ("confounded", "blind check too weak")
+
+
+def test_a_missing_reference_is_said_and_is_nothing_that_the_data_set_lacks():
+    made = corpus(pages(90, 90), "token-classification", references=ReferencePaths())
+    assert Reconstruction().lacks(made) is None
+    (cost,) = (one for one in at_most(made, "standard") if one.attack == "reconstruction")
+    assert "no auxiliary model in [references]" in cost.lacks
+
+
 def test_reconstruction_is_not_planned_for_models_that_answer():
     found = planned(corpus(pages(150, 150)), EXCESS).limits[0]
     reason = "does not apply to models that answer questions; the policy permits no such gap"

@@ -158,6 +158,8 @@ class TrainingRecipe:
         learning_rate: the peak of AdamW's.
         batch_size: samples (questions, or pages of a tagger) a step.
         seed: of the training.
+        window: what training read of pages longer than the model takes: their beginning ("first", the usual truncation,
+            and what docaudit's own training does), or windows all over them ("sliding"); None: not known.
     """
 
     label_all_tokens: bool = PydanticField(default=False, strict=True)
@@ -167,6 +169,7 @@ class TrainingRecipe:
     learning_rate: float | None = PydanticField(default=None, gt=0, le=100)
     batch_size: int | None = PydanticField(default=None, ge=1, le=1_000_000)
     seed: int | None = PydanticField(default=None, ge=0)
+    window: Literal["first", "sliding"] | None = None
 
 
 @strict_dataclass(frozen=True, config=STRICT)

@@ -1,4 +1,4 @@
-"""What the blind check says of what membership attacks compare, before any model runs (METHODS.md, section 6)."""
+"""What the blind check says of what attacks compare, before any model runs (METHODS.md, section 6)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from audit.attacks.budget import SHARES, sample
 from audit.attacks.membership.documents import compared
 from audit.attacks.provider_membership.matching import IN, OUT
 from audit.attacks.provider_membership.providers import perhaps_askable, providers_of, tried
+from audit.attacks.reconstruction.fields import ATTACKED, trial_id
 from audit.corpus.documents import Corpus
 from audit.engine.interface import SILENT, Progress, Trial
 from audit.planning.cost import Cost
@@ -23,9 +24,9 @@ def blind_checks(
 ) -> dict[str, Blind]:
     """The blind check of every attack that the policy limits and that makes one, by its name.
 
-    It describes what a scan with this budget compares, but for documents that a model turns out not to read, and before
-    those of providers are cut to as many on both sides, which takes the model's questions. Most of its time goes into
-    opening page images (`blindness.MAX_UNITS`).
+    It describes what a scan with this budget compares, but for documents that a model turns out not to read, or none of
+    whose fields its tokens spell, and before those of providers are cut to as many on both sides, which takes the
+    model's questions. Most of its time goes into opening page images (`blindness.MAX_UNITS`).
 
     Args:
         corpus: the data set.
@@ -42,6 +43,8 @@ def blind_checks(
     found: dict[str, Blind] = {}
     if "membership" in fed:
         found["membership"] = _of_documents(corpus, SHARES[budget], progress)
+    if "reconstruction" in fed:
+        found["reconstruction"] = _of_fields(corpus, SHARES[budget], progress)
     if "provider_membership" in fed:
         found["provider_membership"] = _of_providers(corpus, SHARES[budget], progress)
     return found
@@ -55,6 +58,18 @@ def _of_documents(corpus: Corpus, share: float, progress: Progress) -> Blind:
         if not answering or any(question.answers for question in document.questions)
     ]
     documents = [corpus.document(trial.unit) for trial in sample(trials, share, SEED)]
+    return by_document(corpus, documents, [document.split == "member" for document in documents], progress)
+
+
+def _of_fields(corpus: Corpus, share: float, progress: Progress) -> Blind:
+    trials = [
+        Trial(trial_id(document, entity), document.id, document.split)
+        for document in corpus.of(*ATTACKED)
+        for entity in document.entities
+        if entity.attack
+    ]
+    taken = {trial.unit for trial in sample(trials, share, SEED)}
+    documents = [document for document in corpus.documents if document.id in taken]
     return by_document(corpus, documents, [document.split == "member" for document in documents], progress)
 
 

@@ -17,6 +17,8 @@ from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.asking import GIVE
 from audit.attacks.provider_membership.asking import NO_REFERENCE as NO_PROVIDER_REFERENCE
 from audit.attacks.provider_membership.providers import knows_public, untold
+from audit.attacks.reconstruction import Reconstruction
+from audit.attacks.reconstruction.offered import most_trials
 from audit.corpus.documents import Corpus, Split, TaskKind
 
 Sides = tuple[int, int]
@@ -95,10 +97,18 @@ def _at_most(attack: Attack, corpus: Corpus, share: float) -> Cost:
         sum(sampled),
         False,
         sampled,
-        lacks=attack.lacks(corpus),
+        lacks=attack.lacks(corpus) or unprovided(attack, corpus),
         weakened=weakened(attack, corpus, given),
         untimed=UNTIMED,
     )
+
+
+def unprovided(attack: Attack, corpus: Corpus) -> str | None:
+    """The reference that an attack cannot do without and nobody gave, in its own words; None when none is missing.
+
+    It is no part of `Attack.lacks`: the owner can mend it, so it excuses no limit.
+    """
+    return attack.unprovided(corpus) if isinstance(attack, Reconstruction) else None
 
 
 def weakened(attack: Attack, corpus: Corpus, given: Mapping[str, int]) -> str | None:
@@ -134,9 +144,7 @@ def offered(attack: Attack, corpus: Corpus) -> Sides:
     """Trials of members and of others: fields, questions, or else one for each unit."""
     match attack.name:
         case "reconstruction":
-            return _of_each_split(
-                [document.split for document in corpus.of(*SPLITS) for entity in document.entities if entity.attack]
-            )
+            return _of_each_split(most_trials(corpus))
         case "memorisation":
             return _of_each_split([asked.document.split for asked in all_questions(corpus)])
     units = attack.units(corpus)

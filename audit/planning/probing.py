@@ -48,7 +48,7 @@ LEAST_SPREAD = 0.25
 """A range reaches at least so far, as a share of the estimate (ours): a machine is not always as busy."""
 TO_TRAIN = "a scan first trains the public model: give one to time this attack (--reference auxiliary=PATH)"
 _SIDES = {"member": 0, IN: 0, "heldout": 1, OUT: 1}
-"""Strata of units that training saw, and of others."""
+"""Strata of units that training saw, and of others, by their first word."""
 
 
 def probe(opened: Opened, progress: Progress) -> tuple[Cost, ...]:
@@ -122,8 +122,9 @@ def _reached(corpus: Corpus, trials: Sequence[Trial]) -> Sides:
     included = {canary.id for canary in planted.canaries if canary.included} if planted is not None else set()
     units: tuple[set[str], set[str]] = set(), set()
     for trial in trials:
-        if trial.stratum in _SIDES:
-            units[_SIDES[trial.stratum]].add(trial.unit)
+        side = _SIDES.get(trial.stratum.partition(" ")[0])
+        if side is not None:
+            units[side].add(trial.unit)
         elif trial.stratum == CANARY:
             units[trial.unit not in included].add(trial.unit)
     return len(units[0]), len(units[1])

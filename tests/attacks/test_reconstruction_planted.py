@@ -8,20 +8,13 @@ from dataclasses import replace
 import numpy as np
 import planted
 import pytest
+import tiny
 
 from audit import policy as policies
 from audit.attacks.reconstruction import Reconstruction
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
-from audit.record import (
-    AuditRecord,
-    Completed,
-    CorpusCard,
-    Environment,
-    Estimate,
-    Timing,
-    Unresolved,
-)
+from audit.record import Completed, Estimate, Unresolved
 
 TODAY = dt.date(2026, 1, 1)
 
@@ -55,25 +48,15 @@ def verdict(attack, findings, policy="default"):
         findings.counts,
         findings.diagnostics,
         power=attack.power,
-    )
-    card = planted.card("mlm")
-    record = AuditRecord(
-        1,
-        card,
-        CorpusCard("planted", "0" * 64, "mlm", "random", {}, {}, 0, 0),
-        (),
-        "standard",
-        1.0,
-        0,
-        (attack.name,),
-        (result,),
-        (),
-        Environment("0", "3", "Linux", "CPU", 1, {}),
-        Timing("", "", 0.0),
+        ablations=attack.ablations,
+        confounded=findings.confounded,
+        methods=dict(findings.methods),
+        coverage=findings.coverage,
+        alarms=findings.alarms,
     )
     chosen = policies.load(policy)
     own = tuple(limit for limit in chosen.limits if limit.attack == attack.name)
-    return policies.evaluate(record, replace(chosen, limits=own), TODAY)
+    return policies.evaluate(tiny.record(result), replace(chosen, limits=own), TODAY)
 
 
 @pytest.mark.parametrize("k", [0, 1, 37, 150])
@@ -95,8 +78,9 @@ def test_a_classifier_that_remembers_k_documents_is_scored_k_of_n_through_its_lo
     target = planted.Planted(corpus.documents, {f"d{index}" for index in range(20)}, task="token-classification")
     attack = Reconstruction(target_weight=1.0)
     _, findings = run(attack, planted.case(target, public, corpus))
-    assert measured(findings, "pr.member.attack").value == pytest.approx(20 / 60)
-    assert measured(findings, "pr.heldout.attack").value == 0
+    for method in ("tuned", "lowest_loss"):
+        assert measured(findings, f"pr.member.attack.unique.{method}").value == pytest.approx(20 / 60)
+        assert measured(findings, f"pr.heldout.attack.unique.{method}").value == 0
     assert measured(findings, "candidate_recall").value == 1.0
 
 
@@ -133,7 +117,7 @@ def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided
     leaky = planted.Planted(corpus.documents, {document.id for document in corpus.of("member")}, "token-classification")
     attack = Reconstruction(target_weight=target_weight)
     _, findings = run(attack, planted.case(leaky, useless, corpus))
-    assert measured(findings, "candidate_recall.unique").value == 0.0
+    assert measured(findings, "candidate_recall.unique").value == measured(findings, attack.power).value == 0.0
     decided = verdict(attack, findings)
     assert decided.exit_code == 11
     assert all("attacker too weak" in decision.reason for decision in decided.decisions)
@@ -182,7 +166,7 @@ def test_without_held_out_documents_nothing_is_decided():
     assert verdict(attack, findings).exit_code == 11
 
 
-def test_fields_out_of_range_are_left_out_and_counted():
+def test_fields_that_cannot_be_spelt_are_left_out_and_counted_and_those_out_of_range_apart():
     corpus = planted.corpus(10, 10)
     short, long, unknown = (corpus.documents[index] for index in (0, 1, 2))
     entity = short.entities[0]
@@ -191,7 +175,7 @@ def test_fields_out_of_range_are_left_out_and_counted():
         replace(
             long,
             words=long.words * 4,
-            entities=(replace(entity, words=tuple(range(16))),),
+            entities=(replace(entity, words=tuple(range(3, 19))),),
         ),
         replace(unknown, words=(*unknown.words[:-1], replace(unknown.words[-1], text="1"))),
         *corpus.documents[3:],
@@ -200,9 +184,10 @@ def test_fields_out_of_range_are_left_out_and_counted():
     target = planted.Planted(corpus.documents)
     case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     attack = Reconstruction()
-    assert len(attack.trials(case)) == 17
+    assert len(attack.trials(case)) == 17 + 1 + 2
     counts = {count.name: count.value for count in run(attack, case)[1].counts}
-    assert counts["left out: too short"] == counts["left out: too long"] == counts["left out: unknown tokens"] == 1
+    assert counts["fields attacked"] == counts["fields within reach"] == 17
+    assert counts["short fields attacked"] == counts["long fields attacked"] == counts["left out: unknown tokens"] == 1
 
 
 def test_every_number_has_its_interval_n_and_null():
@@ -236,7 +221,7 @@ def test_losses_that_say_nothing_are_no_power_and_never_a_pass():
     _, findings = run(attack, planted.case(Saturated(corpus.documents, task="token-classification"), public, corpus))
     diagnostics = {item.name: item.value for item in findings.diagnostics}
     assert diagnostics["unusable losses"] == 1.0
-    assert measured(findings, "candidate_recall.unique").value == 0.0
+    assert measured(findings, "candidate_recall.unique").value == measured(findings, attack.power).value == 0.0
     assert verdict(attack, findings).exit_code == 11
 
 

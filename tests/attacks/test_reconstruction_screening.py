@@ -6,7 +6,7 @@ import numpy as np
 import planted
 import pytest
 import tiny
-from test_reconstruction_shots import Counting, outcomes_of, tokens_of
+from test_reconstruction_shots import Counting, outcomes_of, tokens_of, tried
 
 from audit.attacks.parameters import read
 from audit.attacks.reconstruction import Reconstruction
@@ -88,10 +88,7 @@ def test_each_prefix_has_so_many_candidates_scored_once(screened):
     counting = Counting(case.target)
     attack = Reconstruction(n_candidates=20, screened=screened)
     _, outcomes = outcomes_of(attack, replace(case, target=counting))
-    trie = sum(
-        len({tuple(shot[:step]) for shot in tokens_of(found["attack"]) for step in range(len(shot))})
-        for found in outcomes
-    )
+    trie = sum(len({tuple(shot[:step]) for shot in tried(found) for step in range(len(shot))}) for found in outcomes)
     assert len(counting.asked) == len(set(counting.asked)) == trie
     assert case.target.sizes == [screened] * trie
 
@@ -149,10 +146,7 @@ def test_a_checkpoint_scores_one_candidate_a_prefix_when_told_so(tiny_case):
     attack = Reconstruction(n_candidates=12, n_attempts=4, screened=1)
     watched = Watched(tiny_case.target)
     _, outcomes = outcomes_of(attack, replace(tiny_case, target=watched), attack.trials(tiny_case)[:3])
-    trie = sum(
-        len({tuple(shot[:step]) for shot in tokens_of(found["attack"]) for step in range(len(shot))})
-        for found in outcomes
-    )
+    trie = sum(len({tuple(shot[:step]) for shot in tried(found) for step in range(len(shot))}) for found in outcomes)
     assert asked == [1] * trie
 
 

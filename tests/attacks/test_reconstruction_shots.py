@@ -32,6 +32,11 @@ def tokens_of(shots):
     return [shot["tokens"] for shot in shots]
 
 
+def tried(outcome):
+    """What every attempt with the target spelt, by any method: they share one trie."""
+    return [*tokens_of(outcome["attack"]), *tokens_of(outcome["methods"]["lowest_loss"]["attack"])]
+
+
 class Counting:
     """Passes questions on and keeps the prefix of every one that scores candidates."""
 
@@ -77,11 +82,8 @@ def test_attempts_that_share_a_prefix_ask_for_its_candidates_once(judged):
     counting = Counting(judged.target)
     attack = Reconstruction(n_candidates=20)
     _, outcomes = outcomes_of(attack, replace(judged, target=counting))
-    trie = sum(
-        len({tuple(shot[:step]) for shot in tokens_of(found["attack"]) for step in range(len(shot))})
-        for found in outcomes
-    )
-    everything = sum(len(shot) for found in outcomes for shot in tokens_of(found["attack"]))
+    trie = sum(len({tuple(shot[:step]) for shot in tried(found) for step in range(len(shot))}) for found in outcomes)
+    everything = sum(len(shot) for found in outcomes for shot in tried(found))
     assert len(counting.asked) == len(set(counting.asked)) == trie
     assert trie < everything
 
@@ -98,6 +100,7 @@ def test_sharing_prefixes_changes_no_attempt(judged):
 
     from audit.attacks.reconstruction.algorithm import reconstruct
     from audit.attacks.reconstruction.fields import field_of
+    from audit.attacks.reconstruction.methods import SHIPPED
 
     attack = Reconstruction(n_candidates=20)
     trial = attack.trials(judged)[0]
@@ -106,11 +109,11 @@ def test_sharing_prefixes_changes_no_attempt(judged):
 
     class One:
         def __init__(self, rng, n_attempts):
-            self.rng, self.parameters = rng, replace(attack, n_attempts=n_attempts)
+            self.rng, self.n_attempts = rng, n_attempts
 
         def attempt(self, _):
             player = attack._attacker(judged, judged.target, page, field.positions)
-            return (yield from reconstruct(player, self.rng, self.parameters))
+            return (yield from reconstruct(player, SHIPPED, self.n_attempts, self.rng))
 
     (_, together) = next(drive(One(np.random.default_rng([7]), 8), [trial], 1))
     for number in range(8):

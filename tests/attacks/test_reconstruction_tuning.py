@@ -176,11 +176,14 @@ def test_the_objective_is_what_the_attack_itself_reaches(task):
             number = int(trial.id)
             return attack.attempt(case, attack.trials(case)[number % 5], _rng([9, number]))
 
+    def shots(outcome):
+        return outcome["methods"]["tuned"]["attack"]
+
     n_runs = 400
     outcomes = [outcome for _, outcome in drive(Repeated(), [Trial(str(n), "") for n in range(n_runs)], 64)]
-    hits = np.mean([any(shot["tokens"] == outcome["truth"] for shot in outcome["attack"]) for outcome in outcomes])
+    hits = np.mean([any(shot["tokens"] == outcome["truth"] for shot in shots(outcome)) for outcome in outcomes])
     tokens = np.mean(
-        [np.mean(np.array(shot["tokens"]) == outcome["truth"]) for outcome in outcomes for shot in outcome["attack"]]
+        [np.mean(np.array(shot["tokens"]) == outcome["truth"]) for outcome in outcomes for shot in shots(outcome)]
     )
     error = 4 * np.sqrt(0.25 / n_runs)
     assert hits == pytest.approx(predicted.fields, abs=error)

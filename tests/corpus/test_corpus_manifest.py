@@ -420,6 +420,7 @@ def data_sets(draw: st.DrawFn) -> tuple[Manifest, tuple[Document, ...]]:
                 prompt=st.none() | texts.map(lambda text: text.replace("{", "") + "\n{question}"),
                 epochs=st.none() | st.integers(1, 400),
                 learning_rate=st.none() | st.floats(1e-7, 1.0),
+                window=st.sampled_from([None, "first", "sliding"]),
             )
         ),
     )

@@ -3,135 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.attacks.interface import ask_all
+from audit.attacks.reconstruction.methods import SHIPPED, Node, Rule, Told
 from audit.attacks.reconstruction.proposals import Prefix, Proposals
-from audit.attacks.reconstruction.sampling import (
-    Floats,
-    Ints,
-    Mean,
-    combine,
-    draw,
-    log_likelihood_of_losses,
-    log_softmax,
-    most_likely,
-    nucleus,
-    temperature_at,
-)
+from audit.attacks.reconstruction.sampling import Floats, most_likely
 from audit.attacks.reconstruction.shots import Shot
 from audit.engine.interface import Request
 from audit.targets.interface import CandidateLogits, Candidates, FirstOrderLoss, Target, TrainingLoss
 
 
-class Parameters(Protocol):
-    """What of the attack's parameters the algorithm reads; see `Reconstruction`."""
+class Player(Protocol):
+    """Who reconstructs."""
 
     @property
-    def n_attempts(self) -> int: ...  # noqa: D102
-    @property
-    def temperature(self) -> float: ...  # noqa: D102
-    @property
-    def temperature_start(self) -> float: ...  # noqa: D102
-    @property
-    def target_weight(self) -> float: ...  # noqa: D102
-    @property
-    def mean(self) -> Mean: ...  # noqa: D102
-    @property
-    def top_p(self) -> float: ...  # noqa: D102
-    @property
-    def screened(self) -> int | None: ...  # noqa: D102
+    def proposals(self) -> Proposals:
+        """Where its candidates come from (step 1)."""
+        ...
+
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+        """What it knows of the candidates after each of these prefixes, which are of one length."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
-    """What follows a prefix.
-
-    Attributes:
-        ids: (n_candidates,) the candidates.
-        log_target: (n_candidates,) log p, what a token is sampled by (step 5).
-        log_public: (n_candidates,) log ghat (step 3).
-        kept: the indices that the nucleus keeps (step 6).
-        usable: whether the target's losses said anything.
-    """
-
-    ids: Ints
-    log_target: Floats
-    log_public: Floats
-    kept: Ints
-    usable: bool
-
-    def extended(self, shot: Shot, rng: Rng) -> Shot:
-        """The attempt with its next token."""
-        place = draw(np.exp(self.log_target), self.kept, rng)
-        return Shot(
-            (*shot.tokens, int(self.ids[place])),
-            (*shot.log_target, float(self.log_target[place])),
-            (*shot.log_public, float(self.log_public[place])),
-        )
-
-
-Value = tuple[Floats, Floats, bool]
-"""Of the candidates after one prefix: log p, log ghat, and whether the losses said anything."""
-
-
-@dataclass(frozen=True, eq=False)
-class Public:
-    """The baseline: the public likelihood alone decides (section 5.2)."""
+class Alone:
+    """The proposer decides alone: the baseline, with the public model (section 5.2)."""
 
     proposals: Proposals
 
-    def values(
-        self, _: Sequence[Prefix], __: Sequence[Candidates], log_g: Sequence[Floats], ___: float, ____: Parameters
-    ) -> Generator[Request, Any, list[Value]]:
-        """See `Player.values`."""
-        yield from ()
-        return [(own, own, True) for own in log_g]
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+        """See `Player.told`."""
+        return [Told(found.ids, found.logits) for found in (yield from self.proposals.after(prefixes))]
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Steps 2, 4 and 5: the target's training loss with every candidate, combined with the public likelihood."""
+    """Step 2: the public model proposes, and the target's training loss is read with every candidate, once a prefix."""
 
     proposals: Proposals
     target: Target
+    screened: int | None = None
+    _losses: dict[Prefix, Floats] = field(default_factory=dict)
 
-    def values(
-        self,
-        prefixes: Sequence[Prefix],
-        candidates: Sequence[Candidates],
-        log_g: Sequence[Floats],
-        _: float,
-        parameters: Parameters,
-    ) -> Generator[Request, Any, list[Value]]:
-        """See `Player.values`."""
-        queries = [
-            TrainingLoss(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+        """See `Player.told`."""
+        candidates = yield from self.proposals.after(prefixes)
+        new = {prefix: found for prefix, found in zip(prefixes, candidates, strict=True) if prefix not in self._losses}
+        losses = yield from self._asked(new)
+        self._losses.update(zip(new, losses, strict=True))
+        return [
+            Told(found.ids, found.logits, self._losses[prefix])
             for prefix, found in zip(prefixes, candidates, strict=True)
         ]
-        losses = yield from self._losses(queries, log_g, parameters)
-        return [judged(own, found, parameters) for own, found in zip(log_g, losses, strict=True)]
 
-    def _losses(
-        self, queries: Sequence[TrainingLoss], log_g: Sequence[Floats], parameters: Parameters
-    ) -> Generator[Request, Any, list[Floats]]:
-        """The losses of all candidates, or of the best few only, the others estimated: `Parameters.screened`.
+    def _asked(self, candidates: dict[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
+        """The losses of all candidates, or of the best few only, the others estimated: `Reconstruction.screened`.
 
         Screening is ours, not the paper's: candidates are ranked by what step 5 makes of a first-order estimate of
         their losses, the exact losses of the best ones take the place of their estimates, and the other estimates stay.
         No loss is below zero, so no estimate is.
         """
-        if parameters.screened is None or all(len(query.candidates) <= parameters.screened for query in queries):
+        queries = [
+            TrainingLoss(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
+            for prefix, found in candidates.items()
+        ]
+        if self.screened is None or all(len(query.candidates) <= self.screened for query in queries):
             return (yield from ask_all(self.target, queries))
         asked = [FirstOrderLoss(query.page, query.position, query.candidates) for query in queries]
         losses = [np.maximum(found, 0.0) for found in (yield from ask_all(self.target, asked))]
         chosen = [
-            most_likely(np.exp(judged(own, found, parameters)[0]), query.candidates)[: parameters.screened]
-            for query, own, found in zip(queries, log_g, losses, strict=True)
+            most_likely(np.exp(SHIPPED.node(Told(found.ids, found.logits, own), len(prefix)).log_target), found.ids)[
+                : self.screened
+            ]
+            for (prefix, found), own in zip(candidates.items(), losses, strict=True)
         ]
         exact = yield from ask_all(
             self.target,
@@ -140,12 +90,6 @@ class Judged:
         for found, own, known in zip(losses, chosen, exact, strict=True):
             found[own] = known
         return losses
-
-
-def judged(log_g: Floats, losses: Floats, parameters: Parameters) -> Value:
-    """Steps 4 and 5 for the candidates after one prefix, from the public likelihood and the target's losses."""
-    log_l, usable = log_likelihood_of_losses(losses, parameters.temperature)
-    return combine(log_g, log_l, parameters.target_weight, parameters.mean), log_g, usable
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,56 +101,63 @@ class MaskedModel:
 
     proposals: Proposals
     public: Target
+    _logits: dict[Prefix, Floats] = field(default_factory=dict)
 
-    def values(
-        self,
-        prefixes: Sequence[Prefix],
-        candidates: Sequence[Candidates],
-        log_p: Sequence[Floats],
-        temperature: float,
-        _: Parameters,
-    ) -> Generator[Request, Any, list[Value]]:
-        """See `Player.values`."""
-        queries = [
-            CandidateLogits(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+        """See `Player.told`."""
+        candidates = yield from self.proposals.after(prefixes)
+        new = {
+            prefix: CandidateLogits(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
+            for prefix, found in zip(prefixes, candidates, strict=True)
+            if prefix not in self._logits
+        }
+        self._logits.update(zip(new, (yield from ask_all(self.public, [*new.values()])), strict=True))
+        return [
+            Told(found.ids, found.logits, public=self._logits[prefix])
             for prefix, found in zip(prefixes, candidates, strict=True)
         ]
-        logits = yield from ask_all(self.public, queries)
-        return [(own, log_softmax(found / temperature), True) for own, found in zip(log_p, logits, strict=True)]
 
 
-class Player(Protocol):
-    """Who reconstructs."""
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """A target that remembers the field perfectly, in place of the real one: the attack's positive control (ours).
 
-    @property
-    def proposals(self) -> Proposals:
-        """Where its candidates come from (step 1)."""
-        ...
+    It is told of the same candidates as the real attacker. Where that one reads losses, the oracle's is 0 with the true
+    token and 1 with every other; where a masked language model decides, the true token changes places with its
+    candidate of the largest logit. A truth that is no candidate cannot be told.
 
-    def values(
-        self,
-        prefixes: Sequence[Prefix],
-        candidates: Sequence[Candidates],
-        log_proposer: Sequence[Floats],
-        temperature: float,
-        parameters: Parameters,
-    ) -> Generator[Request, Any, list[Value]]:
-        """What the candidates after each prefix are worth; `log_proposer` is the proposer's softmax (step 3)."""
-        ...
+    Attributes:
+        proposals: those of the attack.
+        truth: the field's tokens.
+        judges: whether the real target gives losses.
+    """
+
+    proposals: Proposals
+    truth: Prefix
+    judges: bool
+
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+        """See `Player.told`."""
+        candidates = yield from self.proposals.after(prefixes)
+        return [
+            self._planted(found, self.truth[len(prefix)]) for prefix, found in zip(prefixes, candidates, strict=True)
+        ]
+
+    def _planted(self, found: Candidates, truth: int) -> Told:
+        true = found.ids == truth
+        if self.judges:
+            return Told(found.ids, found.logits, np.where(true, 0.0, 1.0))
+        logits = found.logits.copy()
+        if true.any():
+            place, best = int(true.argmax()), int(logits.argmax())
+            logits[[place, best]] = logits[[best, place]]
+        return Told(found.ids, logits)
 
 
-def nodes_after(
-    player: Player, prefixes: Sequence[Prefix], parameters: Parameters
-) -> Generator[Request, Any, dict[Prefix, Node]]:
+def nodes_after(player: Player, rule: Rule, prefixes: Sequence[Prefix]) -> Generator[Request, Any, dict[Prefix, Node]]:
     """One step of algorithm 2 for prefixes of one length."""
-    candidates = yield from player.proposals.after(prefixes)
-    temperature = temperature_at(len(prefixes[0]), parameters.temperature, parameters.temperature_start)
-    log_proposer = [log_softmax(found.logits / temperature) for found in candidates]
-    values = yield from player.values(prefixes, candidates, log_proposer, temperature, parameters)
-    return {
-        prefix: Node(found.ids, log_p, log_g, nucleus(np.exp(log_p), found.ids, parameters.top_p), usable)
-        for prefix, found, (log_p, log_g, usable) in zip(prefixes, candidates, values, strict=True)
-    }
+    told = yield from player.told(prefixes)
+    return {prefix: rule.node(found, len(prefix)) for prefix, found in zip(prefixes, told, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -226,18 +177,18 @@ class Reconstructed:
     blind: bool
 
 
-def reconstruct(player: Player, rng: Rng, parameters: Parameters) -> Generator[Request, Any, Reconstructed]:
+def reconstruct(player: Player, rule: Rule, n_attempts: int, rng: Rng) -> Generator[Request, Any, Reconstructed]:
     """All attempts side by side: those that share a prefix share its candidates and losses.
 
     What a candidate is worth depends on the prefix only, so this changes nothing but the work (METHODS.md 1 c). Each
     attempt draws from a source of its own: the first one is the same whatever their number.
     """
-    sources = rng.spawn(parameters.n_attempts)
-    shots = [Shot((), (), ())] * parameters.n_attempts
+    sources = rng.spawn(n_attempts)
+    shots = [Shot((), (), ())] * n_attempts
     single = unusable = 0
     blind = False
     for _ in player.proposals.positions:
-        nodes = yield from nodes_after(player, sorted({shot.tokens for shot in shots}), parameters)
+        nodes = yield from nodes_after(player, rule, sorted({shot.tokens for shot in shots}))
         single += sum(len(nodes[shot.tokens].kept) == 1 for shot in shots)
         unusable += sum(not nodes[shot.tokens].usable for shot in shots)
         blind |= not nodes[shots[0].tokens].usable
@@ -245,9 +196,18 @@ def reconstruct(player: Player, rng: Rng, parameters: Parameters) -> Generator[R
     return Reconstructed(shots, single, unusable, blind)
 
 
-def agreement(
-    exact: Player, rounded: Player, rng: Rng, parameters: Parameters
-) -> Generator[Request, Any, tuple[int, int]]:
+def rebuilds(oracle: Oracle, rule: Rule, rng: Rng) -> Generator[Request, Any, bool]:
+    """Whether one attempt gives the whole field. It ends at the first wrong token, so only true prefixes are asked."""
+    shot = Shot((), (), ())
+    for step in range(len(oracle.truth)):
+        nodes = yield from nodes_after(oracle, rule, [shot.tokens])
+        shot = nodes[shot.tokens].extended(shot, rng)
+        if shot.tokens[step] != oracle.truth[step]:
+            return False
+    return True
+
+
+def agreement(exact: Player, rounded: Player, rule: Rule, rng: Rng) -> Generator[Request, Any, tuple[int, int]]:
     """How many tokens both sample alike on the way that the exact one takes, and how many there are.
 
     Both draw with the same random numbers.
@@ -258,7 +218,7 @@ def agreement(
     for _ in exact.proposals.positions:
         ahead = []
         for player, source in zip((exact, rounded), sources, strict=True):
-            nodes = yield from nodes_after(player, [shot.tokens], parameters)
+            nodes = yield from nodes_after(player, rule, [shot.tokens])
             ahead.append(nodes[shot.tokens].extended(shot, source))
         alike += ahead[0].tokens == ahead[1].tokens
         shot = ahead[0]

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from numpy.random import Generator as Rng
 
 from audit.attacks.interface import Findings, Units
-from audit.attacks.reconstruction.algorithm import Judged, MaskedModel, Public, agreement, reconstruct
-from audit.attacks.reconstruction.fields import ATTACKED, REASONS, Field, all_fields, field_of
-from audit.attacks.reconstruction.measures import METRICS, POWER, measure_fields
+from audit.attacks.reconstruction.algorithm import (
+    Alone,
+    Judged,
+    MaskedModel,
+    Oracle,
+    Reconstructed,
+    agreement,
+    rebuilds,
+    reconstruct,
+)
+from audit.attacks.reconstruction.fields import ATTACKED, LENGTHS, Field, all_fields, field_of
+from audit.attacks.reconstruction.gated import POWER
+from audit.attacks.reconstruction.measures import METRICS, measure_fields
+from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, SHIPPED, TUNED, LowestLoss, Rule, Sampling
+from audit.attacks.reconstruction.offered import most_units
 from audit.attacks.reconstruction.proposals import Prefix, Proposals
 from audit.attacks.reconstruction.sampling import Mean
-from audit.attacks.reconstruction.table import GROUPS
 from audit.case import Case
 from audit.corpus.documents import Corpus
-from audit.corpus.folding import fold, occurrences
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.record import Count
 from audit.targets.interface import Encoding, FillMask, FirstOrderLoss, Target, TrainingLoss
 
 N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 """By budget. 128 is the paper's choice; with 512 it found 2 % more, at four times the cost (appendix A)."""
+N_ATTEMPTS = 8
+"""Under every budget (ours)."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +45,26 @@ class Reconstruction:
     The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], and so are those of its
     value wherever else it stands on the page; its labels and the number of its tokens are known. Field by field, token
     by token, candidates of a public masked language model are weighed by how well the target's training loss likes
-    them. Temperatures, weight and nucleus are docaudit's defaults (the paper gives ranges), fixed before the scan.
-    Several attempts are made at every field; the first one is the one-shot attack, and a membership score chooses among
-    all of them for the multi-shot attack.
+    them. Several attempts are made at every field; the first one is the one-shot attack, and a membership score chooses
+    among all of them for the multi-shot attack.
+
+    Three methods, fixed before the scan, choose among the same candidates; a limit is held against each of them.
+    "default" samples as published, with temperatures, weight and nucleus that docaudit ships (the paper gives ranges),
+    whatever the parameters say. "lowest_loss" takes the candidate of lowest loss (ours). "tuned" samples as the
+    parameters say, where they differ from what is shipped: a file of parameters can add a method, and blind none.
+
+    Fields of more than `max_tokens` tokens are attacked by their first and by their last `max_tokens` ones, those of
+    fewer than `min_tokens` as they are; both are reported apart (ours).
 
     Attributes:
         n_candidates: N_c, candidates a token.
-        n_attempts: n_a, attempts a field.
-        temperature: T, of both softmaxes.
+        n_attempts: n_a, attempts a field by the default and the tuned method; the lowest loss leaves no choice.
+        temperature: T, of both softmaxes; this and the next four are those of the tuned method.
         temperature_start: T_start, factor on the public model's temperature at the first token, falling over 3 tokens.
         target_weight: w in (0, 1], the target's weight in the mean of both likelihoods.
         mean: the paper prefers the geometric mean.
         top_p: mass of the nucleus that a token is sampled from.
-        min_tokens, max_tokens: fields with fewer or more tokens are left out.
+        min_tokens, max_tokens: of a field of usual length.
         image_noise: Gaussian noise in place of the page's image, for targets that see it (the ablation of section 6.2).
         screened: candidates a token whose loss is computed exactly, the best ones by a first-order estimate, which the
             others keep; None: all. An approximation, ours, for speed; masked language models are attacked without
@@ -54,14 +72,14 @@ class Reconstruction:
     """
 
     n_candidates: int = 128
-    n_attempts: int = 8
-    temperature: float = 0.3
-    temperature_start: float = 10.0
-    target_weight: float = 0.4
-    mean: Mean = "geometric"
-    top_p: float = 0.10
-    min_tokens: int = 3
-    max_tokens: int = 15
+    n_attempts: int = N_ATTEMPTS
+    temperature: float = SHIPPED.temperature
+    temperature_start: float = SHIPPED.temperature_start
+    target_weight: float = SHIPPED.target_weight
+    mean: Mean = SHIPPED.mean
+    top_p: float = SHIPPED.top_p
+    min_tokens: int = LENGTHS[0]
+    max_tokens: int = LENGTHS[1]
     image_noise: bool = False
     screened: int | None = None
 
@@ -79,7 +97,22 @@ class Reconstruction:
             found.append("noise in place of the page's image")
         if self.screened is not None:
             found.append("most losses estimated, not computed")
+        least = min(N_CANDIDATES.values())
+        if self.n_candidates < least:
+            found.append(f"{self.n_candidates} candidates a token, fewer than the {least} of the smallest budget")
+        if self.n_attempts < N_ATTEMPTS:
+            found.append(f"{self.n_attempts} attempts a field, fewer than {N_ATTEMPTS}")
+        if self.min_tokens > LENGTHS[0] or self.max_tokens < LENGTHS[1]:
+            tried = f"{self.min_tokens} to {self.max_tokens}"
+            found.append(f"fields of {tried} tokens, fewer than those of {LENGTHS[0]} to {LENGTHS[1]}")
         return tuple(found)
+
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """The methods, by name."""
+        own = Sampling(self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p)
+        rules: dict[str, Rule] = {DEFAULT: SHIPPED, LOWEST_LOSS: LowestLoss()}
+        return rules if own == SHIPPED else {**rules, TUNED: own}
 
     @classmethod
     def preset(cls, budget: str) -> Self:
@@ -91,6 +124,10 @@ class Reconstruction:
         for split in ATTACKED:
             if not any(entity.attack for document in corpus.of(split) for entity in document.entities):
                 return f"no field to attack in {split} documents"
+        return None
+
+    def unprovided(self, corpus: Corpus) -> str | None:
+        """The reference that the owner can give and did not, in [references]; None when none is missing."""
         references = corpus.manifest.references
         if references.auxiliary is None and not corpus.of("public"):
             return "no auxiliary model in [references] and no public documents to train one on"
@@ -100,17 +137,7 @@ class Reconstruction:
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents with a field of the group, however many tokens a model makes of it."""
-        seen = occurrences(corpus)
-        documents: Counter[tuple[str, str]] = Counter()
-        for document in corpus.of(*ATTACKED):
-            fields = [seen[fold(document.text_of(entity))].unique for entity in document.entities if entity.attack]
-            there = {"unique": any(fields), "repeated": not all(fields), "all": bool(fields)}
-            documents.update([(document.split, group) for group, holds in there.items() if holds])
-        return tuple(
-            Units(f"{what}.{group}", "difference", "documents", *(documents[split, group] for split in ATTACKED))
-            for what in ("excess_pr", "excess_hamming")
-            for group in GROUPS
-        )
+        return most_units(corpus, self.min_tokens, self.max_tokens)
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
@@ -123,38 +150,58 @@ class Reconstruction:
         return None
 
     def trials(self, case: Case) -> list[Trial]:
-        """Fields of member and held-out documents with `min_tokens` to `max_tokens` tokens."""
+        """Fields of member and held-out documents; two for one of more than `max_tokens` tokens."""
         return [field.trial for field in self._fields(case) if field.left_out is None]
+
+    def usual_trials(self, case: Case) -> list[Trial]:
+        """Those of fields of `min_tokens` to `max_tokens` tokens, which the paper attacks."""
+        return [trial for trial in self.trials(case) if trial.stratum in ATTACKED]
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""
         left_out = Counter(field.left_out for field in self._fields(case))
         found = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "none is marked for attack"
         return (
-            f"no field of {self.min_tokens} to {self.max_tokens} tokens in member or held-out documents ({found})",
-            "annotate longer fields in the manifest",
+            f"no field that the model can spell out in member or held-out documents ({found})",
+            "annotate fields in the manifest",
         )
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Reconstruct one field with the target, again without it, and see whether the truth was within reach."""
+        """Reconstruct one field with the target, again without it, and see whether the truth was within reach.
+
+        "attack" and "baseline" are the attempts of the default method; "methods" holds those of the others.
+        """
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
         assert field.page is not None
         page = self._scrubbed(field, rng)
         attacker = self._attacker(case, case.target, page, field.positions)
         # Where both take their candidates from the public model, what is known of a prefix serves both.
         shared = isinstance(attacker, Judged)
-        public = Public(attacker.proposals if shared else self._from_public(case, page, field.positions))
-        attack_rng, baseline_rng = rng.spawn(2)
-        attack = yield from reconstruct(attacker, attack_rng, self)
-        baseline = yield from reconstruct(public, baseline_rng, self)
+        public = Alone(attacker.proposals if shared else self._from_public(case, page, field.positions))
+        sources = rng.spawn(2 * len(self.rules) + 1)
+        found: dict[str, tuple[Reconstructed, Reconstructed]] = {}
+        for place, (method, rule) in enumerate(self.rules.items()):
+            n_attempts = 1 if method == LOWEST_LOSS else self.n_attempts
+            # Without losses the likeliest candidate is the proposer's: the public model need not be asked of it.
+            decides = Alone(attacker.proposals) if method == LOWEST_LOSS and not shared else attacker
+            attack_rng, baseline_rng = sources[2 * place : 2 * place + 2]
+            attack = yield from reconstruct(decides, rule, n_attempts, attack_rng)
+            baseline = yield from reconstruct(public, rule, n_attempts, baseline_rng)
+            found[method] = (attack, baseline)
         truth = tuple(field.page.ids[list(field.positions)].tolist())
         reached = yield from self._reached(attacker.proposals, truth)
+        attack, baseline = found.pop(DEFAULT)
+        # An attacker whose losses said nothing had no power, whatever was among the candidates.
+        oracle = Oracle(attacker.proposals, truth, judges=shared)
+        detected = {}
+        for (method, rule), source in zip(self.rules.items(), sources[-1].spawn(len(self.rules)), strict=True):
+            detected[method] = (yield from rebuilds(oracle, rule, source)) and not attack.blind
         return {
             "truth": [*truth],
-            "attack": [shot.as_json() for shot in attack.shots],
-            "baseline": [shot.as_json() for shot in baseline.shots],
-            # An attacker whose losses said nothing had no power, whatever was among the candidates.
+            **_attempts(attack, baseline),
+            "methods": {method: _attempts(*players) for method, players in found.items()},
             "reached": reached and not attack.blind,
+            "oracle": detected,
             "single": attack.single,
             "unusable": attack.unusable,
         }
@@ -164,7 +211,7 @@ class Reconstruction:
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
         page = self._scrubbed(field, rng)
         exact, other = (self._attacker(case, target, page, field.positions) for target in (case.target, rounded))
-        alike, steps = yield from agreement(exact, other, rng, self)
+        alike, steps = yield from agreement(exact, other, SHIPPED, rng)
         return {"alike": alike, "steps": steps}
 
     def _scrubbed(self, field: Field, rng: Rng) -> Encoding:
@@ -177,7 +224,7 @@ class Reconstruction:
         assert public is not None
         if FillMask in target.answers:
             return MaskedModel(Proposals(target, page, positions, self.n_candidates), public)
-        return Judged(self._from_public(case, page, positions), target)
+        return Judged(self._from_public(case, page, positions), target, self.screened)
 
     def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> Proposals:
         assert case.references.auxiliary is not None
@@ -196,43 +243,48 @@ class Reconstruction:
     ) -> Findings:
         """See `Attack.measure`; the metrics are described in `measures`."""
         fields = [field_of(case, trial, self.min_tokens, self.max_tokens) for trial in trials]
-        findings = measure_fields(case, fields, outcomes, self.n_candidates, rng, progress)
-        left_out = Counter(field.left_out for field in self._fields(case))
-        counts = [
-            Count("fields within reach", left_out.pop(None, 0), "fields that the attack can try"),
-            Count("fields attacked", len(trials), "fields that this budget tried"),
-            Count(
-                "fields with copies",
-                sum(bool(field.copies) for field in fields),
-                "fields tried whose value stands elsewhere on their page too, and is hidden there as well",
-            ),
-            *(Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items()),
-        ]
-        return Findings(
-            findings.measurements,
-            (*counts, *findings.counts),
-            findings.diagnostics,
-            findings.histograms,
-            findings.curves,
-            findings.categories,
-        )
+        everything = [*self._fields(case)]
+        return measure_fields(case, everything, fields, outcomes, [*self.rules], self.n_candidates, rng, progress)
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
-        """The value, what was recovered of it with the model and without, one object a field."""
+        """The value, what was recovered of it with the model and without, one object a field or end of one.
+
+        What was recovered is the first attempt's of the default method, or another method's where that one is right.
+        """
         for trial, outcome in zip(trials, outcomes, strict=True):
             field = field_of(case, trial, self.min_tokens, self.max_tokens)
+            firsts = {method: (found["attack"][0], found["baseline"][0]) for method, found in _by_method(outcome)}
+            right = [method for method, (shot, _) in firsts.items() if shot["tokens"] == outcome["truth"]]
+            shown, baseline = firsts[right[0] if right else DEFAULT]
+            whole = field.part == "whole"
             yield {
                 "attack": self.name,
                 "document": field.document.id,
-                "field": field.entity.id,
+                "field": field.entity.id if whole else f"{field.entity.id} ({field.part})",
                 "category": field.entity.category,
                 "split": field.document.split,
-                "value": field.document.text_of(field.entity),
-                "recovered": case.reader.token_strings(outcome["attack"][0]["tokens"]),
-                "baseline": case.reader.token_strings(outcome["baseline"][0]["tokens"]),
-                "exact": outcome["attack"][0]["tokens"] == outcome["truth"],
-                "exact_in_any_attempt": any(shot["tokens"] == outcome["truth"] for shot in outcome["attack"]),
+                "value": (
+                    field.document.text_of(field.entity) if whole else case.reader.token_strings(outcome["truth"])
+                ),
+                "recovered": case.reader.token_strings(shown["tokens"]),
+                "baseline": case.reader.token_strings(baseline["tokens"]),
+                "exact": bool(right),
+                "exact_in_any_attempt": any(
+                    shot["tokens"] == outcome["truth"] for _, found in _by_method(outcome) for shot in found["attack"]
+                ),
             }
 
     def _fields(self, case: Case) -> Iterator[Field]:
         return all_fields(case, self.min_tokens, self.max_tokens)
+
+
+def _attempts(attack: Reconstructed, baseline: Reconstructed) -> dict[str, Json]:
+    return {
+        "attack": [shot.as_json() for shot in attack.shots],
+        "baseline": [shot.as_json() for shot in baseline.shots],
+    }
+
+
+def _by_method(outcome: Json) -> list[tuple[str, Json]]:
+    """What came of each method, the default one first."""
+    return [(DEFAULT, outcome), *outcome["methods"].items()]

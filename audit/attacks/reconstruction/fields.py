@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -17,36 +18,50 @@ from audit.targets.interface import Encoding
 _JOINT = "\x1f"
 """Between the ids of document and field in a trial's id: control characters are refused in both."""
 ATTACKED: tuple[Split, ...] = ("member", "heldout")
+LENGTHS = (3, 15)
+"""Of the fields that the paper's attack tries, least and most tokens (section 5.1)."""
+Length = Literal["usual", "long", "short"]
+Part = Literal["whole", "start", "end"]
 REASONS = {
-    "too short": "fields with fewer tokens than the attack tries",
-    "too long": "fields with more tokens than the attack tries",
     "unknown tokens": "fields that hold [UNK], which no reconstruction can spell out",
     "no window": "fields that do not fit into one window of the model",
+    "outside the trained window": "fields that training did not read, for it cut long pages off before them",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """A field in its page.
+    """A field in its page, or an end of one that is longer than the paper's attack tries (ours).
 
     Attributes:
         document: where it stands.
         entity: what it is.
         page: the page, or the window of it, that holds the field; None where it fits into none.
-        positions: of its tokens, left to right.
+        whole: positions of all its tokens, left to right.
+        positions: of those that are rebuilt.
+        length: "usual" from `min_tokens` to `max_tokens` tokens, the paper's; others are reported apart.
+        part: the field, or its first or last `max_tokens` tokens where it has more.
         left_out: why it is not tried; None: it is.
     """
 
     document: Document
     entity: Entity
     page: Encoding | None
+    whole: tuple[int, ...]
     positions: tuple[int, ...]
+    length: Length
+    part: Part
     left_out: str | None
 
     @property
     def trial(self) -> Trial:
-        """The field as a trial: clustered by document, sampled by split."""
-        return Trial(f"{self.document.id}{_JOINT}{self.entity.id}", self.document.id, self.document.split)
+        """The field as a trial: clustered by document, sampled by split and length."""
+        name = trial_id(self.document, self.entity)
+        return Trial(
+            name if self.part == "whole" else f"{name}{_JOINT}{self.part}",
+            self.document.id,
+            stratum(self.document.split, self.length),
+        )
 
     @cached_property
     def copies(self) -> tuple[int, ...]:
@@ -70,35 +85,75 @@ class Field:
         """
         if self.page is None:
             raise ValueError("a field that fits into no window has no page to scrub")
-        return self.page.scrubbed((*self.positions, *self.copies))
+        return self.page.scrubbed((*self.whole, *self.copies))
+
+
+def trial_id(document: Document, entity: Entity) -> str:
+    """Of the trial of a whole field."""
+    return f"{document.id}{_JOINT}{entity.id}"
+
+
+def stratum(split: Split, length: Length) -> str:
+    """Where a budget draws: fields of usual length as ever, and the others beside them."""
+    return split if length == "usual" else f"{split} {length}"
+
+
+def may_be_long(document: Document, entity: Entity, max_tokens: int) -> bool:
+    """Whether a tokenizer may make more than `max_tokens` tokens of the field: at most one a byte, and one a word."""
+    return sum(len(document.words[index].text.encode()) + 1 for index in entity.words) > max_tokens
 
 
 def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
-    """Every field of member and held-out documents that the manifest offers for attack, in file order."""
+    """Every field of member and held-out documents that the manifest offers for attack, in file order.
+
+    One of more than `max_tokens` tokens comes twice, with its start and with its end.
+    """
     for document in case.corpus.of(*ATTACKED):
         for entity in document.entities:
             if entity.attack:
-                yield _examined(case, document, entity, min_tokens, max_tokens)
+                yield from _examined(case, document, entity, min_tokens, max_tokens)
 
 
 def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Field:
-    """The field of a trial."""
+    """The field, or the end of one, that a trial is about."""
     document = case.corpus.document(trial.unit)
-    name = trial.id.removeprefix(f"{trial.unit}{_JOINT}")
+    name, _, part = trial.id.removeprefix(f"{trial.unit}{_JOINT}").partition(_JOINT)
     entity = next(entity for entity in document.entities if entity.id == name)
-    return _examined(case, document, entity, min_tokens, max_tokens)
+    found = _examined(case, document, entity, min_tokens, max_tokens)
+    return next(field for field in found if field.part == (part or "whole"))
 
 
-def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, max_tokens: int) -> Field:
-    page = case.reader.encode(document, entity.words)
+def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, max_tokens: int) -> tuple[Field, ...]:
+    page, reason = _read(case, document, entity)
     if page is None:
-        return Field(document, entity, None, (), "no window")
-    positions = page.positions_of(entity.words)
-    left_out = None
-    if len(positions) < min_tokens:
-        left_out = "too short"
-    elif len(positions) > max_tokens:
-        left_out = "too long"
-    elif np.isin(page.ids[list(positions)], page.unknown_id).any():
-        left_out = "unknown tokens"
-    return Field(document, entity, page, positions, left_out)
+        return (Field(document, entity, None, (), (), "usual", "whole", reason),)
+    whole = page.positions_of(entity.words)
+    length: Length = "short" if len(whole) < min_tokens else "long" if len(whole) > max_tokens else "usual"
+    parts: dict[Part, tuple[int, ...]] = {"whole": whole}
+    if length == "long":
+        parts = {"start": whole[:max_tokens], "end": whole[-max_tokens:]}
+    left_out = "unknown tokens" if np.isin(page.ids[list(whole)], page.unknown_id).any() else None
+    return tuple(
+        Field(document, entity, page, whole, positions, length, part, left_out) for part, positions in parts.items()
+    )
+
+
+def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | None, str | None]:
+    """The page, or the window of it, in which the field is attacked; without one, the reason.
+
+    Memory shows best in the window that training read. However training read long pages, one window was their
+    beginning: a field that it holds is attacked there, unless the manifest says that windows slid over the page
+    (`TrainingRecipe.window`). A field behind it was never read where the manifest says that pages are cut off, and is
+    no member; where it says nothing, the field is attacked in a window with itself in the middle (ours).
+    """
+    around = case.reader.encode(document, entity.words)
+    if around is None:
+        return None, "no window"
+    window = case.corpus.manifest.recipe.window
+    fits = len(around.ids) < case.reader.card.max_tokens
+    if fits or window == "sliding":
+        return around, None
+    first = case.reader.encode(document)
+    if first is not None and len(first.positions_of(entity.words)) == len(around.positions_of(entity.words)):
+        return first, None
+    return (None, "outside the trained window") if window == "first" else (around, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -9,39 +10,44 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator
 
+from audit.attacks import blindness
 from audit.attacks.interface import Findings
-from audit.attacks.reconstruction import multishot
-from audit.attacks.reconstruction.fields import Field
+from audit.attacks.reconstruction import gated, multishot
+from audit.attacks.reconstruction.fields import REASONS, Field, Length
+from audit.attacks.reconstruction.methods import DEFAULT, TUNED
+from audit.attacks.reconstruction.offered import coverage
 from audit.attacks.reconstruction.table import (
+    EXCESSES,
     GROUPS,
     PLAYERS,
     SCORES,
     SPLIT_NAMES,
     Floats,
     Table,
+    Uniform,
     build_table,
     unresolved,
 )
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES
+from audit.corpus.folding import occurrences
 from audit.engine.interface import Json, Progress
 from audit.record import ALPHAS, Count, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
 from audit.stats.distances import Distances, improvement_factor
-from audit.stats.intervals import Interval, proportion
+from audit.stats.intervals import proportion
 from audit.stats.means import mean
-from audit.stats.rates import excess_mean, excess_rate
 from audit.stats.resampling import MIN_CLUSTERS, NoSpreadError, bootstrap
 from audit.targets.utility import estimate, masked_token_accuracy
 
 Job = Callable[[], Measurement]
 EPSILONS = {"": 0.01, ".e0.001": 0.001, ".e0.1": 0.1}
 """The epsilon of IpF (equation 6) is not in the paper: 0.01, with 0.001 and 0.1 beside it (METHODS.md)."""
-POWER = "candidate_recall.unique"
+RECALL = "candidate_recall"
 METRICS = (
-    *(f"excess_{what}.{group}" for what, group in product(("pr", "hamming"), GROUPS)),
-    "candidate_recall",
-    POWER,
+    *gated.METRICS,
+    RECALL,
+    f"{RECALL}.unique",
     "public_accuracy",
     *(f"{score}.{split}.{player}" for score, split, player in product(SCORES, SPLIT_NAMES, PLAYERS)),
     *(f"pr.{split}.{player}.unique" for split, player in product(SPLIT_NAMES, PLAYERS)),
@@ -52,50 +58,78 @@ METRICS = (
     ),
     *(f"ipf.{split}.{name}" for split, name in product(SPLIT_NAMES, CATEGORIES)),
     *multishot.METRICS,
+    blindness.NAME,
 )
-NEEDED_DOCUMENTS = 72
-"""From so many documents on, no hit at all shows a rate under 0.05 (METHODS.md, section 6)."""
 HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))
 
 
 def measure_fields(
     case: Case,
+    everything: Sequence[Field],
     fields: Sequence[Field],
     outcomes: Sequence[Json],
+    methods: Sequence[str],
     n_candidates: int,
     rng: Generator,
     progress: Progress,
 ) -> Findings:
-    """All measurements of the attack, from the fields and their outcomes, in the same order."""
-    table = build_table(case, fields, outcomes, n_candidates, rng)
+    """All that the attack measures.
+
+    Args:
+        case: what was attacked.
+        everything: all fields of member and held-out documents, tried or not.
+        fields: those that were tried, and `outcomes` theirs, in the same order.
+        outcomes: see `Reconstruction.attempt`.
+        methods: of the attack, the default one first.
+        n_candidates: N_c.
+        rng: the source of randomness.
+        progress: told of every measurement.
+    """
+
+    def table_of(length: Length) -> Table:
+        rows = [place for place, field in enumerate(fields) if field.length == length]
+        own, found = [fields[row] for row in rows], [outcomes[row] for row in rows]
+        return build_table(own, found, seen, methods, uniform)
+
+    seen = occurrences(case.corpus)
+    uniform = Uniform(case.target.card.vocabulary, n_candidates, rng)
+    table = table_of("usual")
+    usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
     categories = tuple(sorted(set(table.category.tolist())))
-    measurements: list[Measurement] = []
-    jobs = [*_jobs(table, categories, rng), *multishot.jobs(table, rng)]
-    progress.stage("reconstruction: intervals", len(jobs) + 1)
+    jobs: list[Job] = [*_jobs(table, categories, rng), *multishot.jobs(table, rng)]
+    jobs.append(partial(_public_accuracy, case, rng))
+    jobs += gated.jobs(table, {"long": table_of("long"), "short": table_of("short")}, methods, rng)
+    if TUNED in methods:
+        jobs += multishot.tuned_jobs(table, rng)
+    measurements = []
+    progress.stage("reconstruction: intervals", len(jobs))
     for job in jobs:
         measurements.append(job())
         progress.advance()
-    measurements.append(_public_accuracy(case, rng))
-    progress.advance()
+    documents = [*{field.document.id: field.document for field in fields}.values()]
+    blind = blindness.by_document(case.corpus, documents, [one.split == "member" for one in documents], progress)
+    confounded = [reason for reason in (blind.confounded, gated.looks_trained_on(measurements)) if reason]
     return Findings(
-        tuple(measurements),
-        _counts(table),
-        _diagnostics(outcomes, table),
+        (*measurements, blind.estimate),
+        (*_attacked(everything, fields), *_counts(table)),
+        (*_diagnostics(usual, table), *blind.diagnostics),
         (_hamming_histogram(table),),
         multishot.curves(table, rng),
         categories,
+        confounded="; ".join(confounded) or None,
+        methods=gated.gated_methods(methods),
+        coverage=coverage(seen, everything),
+        alarms=gated.alarms(measurements),
     )
 
 
 def _jobs(table: Table, categories: Sequence[str], rng: Generator) -> Iterator[Job]:
-    """Every measurement as a call, so that progress can be shown between them."""
-    for group in GROUPS:
-        rows = table.group(group)
-        yield partial(_excess, f"excess_pr.{group}", rows, "pr", excess_rate, rng)
-        yield partial(_excess, f"excess_hamming.{group}", rows, "hd", excess_mean, rng)
+    """Every measurement of the paper's as a call, so that progress can be shown between them."""
+    for group, what in product(GROUPS, EXCESSES):
+        yield partial(gated.excess, f"{what}.{group}", table.group(group), DEFAULT, rng)
     members = table.split("member")
-    yield partial(_recall, "candidate_recall", members)
-    yield partial(_recall, POWER, members.group("unique"))
+    yield partial(_recall, RECALL, members)
+    yield partial(_recall, f"{RECALL}.unique", members.group("unique"))
     for split, player in product(SPLIT_NAMES, PLAYERS):
         rows = table.split(split)
         yield partial(_score, f"pr.{split}.{player}.unique", rows.group("unique"), "pr", player, rng)
@@ -112,29 +146,13 @@ def _jobs(table: Table, categories: Sequence[str], rng: Generator) -> Iterator[J
             yield partial(_ipf, f"ipf.{split}.{category}", rows.category_of(category), EPSILONS[""], rng)
 
 
-def _excess(name: str, table: Table, score: str, excess: Callable[..., Interval], rng: Generator) -> Measurement:
-    """(attack - baseline) on member fields minus the same on held-out fields (METHODS.md, held-out control).
-
-    Distances are turned into similarities (1 - HD), so that more is worse.
-    """
-    splits = [table.split(name) for name in SPLIT_NAMES]
-    few = unresolved(name, splits, NEEDED_DOCUMENTS)
-    if few is not None:
-        return few
-    columns = []
-    for rows in splits:
-        values = [rows.scores[score, player] for player in PLAYERS]
-        columns += [*(values if score == "pr" else [1 - value for value in values]), rows.cluster]
-    return estimate(name, excess(*columns, rng, alphas=ALPHAS), "fields", 0.0, "held-out")
-
-
 def _recall(name: str, table: Table) -> Measurement:
     """Share of fields all of whose tokens were among the candidates given the true prefix: the ceiling of PR.
 
     Null: as many candidates drawn uniformly.
     """
     if not len(table):
-        return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
+        return Unresolved(name, "no such field was attacked", 0, gated.NEEDED_DOCUMENTS)
     interval = proportion(table.reached, table.cluster, alphas=ALPHAS)
     return estimate(name, interval, "fields", float(table.chance["recall"].mean()), "chance")
 
@@ -180,6 +198,26 @@ def _public_accuracy(case: Case, rng: Generator) -> Measurement:
     return masked_token_accuracy("public_accuracy", auxiliary, case.corpus.of("heldout"), seed)
 
 
+def _attacked(everything: Sequence[Field], fields: Sequence[Field]) -> tuple[Count, ...]:
+    """What the attack could try and did, long and short fields apart; a long field counts once."""
+    reach = sum(field.left_out is None and field.length == "usual" for field in everything)
+    tried = Counter(length for length, *_ in {(one.length, one.document.id, one.entity.id) for one in fields})
+    left_out = Counter(field.left_out for field in everything if field.part != "end")
+    copies = sum(bool(field.copies) for field in fields if field.length == "usual")
+    return (
+        Count("fields within reach", reach, "fields of usual length that the attack can try"),
+        Count("fields attacked", tried["usual"], "fields of usual length that this budget tried"),
+        Count("long fields attacked", tried["long"], "longer fields of which this budget tried an end"),
+        Count("short fields attacked", tried["short"], "shorter fields that this budget tried"),
+        Count(
+            "fields with copies",
+            copies,
+            "fields tried whose value stands elsewhere on their page too, and is hidden there as well",
+        ),
+        *(Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items()),
+    )
+
+
 def _counts(table: Table) -> tuple[Count, ...]:
     counts = []
     for split, label in (("member", "member"), ("heldout", "held-out")):
@@ -195,6 +233,9 @@ def _counts(table: Table) -> tuple[Count, ...]:
 
 
 def _diagnostics(outcomes: Sequence[Json], table: Table) -> tuple[Diagnostic, ...]:
+    """Of the default method on fields of usual length."""
+    if not outcomes:
+        return ()
     steps = sum(len(outcome["truth"]) * len(outcome["attack"]) for outcome in outcomes)
     repeated = table.split("member").group("repeated")
     diagnostics = [

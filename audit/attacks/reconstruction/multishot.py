@@ -10,15 +10,18 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator
 
+from audit.attacks.reconstruction.methods import DEFAULT, TUNED
 from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, read_shots
 from audit.attacks.reconstruction.table import (
     BASELINE,
     GROUPS,
     PLAYERS,
     SPLIT_NAMES,
+    TUNED_BASELINE,
     Floats,
     Ints,
     Table,
+    named,
     unresolved,
 )
 from audit.engine.interface import Json
@@ -39,9 +42,15 @@ _PLACES = (
     *product(("member",), ("attack",), (f".{name}" for name in OTHER_SCORES)),
 )
 """Split, player, and membership score where it is not the primary one."""
+_TUNED_PLACES = tuple(product(SPLIT_NAMES, PLAYERS, (f".{TUNED}",)))
+"""The same attempts by the tuned method, by the primary score; only where there is one."""
 METRICS = (
-    *(f"{quantity}.{split}.{player}{score}" for quantity in _QUANTITIES for split, player, score in _PLACES),
-    *(f"excess_accauc.{group}" for group in GROUPS),
+    *(
+        f"{quantity}.{split}.{player}{score}"
+        for quantity in _QUANTITIES
+        for split, player, score in (*_PLACES, *_TUNED_PLACES)
+    ),
+    *(named(f"excess_accauc.{group}", method) for group, method in product(GROUPS, (DEFAULT, TUNED))),
 )
 CURVE_SHARES = (0.01, *(round(0.05 * place, 2) for place in range(1, 21)))
 """Where the curves of figure 6 are drawn."""
@@ -63,24 +72,38 @@ class _Ranked:
 
 
 def jobs(table: Table, rng: Generator) -> Iterator[Job]:
-    """Every measurement of the multi-shot attack as a call."""
+    """Every measurement of the multi-shot attack by the default method, as a call."""
     for split, player, suffix in _PLACES:
         rows = table.split(split)
         ranking = BASELINE if player == "baseline" else suffix.removeprefix(".") or PRIMARY
         for quantity in _QUANTITIES:
-            yield partial(_measured, f"{quantity}.{split}.{player}{suffix}", quantity, rows, ranking, rng)
+            name = f"{quantity}.{split}.{player}{suffix}"
+            yield partial(_measured, name, quantity, rows, ranking, BASELINE, rng)
     for group in GROUPS:
-        yield partial(_excess, f"excess_accauc.{group}", table.group(group), rng)
+        yield partial(_excess, f"excess_accauc.{group}", table.group(group), PRIMARY, BASELINE, rng)
 
 
-def _measured(name: str, quantity: str, table: Table, ranking: str, rng: Generator) -> Measurement:
+def tuned_jobs(table: Table, rng: Generator) -> Iterator[Job]:
+    """The same by the tuned method."""
+    for split, player, suffix in _TUNED_PLACES:
+        rows = table.split(split)
+        ranking = TUNED_BASELINE if player == "baseline" else TUNED
+        for quantity in _QUANTITIES:
+            name = f"{quantity}.{split}.{player}{suffix}"
+            yield partial(_measured, name, quantity, rows, ranking, TUNED_BASELINE, rng)
+    for group in GROUPS:
+        name = named(f"excess_accauc.{group}", TUNED)
+        yield partial(_excess, name, table.group(group), TUNED, TUNED_BASELINE, rng)
+
+
+def _measured(name: str, quantity: str, table: Table, ranking: str, baseline: str, rng: Generator) -> Measurement:
     """AccAt(p), HamAt(p), AccAUC or HamAAC; the attack's null is the public model, the public model's is chance."""
     few = unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
         return few
     interval = _interval(quantity, _Ranked.of(table, ranking), rng)
-    if ranking != BASELINE:
-        return estimate(name, interval, "fields", _value(quantity, _Ranked.of(table, BASELINE)), "public model")
+    if ranking != baseline:
+        return estimate(name, interval, "fields", _value(quantity, _Ranked.of(table, baseline)), "public model")
     guess = float(table.chance["pr" if quantity.startswith("acc") else "hd"].mean())
     return estimate(name, interval, "fields", 1 - guess if quantity == "hamaac" else guess, "chance")
 
@@ -102,21 +125,21 @@ def _value(quantity: str, rows: _Ranked) -> float:
     return 1 - found if quantity == "hamaac" else found
 
 
-def _excess(name: str, table: Table, rng: Generator) -> Measurement:
+def _excess(name: str, table: Table, ranking: str, baseline: str, rng: Generator) -> Measurement:
     """AccAUC: (attack - baseline) on member fields minus the same on held-out fields (METHODS.md, held-out control)."""
     splits = [table.split(split) for split in SPLIT_NAMES]
     few = unresolved(name, splits, MIN_CLUSTERS)
     if few is not None:
         return few
-    member, heldout = (_columns(rows) for rows in splits)
+    member, heldout = (_columns(rows, ranking, baseline) for rows in splits)
     interval = excess_area(*member, *heldout, rng=rng, alphas=ALPHAS)
     return estimate(name, interval, "fields", 0.0, "held-out")
 
 
-def _columns(table: Table) -> tuple[Floats, Floats, Floats, Floats, Ints]:
+def _columns(table: Table, ranking: str, baseline: str) -> tuple[Floats, Floats, Floats, Floats, Ints]:
     """Score and hit of attack and baseline, and the documents."""
-    attack, baseline = (_Ranked.of(table, ranking) for ranking in (PRIMARY, BASELINE))
-    return attack.score, attack.outcome["pr"], baseline.score, baseline.outcome["pr"], table.cluster
+    attack, without = (_Ranked.of(table, name) for name in (ranking, baseline))
+    return attack.score, attack.outcome["pr"], without.score, without.outcome["pr"], table.cluster
 
 
 def curves(table: Table, rng: Generator) -> tuple[Curve, ...]:
@@ -141,7 +164,7 @@ def curves(table: Table, rng: Generator) -> tuple[Curve, ...]:
 
 
 def diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
-    """How much the attempts of a field differ."""
+    """How much the attempts of a field differ; at least one outcome."""
     distinct = [len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes]
     return (
         Diagnostic(

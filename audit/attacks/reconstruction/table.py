@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from audit.attacks.reconstruction.fields import Field
-from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, baseline_score, best, read_shots
-from audit.case import Case
-from audit.corpus.folding import fold, occurrences
+from audit.attacks.reconstruction.methods import DEFAULT, TUNED
+from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, baseline_score, best, read_shots
+from audit.corpus.folding import Occurrence, fold
 from audit.engine.interface import Json
 from audit.record import Unresolved
 from audit.stats.distances import hamming, jaro_winkler, levenshtein
@@ -25,8 +26,16 @@ SCORES = ("pr", "hd", "ld", "jwd")
 PLAYERS = ("attack", "baseline")
 SPLIT_NAMES = ("member", "heldout")
 GROUPS = ("unique", "repeated", "all")
-BASELINE = "baseline"
-"""In `Table.rankings`: the attempts without the model, ranked by their public perplexity."""
+LENGTHS_APART = ("long", "short")
+"""Fields of unusual length with a value of their own: groups beside the paper's, never mixed with them."""
+EXCESSES = ("excess_pr", "excess_hamming")
+BASELINE, TUNED_BASELINE = "baseline", "tuned_baseline"
+"""In `Table.rankings`: the attempts without the model, ranked by their public perplexity, by method."""
+
+
+def named(name: str, method: str) -> str:
+    """A player or a metric by a method; the default method's bear the bare name."""
+    return name if method == DEFAULT else f"{name}.{method}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +48,8 @@ class Table:
         category: names.
         cluster: the field's document.
         in_member, in_public: documents of these splits in which the value stands.
-        scores: by score and player, in [0, 1], of the first attempt (one-shot).
+        scores: by score and player, in [0, 1], of the first attempt (one-shot); see `named` for the players.
+        oracle: by method, whether it rebuilds the field with a target that remembers it; see `algorithm.Oracle`.
         rankings: by membership score, or "baseline", and column: "score" (how plausible the field's best attempt is),
             "pr" and "hd" (how right it is, in [0, 1]).
         chance: by score, what a guess of uniformly drawn tokens gets; "recall": what uniformly drawn candidates reach.
@@ -53,6 +63,7 @@ class Table:
     in_member: Ints
     in_public: Ints
     scores: dict[tuple[str, str], Floats]
+    oracle: dict[str, Mask]
     rankings: dict[tuple[str, str], Floats]
     chance: dict[str, Floats]
 
@@ -95,54 +106,88 @@ def unresolved(name: str, tables: Sequence[Table], needed: int) -> Unresolved | 
     return Unresolved(name, f"fewer than two {of}documents with such fields", min(documents), needed)
 
 
+@dataclass(frozen=True, eq=False)
+class Uniform:
+    """Someone who guesses tokens, and candidates, uniformly over the vocabulary."""
+
+    vocabulary: int
+    n_candidates: int
+    rng: Generator
+
+    def chance(self, truths: Sequence[list[int]]) -> dict[str, Floats]:
+        """See `Table.chance`: one draw a field for LD and JWD, the others exact."""
+        guesses = [self.rng.integers(self.vocabulary, size=len(truth)).tolist() for truth in truths]
+        reach = min(1.0, self.n_candidates / self.vocabulary)
+        return {
+            **_scores(truths, guesses),
+            "pr": np.array([float(self.vocabulary) ** -len(truth) for truth in truths]),
+            "hd": np.full(len(truths), 1 - 1 / self.vocabulary),
+            "recall": np.array([reach ** len(truth) for truth in truths]),
+        }
+
+
 def build_table(
-    case: Case, attacked: Sequence[Field], outcomes: Sequence[Json], n_candidates: int, rng: Generator
+    attacked: Sequence[Field],
+    outcomes: Sequence[Json],
+    seen: Mapping[str, Occurrence],
+    methods: Sequence[str],
+    uniform: Uniform,
 ) -> Table:
-    """The fields and their outcomes, in the same order, as a table."""
-    seen = occurrences(case.corpus)
+    """The fields and their outcomes, in the same order, as a table.
+
+    Args:
+        attacked: the fields.
+        outcomes: see `Reconstruction.attempt`.
+        seen: where the corpus' values stand.
+        methods: of the attack.
+        uniform: who guesses for `Table.chance`.
+    """
     places = [seen[fold(field.document.text_of(field.entity))] for field in attacked]
     documents = {document: place for place, document in enumerate(sorted({field.document.id for field in attacked}))}
     truths = [outcome["truth"] for outcome in outcomes]
-    scores = {
-        (score, player): column
-        for player in PLAYERS
-        for score, column in _scores(truths, [outcome[player][0]["tokens"] for outcome in outcomes]).items()
-    }
+    scores: dict[tuple[str, str], Floats] = {}
+    for method, player in product(methods, PLAYERS):
+        firsts = [shots_of(outcome, method)[player][0]["tokens"] for outcome in outcomes]
+        scores |= {(score, named(player, method)): column for score, column in _scores(truths, firsts).items()}
     return Table(
-        member=np.array([field.document.split == "member" for field in attacked]),
-        unique=np.array([place.unique for place in places]),
-        reached=np.array([outcome["reached"] for outcome in outcomes]),
-        category=np.array([field.entity.category for field in attacked]),
-        cluster=np.array([documents[field.document.id] for field in attacked]),
-        in_member=np.array([place.anywhere["member"] for place in places]),
-        in_public=np.array([place.anywhere["public"] for place in places]),
+        member=np.array([field.document.split == "member" for field in attacked], bool),
+        unique=np.array([place.unique for place in places], bool),
+        reached=np.array([outcome["reached"] for outcome in outcomes], bool),
+        category=np.array([field.entity.category for field in attacked], np.str_),
+        cluster=np.array([documents[field.document.id] for field in attacked], np.int64),
+        in_member=np.array([place.anywhere["member"] for place in places], np.int64),
+        in_public=np.array([place.anywhere["public"] for place in places], np.int64),
         scores=scores,
-        rankings=_rankings(truths, outcomes),
-        chance=_chance(truths, case.target.card.vocabulary, n_candidates, rng),
+        oracle={method: np.array([outcome["oracle"][method] for outcome in outcomes], bool) for method in methods},
+        rankings=_rankings(truths, outcomes, methods),
+        chance=uniform.chance(truths),
     )
 
 
-def _rankings(truths: Sequence[list[int]], outcomes: Sequence[Json]) -> dict[tuple[str, str], Floats]:
-    """Each field's most plausible attempt by each membership score, and the baseline's by its own perplexity."""
+def shots_of(outcome: Json, method: str) -> Json:
+    """The attempts of a method at one field, by player."""
+    return outcome if method == DEFAULT else outcome["methods"][method]
+
+
+def _rankings(
+    truths: Sequence[list[int]], outcomes: Sequence[Json], methods: Sequence[str]
+) -> dict[tuple[str, str], Floats]:
+    """Each field's most plausible attempt by each membership score, and the baseline's by its own perplexity.
+
+    The tuned method's attempts are ranked by the primary score alone.
+    """
+    ranked = [(name, DEFAULT, "attack", score) for name, score in MEMBERSHIP_SCORES.items()]
+    ranked += [(BASELINE, DEFAULT, "baseline", baseline_score)]
+    if TUNED in methods:
+        ranked += [(TUNED, TUNED, "attack", MEMBERSHIP_SCORES[PRIMARY])]
+        ranked += [(TUNED_BASELINE, TUNED, "baseline", baseline_score)]
     columns: dict[tuple[str, str], Floats] = {}
-    for ranking, score in {**MEMBERSHIP_SCORES, BASELINE: baseline_score}.items():
-        player = "baseline" if ranking == BASELINE else "attack"
-        chosen = [best(read_shots(outcome[player]), score) for outcome in outcomes]
+    for ranking, method, player, score in ranked:
+        chosen = [best(read_shots(shots_of(outcome, method)[player]), score) for outcome in outcomes]
         found = _scores(truths, [list(shot.tokens) for shot, _ in chosen])
         columns |= {(ranking, "score"): np.array([plausible for _, plausible in chosen])}
         columns |= {(ranking, name): found[name] for name in ("pr", "hd")}
     return columns
-
-
-def _chance(truths: Sequence[list[int]], vocabulary: int, n_candidates: int, rng: Generator) -> dict[str, Floats]:
-    """What a guess of uniformly drawn tokens gets: one draw a field for LD and JWD, the others exact."""
-    guesses = [rng.integers(vocabulary, size=len(truth)).tolist() for truth in truths]
-    return {
-        **_scores(truths, guesses),
-        "pr": np.array([float(vocabulary) ** -len(truth) for truth in truths]),
-        "hd": np.full(len(truths), 1 - 1 / vocabulary),
-        "recall": np.array([min(1.0, n_candidates / vocabulary) ** len(truth) for truth in truths]),
-    }
 
 
 def _scores(truths: Sequence[list[int]], guesses: Sequence[list[int]]) -> dict[str, Floats]:

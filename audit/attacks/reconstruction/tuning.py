@@ -15,7 +15,7 @@ from numpy.random import Generator as Rng
 
 from audit.attacks.interface import ask_all
 from audit.attacks.reconstruction.attack import Reconstruction
-from audit.attacks.reconstruction.fields import all_fields, field_of
+from audit.attacks.reconstruction.fields import field_of
 from audit.attacks.reconstruction.proposals import Proposals
 from audit.attacks.reconstruction.sampling import (
     Floats,
@@ -147,8 +147,7 @@ def collect(case: Case, attack: Reconstruction, progress: Progress) -> list[Taug
         attack: its number of candidates and the lengths of fields it tries.
         progress: told of every field.
     """
-    fields = all_fields(case, attack.min_tokens, attack.max_tokens)
-    trials = [field.trial for field in fields if field.left_out is None and field.document.split == "member"]
+    trials = [trial for trial in attack.usual_trials(case) if trial.stratum == "member"]
     progress.stage("asking the shadow target, fields", len(trials))
     work = _Teaching(case, attack)
     taught = {}

@@ -1,0 +1,172 @@
+"""What limits are held against, method by method, and what a verdict on it rests on (METHODS.md, section 1, "Ours")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator
+
+from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, TUNED
+from audit.attacks.reconstruction.table import (
+    EXCESSES,
+    GROUPS,
+    LENGTHS_APART,
+    PLAYERS,
+    SPLIT_NAMES,
+    Floats,
+    Table,
+    named,
+    unresolved,
+)
+from audit.record import ALPHAS, Estimate, Measurement, Unresolved
+from audit.stats.intervals import Interval, proportion
+from audit.stats.rates import excess_mean, excess_rate
+from audit.stats.resampling import MIN_CLUSTERS
+from audit.stats.shares import net
+from audit.targets.utility import estimate
+
+Job = Callable[[], Measurement]
+DETECTION = "oracle_detection"
+POWER = f"{DETECTION}.unique"
+GAIN = "heldout_gain.unique"
+_METHODS = (DEFAULT, LOWEST_LOSS, TUNED)
+METRICS = (
+    *(named(f"{what}.{group}", how) for what, group, how in product(EXCESSES, (*GROUPS, *LENGTHS_APART), _METHODS)),
+    *(
+        f"pr.{split}.{player}.unique.{method}"
+        for split, player, method in product(SPLIT_NAMES, PLAYERS, (LOWEST_LOSS, TUNED))
+    ),
+    DETECTION,
+    POWER,
+    *(f"{POWER}.{method}" for method in _METHODS),
+    *(named(GAIN, method) for method in _METHODS),
+)
+NEEDED_DOCUMENTS = 72
+"""From so many documents on, no hit at all shows a rate under 0.05 (METHODS.md, section 6)."""
+TRAINED_ON = 0.05
+"""With the lower bound of the gain on held-out fields over it, held-out documents look trained on (ours): a model that
+never saw a value of a single page gives it back hardly more often than the public model does, while the most that
+`default.toml` lets members gain is as much."""
+APART = 0.05
+"""With the lower bound of an excess on long or short fields over it, no limit is passed (ours): what `default.toml`
+allows on fields of usual length."""
+_APART_WORDS = {"long": "fields too long to be attacked whole", "short": "fields of one or two word pieces"}
+
+
+def excess(name: str, table: Table, method: str, rng: Generator) -> Measurement:
+    """(attack - baseline) on member fields minus the same on held-out fields (METHODS.md, held-out control).
+
+    Distances are turned into similarities (1 - HD), so that more is worse.
+    """
+    splits = [table.split(split) for split in SPLIT_NAMES]
+    few = unresolved(name, splits, NEEDED_DOCUMENTS)
+    if few is not None:
+        return few
+    exact = name.startswith(EXCESSES[0])
+    columns: list[npt.NDArray[Any]] = []
+    for rows in splits:
+        values = [rows.scores["pr" if exact else "hd", named(player, method)] for player in PLAYERS]
+        columns += [*(values if exact else [1 - value for value in values]), rows.cluster]
+    of: Callable[..., Interval] = excess_rate if exact else excess_mean
+    return estimate(name, of(*columns, rng, alphas=ALPHAS), "fields", 0.0, "held-out")
+
+
+def jobs(usual: Table, apart: dict[str, Table], methods: Sequence[str], rng: Generator) -> Iterator[Job]:
+    """Every measurement of this module but the default method's excess on fields of usual length.
+
+    Args:
+        usual: fields of usual length.
+        apart: those of each unusual length, of any value.
+        methods: those of the attack, the default one first.
+        rng: the source of randomness.
+    """
+    for method, group, what in product(methods[1:], GROUPS, EXCESSES):
+        yield partial(excess, named(f"{what}.{group}", method), usual.group(group), method, rng)
+    unique = usual.group("unique")
+    for method, split, player in product(methods[1:], SPLIT_NAMES, PLAYERS):
+        rows, who = unique.split(split), named(player, method)
+        yield partial(_exact, f"pr.{split}.{player}.unique.{method}", rows, who, named("baseline", method))
+    members = usual.split("member")
+    yield partial(_detection, DETECTION, members, methods)
+    yield partial(_detection, POWER, members.group("unique"), methods)
+    for method in methods:
+        yield partial(_detection, f"{POWER}.{method}", members.group("unique"), [method])
+    for method in methods:
+        yield partial(_gain, named(GAIN, method), unique.split("heldout"), method, rng)
+    for (length, table), what, method in product(apart.items(), EXCESSES, methods):
+        if len(table):
+            yield partial(excess, named(f"{what}.{length}", method), table.group("unique"), method, rng)
+
+
+def gated_methods(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """See `Findings.methods`."""
+    names = [f"{what}.{group}" for what, group in product(EXCESSES, (*GROUPS, *LENGTHS_APART))]
+    return {name: tuple(named(name, method) for method in methods) for name in names}
+
+
+def looks_trained_on(measurements: Sequence[Measurement]) -> str | None:
+    """Why the held-out documents are no control, in a sentence; None when nothing speaks against them."""
+    found = [one for one in _estimates(measurements, GAIN) if one.low > TRAINED_ON]
+    if not found:
+        return None
+    most = max(found, key=lambda one: one.low)
+    return (
+        "the held-out documents look trained on: of their values that stand in no other document, "
+        f"{100 * most.value:.0f} in 100 more are put back with the model than without it "
+        f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
+    )
+
+
+def alarms(measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    """What fields of unusual length say against a pass, in sentences."""
+    found = []
+    for length, words in _APART_WORDS.items():
+        confirmed = [one for one in _estimates(measurements, f"{EXCESSES[0]}.{length}") if one.low > APART]
+        if confirmed:
+            most = max(confirmed, key=lambda one: one.low)
+            found.append(
+                f"{words} are put back because of training: {100 * most.value:.0f} in 100 more "
+                f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
+            )
+    return tuple(found)
+
+
+def _estimates(measurements: Sequence[Measurement], name: str) -> list[Estimate]:
+    """A metric by every method."""
+    names = {named(name, method) for method in _METHODS}
+    return [one for one in measurements if isinstance(one, Estimate) and one.name in names]
+
+
+def _exact(name: str, table: Table, player: str, baseline: str) -> Measurement:
+    """Share rebuilt exactly by a method; the attack's null is the public model, the public model's is chance."""
+    few = unresolved(name, [table], MIN_CLUSTERS)
+    if few is not None:
+        return few
+    interval = proportion(table.scores["pr", player] > 0, table.cluster, alphas=ALPHAS)
+    if player == baseline:
+        return estimate(name, interval, "fields", float(table.chance["pr"].mean()), "chance")
+    return estimate(name, interval, "fields", float(table.scores["pr", baseline].mean()), "public model")
+
+
+def _detection(name: str, table: Table, methods: Sequence[str]) -> Measurement:
+    """Share of fields that one of these methods rebuilds exactly with a target that remembers them all."""
+    if not len(table):
+        return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
+    detected = np.any([table.oracle[method] for method in methods], axis=0)
+    return estimate(name, proportion(detected, table.cluster, alphas=ALPHAS), "fields", 0.0, "chance")
+
+
+def _gain(name: str, table: Table, method: str, rng: Generator) -> Measurement:
+    """Share of held-out fields rebuilt exactly with the target, minus the share by the public model alone."""
+    few = unresolved(name, [table], MIN_CLUSTERS)
+    if few is not None:
+        return few
+    attack, baseline = (table.scores["pr", named(player, method)] for player in PLAYERS)
+    gained: Floats = np.maximum(attack - baseline, 0.0)
+    lost: Floats = np.maximum(baseline - attack, 0.0)
+    return estimate(name, net(gained, lost, table.cluster, rng, alphas=ALPHAS), "fields", 0.0, "public model")

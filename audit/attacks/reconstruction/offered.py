@@ -1,0 +1,80 @@
+"""What a data set offers the attack, and how much of it the limits rest on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from audit.attacks.interface import Units
+from audit.attacks.reconstruction.fields import ATTACKED, LENGTHS, Field, may_be_long
+from audit.attacks.reconstruction.table import EXCESSES, GROUPS, LENGTHS_APART
+from audit.corpus.documents import Corpus, Document, Entity, Split
+from audit.corpus.folding import Occurrence, fold, occurrences
+from audit.record import Coverage
+
+ALL = "all"
+
+
+def most_units(corpus: Corpus, min_tokens: int, max_tokens: int) -> tuple[Units, ...]:
+    """Documents with a field of each group, at most: how many tokens a field has only a model's tokenizer tells."""
+    seen = occurrences(corpus)
+    documents: Counter[tuple[str, str]] = Counter()
+    for document in corpus.of(*ATTACKED):
+        held: set[str] = set()
+        for entity in document.entities:
+            if entity.attack:
+                held |= _groups(document, entity, seen, min_tokens, max_tokens)
+        documents.update([(document.split, group) for group in held])
+    return tuple(
+        Units(f"{what}.{group}", "difference", "documents", *(documents[split, group] for split in ATTACKED))
+        for what in EXCESSES
+        for group in (*GROUPS, *LENGTHS_APART)
+    )
+
+
+def most_trials(corpus: Corpus) -> list[Split]:
+    """The split of every trial that there can be, however many tokens a model makes of a field: at most two of one."""
+    return [
+        document.split
+        for document in corpus.of(*ATTACKED)
+        for entity in document.entities
+        if entity.attack
+        for _ in range(2 if may_be_long(document, entity, LENGTHS[1]) else 1)
+    ]
+
+
+def _groups(
+    document: Document, entity: Entity, seen: Mapping[str, Occurrence], min_tokens: int, max_tokens: int
+) -> set[str]:
+    """The groups that a field may belong to."""
+    if not seen[fold(document.text_of(entity))].unique:
+        return {"repeated", ALL}
+    found = {"unique", ALL}
+    if may_be_long(document, entity, max_tokens):
+        found.add("long")
+    if len(entity.words) < min_tokens:
+        found.add("short")
+    return found
+
+
+def coverage(seen: Mapping[str, Occurrence], fields: Sequence[Field]) -> tuple[Coverage, ...]:
+    """Of all fields of member documents that the manifest offers, those that limits on unique values rest on.
+
+    These have a value that stands in no other document and can be attacked: whole, or by both ends where they are long.
+    A budget that draws some of them by lot says something of all it draws from, and all of these count.
+
+    Args:
+        seen: where the corpus' values stand.
+        fields: every field of member and held-out documents, tried or not; see `all_fields`.
+    """
+    total: Counter[str] = Counter()
+    attacked: Counter[str] = Counter()
+    for field in fields:
+        if field.document.split != "member" or field.part == "end":
+            continue
+        names = (ALL, field.entity.category)
+        total.update(names)
+        if field.left_out is None and seen[fold(field.document.text_of(field.entity))].unique:
+            attacked.update(names)
+    categories = sorted(set(total) - {ALL})
+    return tuple(Coverage(name, attacked[name], total[name]) for name in (ALL, *categories) if total[name])

@@ -1,0 +1,368 @@
+"""Ways in which a leak stayed hidden from the published rule alone, and what finds them now."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import planted
+import pytest
+from test_reconstruction_planted import measured, run, verdict
+
+from audit.attacks.reconstruction import Reconstruction
+from audit.attacks.reconstruction.fields import all_fields
+from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Sampling, Told
+from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
+from audit.record import Estimate, Unresolved
+from audit.report.environment import environment
+from audit.report.words import Words
+from audit.targets.interface import Candidates
+
+
+class Confident(planted.Planted):
+    """A public model as real ones are: its logits spread over several nats, and the truth lies at any rank."""
+
+    def _fill(self, query):
+        rng = self._rng(query.page, query.position)
+        truth = int(self.truth[self._name(query.page)][query.position])
+        others = rng.permutation(np.setdiff1d(np.arange(2, planted.VOCABULARY), [truth]))[: query.n_candidates]
+        others[int(query.n_candidates ** rng.random()) - 1] = truth
+        return Candidates(others, np.sort(rng.normal(0, 3, query.n_candidates))[::-1].copy())
+
+
+def judged(n_documents, remembered, **settings):
+    """A classifier that remembers the first so many member documents, attacked with a confident public model."""
+    corpus = planted.corpus(n_documents, n_documents, **settings)
+    known = {f"d{index}" for index in range(remembered)}
+    target = planted.Planted(corpus.documents, known, task="token-classification")
+    return planted.case(target, Confident(corpus.documents, seed=5), corpus)
+
+
+@pytest.fixture(scope="module")
+def hidden():
+    """A quarter of the member documents is remembered word for word."""
+    return run(Reconstruction(), judged(160, 40))
+
+
+def test_what_a_confident_public_model_outvotes_is_found_by_the_lowest_loss(hidden):
+    _, findings = hidden
+    sampled, lowest = (measured(findings, f"excess_pr.unique{method}") for method in ("", ".lowest_loss"))
+    assert -0.05 < sampled.low < sampled.high < 0.05
+    assert lowest.value == pytest.approx(0.25, abs=0.02)
+    assert lowest.low > 0.05
+    assert measured(findings, "excess_hamming.unique.lowest_loss").low > 0.10
+    assert findings.methods["excess_pr.unique"] == ("excess_pr.unique", "excess_pr.unique.lowest_loss")
+    assert {name.partition(".")[0] for name in findings.methods} == {"excess_pr", "excess_hamming"}
+    assert findings.confounded is None
+    alone = replace(findings, methods={}, alarms=())
+    limits = {one.limit.metric: one.outcome for one in verdict(Reconstruction(), alone).decisions}
+    assert limits["excess_pr.unique"] == "passed"
+    assert verdict(Reconstruction(), findings).exit_code == 10
+
+
+def test_the_published_rule_alone_has_hardly_any_power_there_and_the_attack_has_all(hidden):
+    _, findings = hidden
+    alone, lowest = (measured(findings, f"oracle_detection.unique.{name}") for name in ("default", "lowest_loss"))
+    assert alone.high < 0.15
+    assert lowest.value == measured(findings, Reconstruction.power).value == 1.0
+    assert lowest.n == 160
+    assert lowest.null == 0.0
+
+
+def test_an_ignorant_classifier_shows_no_excess_by_any_method():
+    _, findings = run(Reconstruction(), judged(160, 0))
+    for method in ("", ".lowest_loss"):
+        found = measured(findings, f"excess_pr.unique{method}")
+        assert found.low <= 0 <= found.high < 0.05
+    assert findings.alarms == ()
+
+
+@pytest.mark.parametrize("task", ["mlm", "token-classification"])
+def test_parameters_add_a_method_and_blind_none(task):
+    corpus = planted.corpus(40, 40)
+    target = planted.Planted(corpus.documents, {f"d{index}" for index in range(20)}, task=task)
+    case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    _, findings = run(Reconstruction(temperature=1e9, temperature_start=1e9), case)
+    _, shipped = run(Reconstruction(), case)
+    assert measured(findings, "excess_pr.unique.tuned").value < 0.05
+    assert measured(findings, "excess_pr.unique.lowest_loss").value == pytest.approx(0.5)
+    for name in ("excess_pr.unique", "pr.member.attack", "accauc.member.attack"):
+        assert measured(findings, name) == measured(shipped, name)
+    assert findings.methods["excess_hamming.all"] == (
+        "excess_hamming.all",
+        "excess_hamming.all.lowest_loss",
+        "excess_hamming.all.tuned",
+    )
+
+
+def test_tuned_parameters_have_all_attempts_of_their_own():
+    corpus = planted.corpus(20, 20)
+    target = planted.Planted(corpus.documents, {f"d{index}" for index in range(10)}, task="token-classification")
+    case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    outcomes, findings = run(Reconstruction(target_weight=1.0, n_candidates=30), case)
+    assert all(len(outcome["methods"]["tuned"]["attack"]) == 8 for outcome in outcomes)
+    assert measured(findings, "acc_at_100.member.attack.tuned").value == pytest.approx(0.5)
+    assert measured(findings, "excess_accauc.all.tuned").value > measured(findings, "excess_accauc.all").value
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"n_candidates": 63}, "63 candidates a token"),
+        ({"n_attempts": 7}, "7 attempts a field"),
+        ({"min_tokens": 4}, "fields of 4 to 15 tokens"),
+        ({"max_tokens": 14}, "fields of 3 to 14 tokens"),
+    ],
+)
+def test_parameters_that_weaken_the_attack_are_named(parameters, told):
+    (found,) = Reconstruction(**parameters).ablations
+    assert told in found
+
+
+def test_what_the_owner_can_give_is_nothing_that_the_data_set_lacks():
+    corpus = planted.corpus(2, 2)
+    attack = Reconstruction()
+    assert attack.lacks(corpus) is None
+    assert "no auxiliary model" in attack.unprovided(corpus)
+    assert attack.lacks(planted.corpus(2, 0)) == "no field to attack in heldout documents"
+    given = replace(corpus, manifest=replace(corpus.manifest, references=ReferencePaths(auxiliary="a")))
+    assert attack.unprovided(given) is None
+
+
+def test_budgets_and_stronger_parameters_are_no_ablation():
+    assert not any(Reconstruction.preset(budget).ablations for budget in ("quick", "standard", "full"))
+    assert Reconstruction(n_candidates=600, n_attempts=9, min_tokens=2, max_tokens=20, top_p=0.9).ablations == ()
+
+
+def test_held_out_documents_that_were_trained_on_are_said_and_decide_nothing():
+    """All documents were trained on, and then divided at random into members and held-out ones."""
+    corpus = planted.corpus(150, 150)
+    everyone = {document.id for document in corpus.documents}
+    target = planted.Planted(corpus.documents, everyone)
+    attack = Reconstruction(n_candidates=64)
+    _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    assert measured(findings, "excess_pr.unique").value == 0
+    assert measured(findings, "heldout_gain.unique").value == 1.0
+    assert findings.confounded.startswith("the held-out documents look trained on: ")
+    assert verdict(attack, findings).exit_code == 11
+
+
+def test_held_out_documents_that_only_the_lowest_loss_finds_trained_on_are_said_too():
+    corpus = planted.corpus(100, 100)
+    target = planted.Planted(
+        corpus.documents, {document.id for document in corpus.documents}, task="token-classification"
+    )
+    case = planted.case(target, Confident(corpus.documents, seed=5), corpus)
+    _, findings = run(Reconstruction(n_attempts=1), case)
+    assert measured(findings, "heldout_gain.unique").low < 0.05
+    assert "look trained on" in findings.confounded
+
+
+def test_documents_that_were_not_drawn_by_lot_or_differ_in_themselves_decide_nothing():
+    corpus = planted.corpus(30, 30)
+    target = planted.Planted(corpus.documents)
+    public = planted.Planted(corpus.documents, seed=5)
+    attack = Reconstruction(n_candidates=16, n_attempts=1)
+    dated = replace(corpus, manifest=replace(corpus.manifest, membership=Membership("by-date")))
+    _, findings = run(attack, planted.case(target, public, dated))
+    assert "they come from different times" in findings.confounded
+    documents = []
+    for document in corpus.documents:
+        words = document.words if document.split == "heldout" else (*document.words, Word("2099"))
+        documents.append(replace(document, words=words))
+    marked = replace(corpus, documents=tuple(documents))
+    _, findings = run(attack, planted.case(planted.Planted(marked.documents), public, marked))
+    assert findings.confounded is not None
+    assert measured(findings, "blind_auc").value > 0.9
+    assert "blind_p" in {item.name for item in findings.diagnostics}
+
+
+def with_lengths(corpus, n_long=20):
+    """A field of `n_long` tokens and one of two after the words of every document."""
+    rng = np.random.default_rng(3)
+    documents = []
+    for document in corpus.documents:
+        start = len(document.words)
+        more = [Word(f"{token:04d}") for token in rng.integers(10, planted.VOCABULARY, n_long + 2)]
+        entities = (
+            *document.entities,
+            Entity("long", "X", "location", tuple(range(start, start + n_long))),
+            Entity("short", "X", "code", (start + n_long, start + n_long + 1)),
+        )
+        documents.append(replace(document, words=(*document.words, *more), entities=entities))
+    return replace(corpus, documents=tuple(documents))
+
+
+@pytest.fixture(scope="module")
+def lengths():
+    """Half of the member documents remember their fields of unusual length, and no other field."""
+    corpus = with_lengths(planted.corpus(60, 60))
+
+    class Apart(planted.Planted):
+        def _fill(self, query):
+            if query.position < 7:
+                return planted.Planted(corpus.documents, seed=1)._fill(query)
+            return super()._fill(query)
+
+    target = Apart(corpus.documents, {f"d{index}" for index in range(30)})
+    case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    attack = Reconstruction(n_candidates=16, n_attempts=2)
+    return attack, case, *run(attack, case)
+
+
+def test_long_fields_are_attacked_by_both_ends_and_short_ones_as_they_are(lengths):
+    attack, case, outcomes, findings = lengths
+    trials = attack.trials(case)
+    assert len({trial.id for trial in trials}) == len(trials) == 120 * 4
+    assert {trial.stratum for trial in trials} == {
+        split + length for split in ("member", "heldout") for length in ("", " long", " short")
+    }
+    whole = {trial.id: outcome["truth"] for trial, outcome in zip(trials, outcomes, strict=True)}
+    words = [int(word.text) for word in case.corpus.document("d0").words]
+    assert whole["d0\x1flong\x1fstart"] == words[7:22]
+    assert whole["d0\x1flong\x1fend"] == words[12:27]
+    assert whole["d0\x1fshort"] == words[27:]
+    counts = {count.name: count.value for count in findings.counts}
+    assert (counts["fields attacked"], counts["long fields attacked"], counts["short fields attacked"]) == (120,) * 3
+
+
+def test_a_leak_of_long_or_short_fields_is_reported_apart_and_raises_an_alarm(lengths):
+    attack, _, _, findings = lengths
+    for name in ("excess_pr.long", "excess_pr.short", "excess_pr.long.lowest_loss", "excess_hamming.long"):
+        assert measured(findings, name).value > 0.4, name
+    assert measured(findings, "excess_pr.all").value == 0
+    assert measured(findings, "excess_pr.all").n == 120
+    assert [alarm.partition(" are ")[0] for alarm in findings.alarms] == [
+        "fields too long to be attacked whole",
+        "fields of one or two word pieces",
+    ]
+    assert verdict(attack, findings).exit_code == 11
+
+
+def test_a_hidden_long_field_shows_nothing_of_itself(lengths):
+    attack, case, *_ = lengths
+    seen = []
+
+    class Watched(planted.Planted):
+        def ask(self, queries):
+            seen.extend(query.page.ids for query in queries)
+            return super().ask(queries)
+
+    trial = next(trial for trial in attack.trials(case) if trial.id.endswith("end"))
+    run_one = attack.attempt(replace(case, target=Watched(case.corpus.documents)), trial, np.random.default_rng(0))
+    request = next(run_one)
+    request.answerer.ask(request.queries)
+    assert (seen[0][7:27] == planted.MASK).all()
+    assert (seen[0][27:] != planted.MASK).all()
+
+
+def test_without_such_fields_there_are_no_rows_of_them(hidden):
+    _, findings = hidden
+    assert not any(".long" in item.name or ".short" in item.name for item in findings.measurements)
+
+
+def test_coverage_counts_what_the_unique_limits_rest_on():
+    corpus = with_lengths(planted.corpus(10, 10, repeated=True))
+    first = corpus.documents[0]
+    unknown = replace(first, words=(*first.words[:-1], replace(first.words[-1], text="1")))
+    corpus = replace(corpus, documents=(unknown, *corpus.documents[1:]))
+    target = planted.Planted(corpus.documents)
+    attack = Reconstruction(n_candidates=8, n_attempts=1)
+    _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    found = {one.category: (one.attacked, one.total) for one in findings.coverage}
+    # Of each member document a field that all documents share, a long one, and a short one, of which one is unknown.
+    assert found == {"all": (19, 30), "amount": (0, 10), "location": (10, 10), "code": (9, 10)}
+    assert next(iter(findings.coverage)).category == "all"
+    assert {one.unit for one in findings.coverage} == {"fields"}
+
+
+def test_a_corpus_of_long_fields_alone_is_measured():
+    corpus = with_lengths(planted.corpus(6, 6))
+    documents = [replace(document, entities=document.entities[1:2]) for document in corpus.documents]
+    corpus = replace(corpus, documents=tuple(documents))
+    target = planted.Planted(corpus.documents)
+    attack = Reconstruction(n_candidates=8, n_attempts=1)
+    _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    assert isinstance(measured(findings, "excess_pr.unique"), Unresolved)
+    assert isinstance(measured(findings, attack.power), Unresolved)
+    assert isinstance(measured(findings, "excess_pr.long"), Estimate)
+    assert np.isfinite([item.value for item in findings.diagnostics]).all()
+
+
+def test_the_lowest_loss_heeds_the_public_model_only_among_equals():
+    ids, logits = np.array([7, 5, 9, 3]), np.array([1.0, 2.0, 2.0, -4.0])
+
+    def chosen(losses):
+        (place,) = LowestLoss().node(Told(ids, logits, losses), 0).kept
+        return int(ids[place])
+
+    assert chosen(np.array([1.0, 1.0, 1.0, 0.9])) == 3
+    assert chosen(np.array([1.0, 1.0, 1.0, 1.0])) == 5
+    assert chosen(np.array([np.nan, np.inf, 3.0, 4.0])) == 9
+    assert chosen(np.full(4, np.nan)) == chosen(None) == 5
+
+
+def test_every_metric_has_words():
+    words = Words(environment(), "reconstruction")
+    for name in Reconstruction.metrics:
+        head, *rest = re.split(r"\.(?!\d)", name)
+        assert words.family(name) != head, name
+        assert words.meaning(name), name
+        assert not set(words.qualifiers(name).split(", ")) & set(rest), name
+
+
+def test_the_shipped_settings_are_those_of_the_attack():
+    attack = Reconstruction()
+    assert Sampling() == SHIPPED
+    assert list(attack.rules) == ["default", "lowest_loss"]
+    assert list(replace(attack, top_p=0.2).rules) == ["default", "lowest_loss", "tuned"]
+
+
+class Windows(planted.Planted):
+    """Reads eight tokens at most, as encoders do: the beginning, or a window around some words."""
+
+    def __init__(self, documents):
+        super().__init__(documents)
+        self.card = replace(self.card, max_tokens=8)
+
+    def encode(self, document, around=()):
+        whole = super().encode(document)
+        start = 0
+        if len(around):
+            start = max(0, min((min(around) + max(around)) // 2 - 4, len(whole.ids) - 8))
+        kept = slice(start, start + 8)
+        return replace(whole, ids=whole.ids[kept], boxes=whole.boxes[kept], words=whole.words[kept])
+
+
+@pytest.mark.parametrize(
+    ("window", "read"),
+    [
+        # The first fields stand at words 3 to 6, the second ones at 7 to 10, beyond the eight words of the beginning.
+        (None, {"e0": [0, 8], "e1": [3, 11]}),
+        ("first", {"e0": [0, 8], "e1": "outside the trained window"}),
+        ("sliding", {"e0": [0, 8], "e1": [3, 11]}),
+    ],
+)
+def test_long_pages_are_attacked_in_the_window_that_training_read(window, read):
+    corpus = planted.corpus(2, 2, fields=2)
+    corpus = replace(corpus, manifest=replace(corpus.manifest, recipe=TrainingRecipe(window=window)))
+    target = Windows(corpus.documents)
+    for field in all_fields(planted.case(target, target, corpus), 3, 15):
+        found = field.left_out or [int(field.page.words[0]), int(field.page.words[-1]) + 1]
+        assert found == read[field.entity.id]
+
+
+def test_a_field_at_the_end_of_the_first_window_is_attacked_there_and_not_in_one_around_it():
+    corpus = planted.corpus(1, 1, fields=2)
+    documents = [
+        replace(document, entities=(replace(document.entities[0], words=(4, 5, 6, 7)),))
+        for document in corpus.documents
+    ]
+    for window, start in {None: 0, "first": 0, "sliding": 1}.items():
+        manifest = replace(corpus.manifest, recipe=TrainingRecipe(window=window))
+        changed = replace(corpus, documents=tuple(documents), manifest=manifest)
+        target = Windows(documents)
+        assert {int(field.page.words[0]) for field in all_fields(planted.case(target, target, changed), 3, 15)} == {
+            start
+        }
