@@ -33,9 +33,9 @@ from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Count, Coverage
 from audit.targets.interface import AdaptationRule, Target
 
-N_ADAPTED = {"quick": 0, "standard": 100, "full": 200}
+N_ADAPTED = {"quick": 0, "standard": 150, "full": 300}
 """Documents of each split that the target is adapted to, by budget (ours): it costs up to 200 training steps for each
-of their questions. With 100 a limit can be held against it, see `scores.gated_scores`."""
+of their questions. With 150 a limit can be held against it, see `scores.gated_scores`."""
 ALIKE = 0.01
 """A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
 scores compare documents whose losses differ by far more."""
@@ -67,7 +67,7 @@ class Membership:
     """
 
     n_public: int = 200
-    n_adapted: int = 100
+    n_adapted: int = 150
     n_questions: int = 2
     max_steps: int = 200
     threshold: float = 1e-3

@@ -21,9 +21,9 @@ PRIMARIES = {"calibrated": "loss minus the loss of models that never saw the doc
 """What the primary score is, in words; the first one that this audit has."""
 MIN_PUBLIC = 20
 """RMIA's score is a share of the public documents: with fewer it takes too few values (ours)."""
-RESOLVING = 80
-"""Documents of a split with which a score that knows nothing passes an AUC of 0.65 in nine of ten audits (ours; see
-`stats.power.pass_power`)."""
+RESOLVING = 150
+"""Documents of a split with which a score that knows nothing mostly passes the default policy's limits (ours; how often
+is in `benchmarks/membership_calibration.json`)."""
 CLUSTERING_SEED = 0
 """Of K-means: scores follow from the outcomes alone, so that evidence and measurements agree."""
 _UNCALIBRATED = "needs a baseline (docaudit train-baseline), or the pretrained model with a head for the task"
