@@ -193,7 +193,7 @@ def tpr_at_fpr(
     shuffled = rng.permutation(outside)
     n = outside.size // 2
     calibration, evaluated = np.sort(shuffled[:n]), shuffled[n:]
-    threshold = calibration[_quantile_place(fpr, n)]
+    threshold = calibration[quantile_place(fpr, n)]
     hits = inside > threshold
     tails = tail_levels(LEVEL, alphas)
     value = float(hits.mean())
@@ -258,7 +258,7 @@ def low_advantage(
     if rate is None:
         return None
     calibration = np.sort(outside)
-    value = float((inside > calibration[_quantile_place(rate, outside.size)]).mean())
+    value = float((inside > calibration[quantile_place(rate, outside.size)]).mean())
     lower, upper = _rate_bounds(inside, calibration, value, rate, tail_levels(LEVEL, alphas))
     advantage = make_interval(
         value - rate,
@@ -273,7 +273,7 @@ def low_advantage(
     return LowAdvantage(rate, advantage)
 
 
-def _quantile_place(fpr: float, n: int) -> int:
+def quantile_place(fpr: float, n: int) -> int:
     """The index, among `n` sorted scores, of the threshold above which another one lies with probability `fpr`."""
     # The small term keeps 0.9 * 40 = 36.00000000000001 from becoming 37.
     return math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1

@@ -260,6 +260,12 @@ def test_the_membership_table_gives_each_score_beside_guessing(pages: dict[str, 
     assert "not resolvable with so few documents never seen (n = 150, 368 needed)" in Seen(pages["leaky"]).text
 
 
+def test_the_strongest_way_of_scoring_is_named_beside_the_primary_one() -> None:
+    seen = Seen(page_of(answers.membership())).text
+    assert "the one by many models (LiRA) tells most: 81 of every 100 pairs" in seen
+    assert "tells most" not in Seen(page_of(answers.membership(0.0))).text
+
+
 def test_an_auc_under_one_half_is_said_to_tell_documents_apart_as_well() -> None:
     told = answers.membership(0.0)
     upside_down = tuple(

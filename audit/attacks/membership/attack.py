@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.attacks import blindness
-from audit.attacks.interface import Findings, Units
+from audit.attacks.interface import Findings, Kind, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.membership.documents import (
     REASONS,
@@ -25,7 +25,7 @@ from audit.attacks.membership.documents import (
     reference_of,
     say,
 )
-from audit.attacks.membership.measures import LIMITED, METRICS, measure_scores
+from audit.attacks.membership.measures import LIMITED, LOW, METRICS, measure_scores
 from audit.attacks.membership.scores import PRIMARIES, SCORES, gated_scores, score_documents
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
@@ -110,9 +110,14 @@ class Membership:
             if not answering or any(question.answers for question in document.questions)
         ]
         sides = [splits.count(split) for split in SCORED]
-        found = {"auc": sides, **{f"auc.{score}": sides for score in SCORES}}
-        found["auc.docmia"] = [min(self.n_adapted, side) for side in sides]
-        return tuple(Units(metric, "auc", "documents", *numbers) for metric, numbers in found.items())
+        of_score = dict.fromkeys(("", *SCORES), sides)
+        of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
+        kinds: dict[str, Kind] = {"auc": "auc", LOW: "low advantage"}
+        return tuple(
+            Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *numbers)
+            for metric, kind in kinds.items()
+            for score, numbers in of_score.items()
+        )
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
