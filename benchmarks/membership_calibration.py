@@ -1,9 +1,13 @@
-"""False alarms and power of the membership scores on simulated audits (METHODS.md, sections 3b and 6; issue 4, item 7).
+"""False alarms, power and verdicts of the membership scores on simulated audits (METHODS.md, sections 3b and 6).
 
 No model is trained. What is simulated is what models say of documents: the logit confidence of document i under model
 m is difficulty_i + quality_m + leak * (m was trained on i) + noise, all Gaussian; adapting the target to a document
 takes the fewer steps, and the shorter way, the more confident it is. Scores, intervals and bounds are the attack's own.
 An alarm is a one-sided bound, at 0.05, above what no leak gives; without a leak it is a false one.
+
+Verdicts are those of the policy's own code on two limits, AUC and the advantage at the lowest false-positive rate, each
+held against all scores that an audit can have. In some a share of the members is known for certain to every score, the
+others not at all: what an AUC hardly shows.
 
     python benchmarks/membership_calibration.py            # writes benchmarks/membership_calibration.json
 """
@@ -11,22 +15,39 @@ An alarm is a one-sided bound, at 0.05, above what no leak gives; without a leak
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from audit.attacks.membership.attack import N_ADAPTED
+from audit.attacks.membership.measures import LIMITED, LOW
 from audit.attacks.membership.scores import cluster
+from audit.policy import Limit, Policy, evaluate
+from audit.record import (
+    ALPHAS,
+    AuditRecord,
+    Completed,
+    CorpusCard,
+    Environment,
+    Estimate,
+    TargetCard,
+    Timing,
+)
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
-from audit.stats.roc import auc_interval, tpr_at_fpr
+from audit.stats.roc import auc_interval, low_advantage, tpr_at_fpr
+from audit.targets.utility import estimate
 
 Floats = npt.NDArray[np.float64]
 ALPHA = 0.05
 RATE = 0.1
-NO_LEAK = {"auc": 0.5, "tpr_at_fpr_10": RATE}
+NO_LEAK = {"auc": 0.5, LOW: 0.0, "tpr_at_fpr_10": RATE}
 ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (METHODS.md, section 6)."""
 
@@ -41,6 +62,7 @@ class Setting:
         public: documents that RMIA compares with.
         online: whether held-out documents are in half of the split models too; False: as `docaudit train-splits` does.
         leak: what training on a document adds to its logit confidence, in units of the noise; 0: nothing.
+        known: share of the members that the target is certain of, besides.
     """
 
     documents: int = 150
@@ -48,6 +70,11 @@ class Setting:
     public: int = 100
     online: bool = False
     leak: float = 0.0
+    known: float = 0.0
+
+
+CERTAIN = 30.0
+"""Logit confidence that a document known for certain has more than others."""
 
 
 def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Floats, Floats]]:
@@ -67,6 +94,7 @@ def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Flo
         return noise + difficulty[:, None] + setting.leak * knows
 
     target, baseline = (logits(column[:, None])[:, 0] for column in (member, np.zeros(total, bool)))
+    target[:n] += CERTAIN * (rng.random(n) < setting.known)
     models = logits(trained)
 
     def confidence(values: Floats) -> Floats:
@@ -89,7 +117,9 @@ def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Flo
         "rmia": rmia(confidence(own), marginal(within, without), confidence(target[~scored]), marginal(None, public)),
         "docmia": cluster(features),
     }
-    return {name: (column[:n], column[n:]) for name, column in found.items()}
+    adapted = min(n, N_ADAPTED["standard"])
+    sides_of = {name: (column[:n], column[n:]) for name, column in found.items() if name != "docmia"}
+    return {**sides_of, "docmia": (found["docmia"][:adapted], found["docmia"][n : n + adapted])}
 
 
 def alarms_of(setting: Setting, seed: int) -> set[str]:
@@ -99,6 +129,9 @@ def alarms_of(setting: Setting, seed: int) -> set[str]:
     for score, (members, heldout) in scores_of(setting, rng).items():
         point = tpr_at_fpr(members, heldout, RATE, rng, alphas=(ALPHA,))
         found = {"auc": auc_interval(members, heldout, alphas=(ALPHA,))}
+        low = low_advantage(members, heldout, alphas=(ALPHA,))
+        if low is not None:
+            found[LOW] = low.advantage
         if point is not None:
             found["tpr_at_fpr_10"] = point.tpr
         alarms |= {f"{what}.{score}" for what, interval in found.items() if interval.bounds[0][1] > NO_LEAK[what]}
@@ -111,6 +144,67 @@ def share_of_alarms(setting: Setting, audits: int) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
+LIMITS = {
+    "default": (Limit("membership", "auc", "", max=0.65), Limit("membership", LOW, "", max=0.15)),
+    "strict": (Limit("membership", "auc", "", max=0.55), Limit("membership", LOW, "", max=0.05)),
+    "auc alone": (Limit("membership", "auc", "", max=0.65),),
+}
+"""The limits that verdicts are about, by what they are called; "auc alone" of the primary score is what was limited
+before."""
+ENCODERS, ANSWERING = ("loss", "calibrated"), ("loss", "calibrated", "docmia")
+"""The scores that an audit has: of a masked language model with a reference, and of a model that can be adapted."""
+
+
+def verdicts_of(setting: Setting, scores: Sequence[str], audits: int) -> dict[str, dict[str, int]]:
+    """How many of so many audits are passed, undecided and violated, by limits."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in LIMITS}
+    for seed in range(audits):
+        result = _completed(scores_of(setting, np.random.default_rng([seed, setting.documents, 1])), scores)
+        for name, limits in LIMITS.items():
+            methods = {} if name == "auc alone" else result.methods
+            record = _record(replace(result, methods=methods))
+            counts[name][evaluate(record, Policy(1, name, limits), dt.date(2026, 1, 1)).overall] += 1
+    return {name: dict(sorted(found.items())) for name, found in counts.items()}
+
+
+def _completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) -> Completed:
+    """An audit's result; the primary score is the calibrated loss."""
+    measurements: list[Estimate] = []
+    for score in scores:
+        low = low_advantage(*found[score], alphas=ALPHAS)
+        assert low is not None
+        area = estimate(f"auc.{score}", auc_interval(*found[score], alphas=ALPHAS), "documents", 0.5, "chance")
+        measurements += [area, estimate(f"{LOW}.{score}", low.advantage, "documents", 0.0, "chance")]
+    measurements += [
+        replace(item, name=item.name.removesuffix(".calibrated"))
+        for item in measurements
+        if item.name.endswith(".calibrated")
+    ]
+    methods = {name: tuple(f"{name}.{score}" for score in scores) for name in LIMITED}
+    metrics = tuple(item.name for item in measurements)
+    return Completed("membership", metrics, {}, tuple(measurements), methods=methods)
+
+
+def _record(result: Completed) -> AuditRecord:
+    """A record around it, of a model that does its task."""
+    card = TargetCard("simulated", "", "mlm", "", 0, 0, 512, "0" * 64, "cpu", "float32")
+    useful = Estimate("masked_tokens", 0.6, 0.5, 0.7, 100, "pages", 100, "simulated", 0.1, "chance")
+    return AuditRecord(
+        schema_version=1,
+        target=card,
+        corpus=CorpusCard("simulated", "0" * 64, "mlm", "random", {"member": 1}, {}, 0, 0),
+        references=(),
+        budget="standard",
+        share=1.0,
+        seed=0,
+        battery=("membership",),
+        attacks=(result,),
+        utility=(useful,),
+        environment=Environment("", "", "", "", 1, {}),
+        timing=Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", 0.0),
+    )
+
+
 SETTINGS = {
     "no leak, 150 + 150 documents, offline": Setting(),
     "no leak, 150 + 150 documents, online": Setting(online=True),
@@ -121,18 +215,35 @@ SETTINGS = {
 }
 
 
+VERDICTS = {
+    f"{documents} + {documents} documents, {kind}": (Setting(documents=documents, known=known), scores)
+    for documents in (150, 300, 1000)
+    for kind, known, scores in (
+        ("no leak, two scores", 0.0, ENCODERS),
+        ("no leak, three scores", 0.0, ANSWERING),
+        ("a fifth known for certain", 0.2, ENCODERS),
+        ("two fifths known for certain", 0.4, ENCODERS),
+    )
+}
+
+
 def main() -> None:
     """Simulate every setting and write the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--audits", type=int, default=1000)
+    parser.add_argument("--verdicts", type=int, default=200, help="audits of each setting that is judged")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
-    found = {}
+    found: dict[str, Any] = {}
     for name, setting in SETTINGS.items():
         counts = share_of_alarms(setting, options.audits)
         found[name] = {"setting": asdict(setting), "audits": options.audits, "alarms": counts}
         kind = "at most 5 %" if setting.leak or max(counts.values(), default=0) <= ALLOWED else "too many"
         print(f"{name}: {counts}" + ("" if setting.leak else f" ({kind})"), flush=True)
+    for name, (setting, scores) in VERDICTS.items():
+        judged = verdicts_of(setting, scores, options.verdicts)
+        found[name] = {"setting": asdict(setting), "scores": scores, "audits": options.verdicts, "verdicts": judged}
+        print(f"{name}: {judged}", flush=True)
     options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

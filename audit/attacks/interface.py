@@ -40,9 +40,10 @@ class Findings:
     alarms: tuple[str, ...] = ()
 
 
-Kind = Literal["difference", "paired difference", "auc", "balanced accuracy"]
+Kind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
 """What a metric is: a difference between two shares, one between what two models do on the same members (`others` is
-0), a chance to tell two units apart, or a mean of two shares."""
+0), a chance to tell two units apart, a mean of two shares, or how many more are found than taken wrongly, at a low
+false-positive rate."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ _RANGES: Mapping[str, Mapping[str, Any]] = {
         "n_public": Field(ge=0),
         "n_adapted": Field(ge=0),
         "n_questions": Field(ge=1),
+        "n_masks": Field(ge=1),
         "max_steps": Field(ge=1),
         "threshold": Field(gt=0),
         "learning_rate": Field(gt=0),

@@ -11,6 +11,7 @@ from audit.attacks.budget import SHARES
 from audit.attacks.interface import Attack
 from audit.attacks.membership import Membership
 from audit.attacks.membership.attack import NO_REFERENCE as NO_DOCUMENT_REFERENCE
+from audit.attacks.membership.documents import CALIBRATING
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.questions import all_questions
 from audit.attacks.provider_membership import ProviderMembership
@@ -24,12 +25,9 @@ from audit.corpus.documents import Corpus, Split, TaskKind
 Sides = tuple[int, int]
 """Of members and of others."""
 ANSWERING = "does not apply to models that answer questions"
-MASKED = "does not apply to masked language models: their loss depends on the mask"
 UNASKED: Mapping[tuple[str, TaskKind], str] = {
     ("reconstruction", "question-answering"): ANSWERING,
     ("reconstruction", "intent-slots"): "does not apply to models of utterances, which have a vocabulary of their own",
-    ("membership", "mlm"): MASKED,
-    ("provider_membership", "mlm"): MASKED,
 }
 """Attacks that no model of a task is put to: what `Attack.inapplicable` says, before there is a model."""
 UNTIMED = "give --model to time it"
@@ -91,6 +89,8 @@ def _at_most(attack: Attack, corpus: Corpus, share: float) -> Cost:
     sides = offered(attack, corpus)
     references = corpus.manifest.references
     given = {"baselines": len(references.baselines), "pretrained": int(references.pretrained is not None)}
+    if corpus.manifest.task.kind == "mlm":
+        given["auxiliary"] = int(references.auxiliary is not None)
     sampled = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
     return Cost(
         attack.name,
@@ -119,7 +119,8 @@ def weakened(attack: Attack, corpus: Corpus, given: Mapping[str, int]) -> str | 
     Args:
         attack: one of the battery.
         corpus: the data set.
-        given: how many references there are, of "baselines" and of "pretrained".
+        given: how many references there are, of "baselines", of "pretrained", and of "auxiliary" where it can be asked
+            what the target is asked.
     """
     match attack:
         case ProviderMembership() if untold(corpus) is not None:
@@ -130,7 +131,7 @@ def weakened(attack: Attack, corpus: Corpus, given: Mapping[str, int]) -> str | 
             if knows_public(corpus):
                 saw = "baselines saw public documents of providers that are asked about"
                 return f"no reference: {NO_PROVIDER_REFERENCE}, for {saw} ({GIVE})"
-        case Membership() if not given["pretrained"] and not given["baselines"]:
+        case Membership() if not any(given.get(name) for name in CALIBRATING):
             return (
                 f"no reference: {NO_DOCUMENT_REFERENCE} (give --reference baselines=PATH, see docaudit train-baseline, "
                 "or pretrained=PATH)"

@@ -105,6 +105,7 @@ def _usable(case: Case) -> dict[str, int]:
     return {
         "baselines": sum(kind_of(model) == own for model in references.baselines),
         "pretrained": int(pretrained is not None and kind_of(pretrained) == own),
+        "auxiliary": int(references.auxiliary is not None and kind_of(references.auxiliary) == own),
     }
 
 

@@ -228,6 +228,14 @@ def needs_of(attacks: Sequence[Attack]) -> set[str]:
     return {need for attack in attacks for need in (*attack.needs, *attack.uses)}
 
 
+def filled_for(opened: Opened) -> set[str]:
+    """The references that a scan fills: a public model is trained for attacks that cannot do without it alone."""
+    needs = needs_of(opened.attacks)
+    if opened.prepared.auxiliary is None and not any("auxiliary" in attack.needs for attack in opened.attacks):
+        needs.discard("auxiliary")
+    return needs
+
+
 def _chosen(options: Options, given: AttackParameters | None) -> tuple[Attack, ...]:
     if options.budget not in SHARES:
         raise UsageError(f"no budget is called {options.budget!r}", f"one of {', '.join(SHARES)}")

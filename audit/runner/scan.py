@@ -29,7 +29,7 @@ from audit.engine.journal import exclusive
 from audit.errors import DocauditError, EngineError, ManifestError
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.runner.execution import in_number_format, outcomes_of
-from audit.runner.opening import Opened, needs_of, parameters_of
+from audit.runner.opening import Opened, filled_for, parameters_of
 from audit.targets.environment import environment
 from audit.targets.usefulness import usefulness
 from audit.training.references import Filled, complete
@@ -125,7 +125,7 @@ def _fill(opened: Opened, progress: Progress) -> Filled:
     options = opened.options
     return complete(
         opened.prepared,
-        needs_of(opened.attacks),
+        filled_for(opened),
         opened.target,
         cache=options.cache or options.evidence / "references",
         seed=options.seed,

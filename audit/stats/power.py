@@ -15,14 +15,21 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from audit.stats.advantage import advantage_chance, advantage_upper
 from audit.stats.clusters import Floats
 from audit.stats.intervals import beta_bounds
 
-Kind = Literal["difference", "paired difference", "auc", "balanced accuracy"]
+Kind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
 """What a metric is: a difference between the shares of hits of members and of others; between what two models do on
 the same members (`others` is not looked at); the chance to tell a member from another unit; the mean of the shares of
-members and of others that are called right."""
-CHANCE: dict[Kind, float] = {"difference": 0.0, "paired difference": 0.0, "auc": 0.5, "balanced accuracy": 0.5}
+members and of others that are called right; the advantage at the lowest false-positive rate that the others resolve."""
+CHANCE: dict[Kind, float] = {
+    "difference": 0.0,
+    "paired difference": 0.0,
+    "auc": 0.5,
+    "balanced accuracy": 0.5,
+    "low advantage": 0.0,
+}
 """What a model that leaks nothing has."""
 DIFFERING = 0.0025
 """Share of units on which the model differs from what it is compared with though nothing leaks (ours). With it 150
@@ -57,6 +64,8 @@ def certified(kind: Kind, members: int, others: int, rate: float = DIFFERING) ->
     _check(kind, members, others, rate)
     if kind == "auc":
         return float(_auc_upper(0.5, members, others))
+    if kind == "low advantage":
+        return advantage_upper(members, others)
     share = rate if kind == "difference" and rate > DIFFERING else CHANCE[kind]
     expected = _Shares(np.array([share]), np.array([share]), np.ones(1))
     return float(_bounds(kind, expected, members, others, TAIL)[1][0])
@@ -72,6 +81,8 @@ def pass_power(kind: Kind, members: int, others: int, limit: float, rate: float 
     if kind == "auc":
         one_side = _auc_chance(CHANCE[kind], members, others, limit, TAIL, over=False)
         return max(0.0, 2 * one_side - 1)
+    if kind == "low advantage":
+        return advantage_chance(CHANCE[kind], members, others, limit, TAIL, over=False)
     likely = _likely(kind, members, others, 0.0, rate)
     lower, upper = _bounds(kind, likely, members, others, TAIL)
     least = 1 - limit if kind == "balanced accuracy" else -np.inf
@@ -109,6 +120,8 @@ def power(
         raise ValueError(f"the effect lies between {chance} and {1 - DIFFERING}, the level between 0 and 0.5")
     if kind == "auc":
         return _auc_chance(effect, members, others, limit, alpha, over=True)
+    if kind == "low advantage":
+        return advantage_chance(effect, members, others, limit, alpha, over=True)
     likely = _likely(kind, members, others, effect - chance, rate)
     return float(likely.weight[_bounds(kind, likely, members, others, alpha)[0] > limit].sum())
 

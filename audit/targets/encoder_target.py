@@ -30,6 +30,7 @@ from audit.targets.interface import (
     FirstOrderLoss,
     Floats,
     Ints,
+    MaskedLoss,
     PageAdaptation,
     Query,
     RelaxedLoss,
@@ -119,6 +120,7 @@ class EncoderTarget:
             FillMask: self._fill_mask,
             BestTokens: self._best_tokens,
             CandidateLogits: self._candidate_logits,
+            MaskedLoss: self._masked_losses,
             **self._losses,
             TagProbabilities: self._tag_probabilities,
             BestLinks: self._best_links,
@@ -156,6 +158,17 @@ class EncoderTarget:
             for place, row in enumerate(rows):
                 logits = self._vocabulary_logits(hidden[place, list(queries[row].positions)])
                 answers[row] = logits.argmax(axis=1)
+        return answers
+
+    def _masked_losses(self, queries: Sequence[MaskedLoss]) -> list[Floats]:
+        answers: list[Floats] = [np.empty(0)] * len(queries)
+        for rows, hidden in self._hidden([query.page.masked(query.positions) for query in queries]):
+            for place, row in enumerate(rows):
+                query = queries[row]
+                logits = self._vocabulary_logits(hidden[place, list(query.positions)])
+                best = logits.max(axis=1)
+                total = best + np.log(np.exp(logits - best[:, None]).sum(axis=1))
+                answers[row] = total - logits[np.arange(len(logits)), query.page.ids[list(query.positions)]]
         return answers
 
     def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:

@@ -22,6 +22,7 @@ from audit.targets.interface import (
     FirstOrderLoss,
     Floats,
     Ints,
+    MaskedLoss,
     Query,
     RelaxedLoss,
     TagProbabilities,
@@ -190,7 +191,7 @@ def padded_labels(values: Sequence[Ints | None], length: int) -> Ints:
 
 
 HEADS: dict[HeadName, Head] = {
-    "mlm": Head("masked language model", frozenset({FillMask, BestTokens, CandidateLogits})),
+    "mlm": Head("masked language model", frozenset({FillMask, BestTokens, CandidateLogits, MaskedLoss})),
     "token-classification": Head("token classification (BIO)", LOSSES | {TagProbabilities}, bio_costs, bio_tags),
     "spade-extraction": Head(
         "entity extraction (SPADE)",

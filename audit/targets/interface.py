@@ -202,6 +202,17 @@ class BestTokens(PageQuery[Ints]):
 
 
 @dataclass(frozen=True, eq=False)
+class MaskedLoss(PageQuery[Floats]):
+    """The cross-entropy of the tokens at `positions` while all of them are hidden: shape (n_positions,), nats.
+
+    `page` holds the true tokens; the target hides them. The mean is the training loss of a masked language model under
+    this mask.
+    """
+
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class BestIntent(PageQuery[int]):
     """The most likely intent of an utterance, as `Encoding.intent` has it; ties to the lower index."""
 

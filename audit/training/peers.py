@@ -92,14 +92,31 @@ def load_peers(
     if "baselines" in wanted:
         folders = [(own, source) for path, source in places.get("baselines", ()) for own in _checkpoints(path)]
         found += [(f"baseline-{number}", path, source, None) for number, (path, source) in enumerate(folders)]
-    # What an encoder was fine-tuned from has no head of the task: it cannot be asked what the target is asked.
-    if "pretrained" in wanted and isinstance(target, AnsweringTarget):
-        found += [("pretrained", path, source, None) for path, source in places.get("pretrained", ())]
+    if "pretrained" in wanted:
+        named = places.get("pretrained", ())
+        asked = [place for place in named if _asked_alike(place[0], target, target_dir, corpus)]
+        found += [("pretrained", path, source, None) for path, source in asked]
     if "splits" in wanted:
         trained = [(*split, source) for path, source in places.get("splits", ()) for split in read_splits(path, corpus)]
         found += [(f"split-{number}", path, source, members) for number, (path, members, source) in enumerate(trained)]
     start = next((path for path, _ in places.get("pretrained", ())), None)
     return tuple(_loaded(*one, target, target_dir, corpus, start) for one in found)
+
+
+def _asked_alike(folder: Path, target: Checkpoint, target_dir: Path, corpus: Corpus) -> bool:
+    """Whether what the target was fine-tuned from can be asked what the target is asked.
+
+    Models that answer questions begin as such; a masked language model too. A tagger mostly begins as a masked language
+    model or a bare encoder: these give no loss of tags, and are the start of the public model only.
+    """
+    if not isinstance(target, EncoderTarget):
+        return isinstance(target, AnsweringTarget)
+    refuse_the_target("pretrained", folder, target_dir)
+    try:
+        _of_kind("pretrained", folder, target, corpus)
+    except TargetError:
+        return False
+    return True
 
 
 def given_embedder(target: Checkpoint, target_dir: Path, places: Mapping[str, Sequence[Place]]) -> Embedder | None:
@@ -144,6 +161,19 @@ def _loaded(
     refuse_the_target(role, folder, target_dir)
     if members is None and role != "pretrained":
         refuse_unfit(role, folder, corpus, target_dir)
+    peer = _of_kind(role, folder, target, corpus)
+    refuse_a_near_copy(
+        role, folder, target_dir, (target, peer), corpus, pretrained=None if role == "pretrained" else start
+    )
+    return Peer(role, folder, source, peer, members)
+
+
+def _of_kind(role: str, folder: Path, target: Checkpoint, corpus: Corpus) -> Checkpoint:
+    """The checkpoint, which can be asked what the target is asked.
+
+    Raises:
+        TargetError: it cannot be loaded, or is of another kind than the target.
+    """
     if isinstance(target, EncoderTarget):
         peer = target_of(folder, corpus, target.card.device, target.batch_tokens)
     else:
@@ -154,12 +184,22 @@ def _loaded(
             f"reference {role}: {folder} is {other.architecture}, the target {own.architecture}",
             "it must be of the target's own kind",
         )
+    if isinstance(target, EncoderTarget) and isinstance(peer, EncoderTarget):
+        _check_outputs(role, folder, peer, target)
     if role != "pretrained" and own.resolution != other.resolution:
         raise TargetError(
             f"reference {role}: {folder} sees pages of another size than the target",
             f"the target sees {own.resolution}, height and width, the reference {other.resolution}",
         )
-    refuse_a_near_copy(
-        role, folder, target_dir, (target, peer), corpus, pretrained=None if role == "pretrained" else start
-    )
-    return Peer(role, folder, source, peer, members)
+    return peer
+
+
+def _check_outputs(role: str, folder: Path, peer: EncoderTarget, target: EncoderTarget) -> None:
+    """Losses compare only over the same outcomes: the same tags, or for masked language models the same tokens."""
+    masked = target.card.task == "mlm"
+    tokens = [model.encoder.tokenizer.get_vocab() for model in (peer, target)] if masked else [{}, {}]
+    if sorted(peer.labels) != sorted(target.labels) or tokens[0] != tokens[1]:
+        raise TargetError(
+            f"reference {role}: {folder} has other {'tokens' if masked else 'labels'} than the target",
+            "it must be of the target's own kind",
+        )

@@ -346,11 +346,79 @@ def test_references_that_give_no_such_loss_are_passed_over():
     assert pretrained.asked == []
 
 
-def test_a_masked_language_model_is_no_target():
+def test_a_model_that_gives_no_loss_is_no_target():
     target = Knowing()
     target.answers = frozenset({FillMask})
-    assert "mask" in Membership().inapplicable(Case(target, corpus(2, 2)))
+    assert "no loss" in Membership().inapplicable(Case(target, corpus(2, 2)))
     assert Membership().inapplicable(Case(Knowing(), corpus(2, 2))) is None
+
+
+ALL = ("loss", "calibrated", "min_k", "lira", "rmia", "docmia")
+GATED = [
+    ({}, {}, ("loss", "min_k", "docmia")),
+    ({"n_adapted": 0}, {}, ("loss", "min_k")),
+    ({}, {"pretrained": Knowing(seed=1)}, ("loss", "calibrated", "min_k", "docmia")),
+    ({}, {"pretrained": KnowingPages(seed=1)}, ("loss", "min_k", "docmia")),
+    ({"n_adapted": 29}, {"baselines": (Knowing(seed=1),)}, ("loss", "calibrated", "min_k")),
+    ({}, {"baselines": (Knowing(seed=1),), "splits": True}, ALL),
+    (
+        {"n_public": 19},
+        {"baselines": (Knowing(seed=1),), "splits": True},
+        tuple(score for score in ALL if score != "rmia"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("parameters", "references", "gated"), GATED)
+def test_a_limit_is_held_against_every_score_that_the_audit_can_have(parameters, references, gated):
+    whole = corpus(30, 30, 25)
+    if references.get("splits"):
+        references = {**references, "splits": split_models(whole.of("member"), 4, 0.0)}
+    findings = run(Membership(**parameters), Case(Knowing(), whole, References(**references)))[-1]
+    assert {name: [*methods] for name, methods in findings.methods.items()} == {
+        name: [f"{name}.{score}" for score in gated] for name in ("auc", "low_fpr_advantage")
+    }
+    for name in findings.methods["auc"]:
+        assert isinstance(measured(findings, name), Estimate)
+
+
+def test_a_score_whose_sample_is_too_small_to_resolve_the_default_limits_is_reported_and_not_gated():
+    whole = corpus(160, 160, n_questions=1)
+    for n, gated in ((149, ("loss", "min_k")), (150, ("loss", "min_k", "docmia"))):
+        findings = run(Membership(n_adapted=n), Case(Knowing(), whole))[-1]
+        assert findings.methods["auc"] == tuple(f"auc.{score}" for score in gated)
+        assert measured(findings, "auc.docmia").n == 2 * n
+
+
+class Sure(Knowing):
+    """Knows some of its documents for certain and nothing of the others."""
+
+    def logit(self, name, question):
+        return 0.01 * ord(question[-1]) + (30 if name in self.trained else SPREAD * normal(name))
+
+
+def test_a_fifth_of_the_documents_known_for_certain_does_not_pass_though_the_auc_does():
+    whole = corpus(500, 500, n_questions=1)
+    certain = [document.id for document in whole.of("member")][::5]
+    findings = run(Membership(n_adapted=0), Case(Sure(certain), whole))[-1]
+    assert measured(findings, "auc").high < 0.65  # all that was limited
+    found = measured(findings, "low_fpr_advantage")
+    assert (found.null, found.null_kind, found.unit) == (0.0, "chance", "documents")
+    assert found.low <= 0.18 <= found.high  # a fifth, less the 10 % of them that chance finds
+    assert found.high > 0.15
+    assert next(bound.lower for bound in found.bounds if bound.alpha == 0.01) > 0.08
+    nobody = run(Membership(n_adapted=0), Case(Sure(), whole))[-1]
+    nothing = measured(nobody, "low_fpr_advantage")
+    assert nothing.low < 0 < nothing.high < 0.15
+    (rate,) = [diagnostic.value for diagnostic in nobody.diagnostics if diagnostic.name == "low_fpr"]
+    assert rate == 0.1
+
+
+def test_where_not_even_a_tenth_of_false_alarms_is_resolved_the_advantage_says_what_it_needs():
+    findings = run(Membership(n_adapted=0), Case(Knowing(), corpus(90, 71)))[-1]
+    found = measured(findings, "low_fpr_advantage")
+    assert isinstance(found, Unresolved)
+    assert (found.n, found.needed) == (71, 72)
 
 
 def test_documents_whose_loss_is_no_number_are_left_out_and_counted():

@@ -252,11 +252,33 @@ def test_a_model_that_remembers_is_told_of_the_countermeasures_of_the_paper_the_
 
 def test_the_membership_table_gives_each_score_beside_guessing(pages: dict[str, str]) -> None:
     rows = next(table for table in tables(pages["leaky"]) if table[0][1] == "AUC")
-    assert rows[0][1:] == ["AUC", "AUC, drawn", "Found at 10 % false alarms", "Found at 1 % false alarms"]
+    columns = ["AUC", "AUC, drawn", "Found at 10 % false alarms", "Found at 1 % false alarms", "Found for certain"]
+    assert rows[0][1:] == columns
     assert len(rows) == 2 + len(answers.SCORES)
     assert rows[1][1] == "0.78 0.72 to 0.84"
     assert rows[2][4] == "not resolved"
     assert "not resolvable with so few documents never seen (n = 150, 368 needed)" in Seen(pages["leaky"]).text
+
+
+def test_the_strongest_way_of_scoring_is_named_beside_the_primary_one() -> None:
+    seen = Seen(page_of(answers.membership())).text
+    assert "the one by many models (LiRA) tells most: 81 of every 100 pairs" in seen
+    assert "tells most" not in Seen(page_of(answers.membership(0.0))).text
+
+
+def test_an_auc_under_one_half_is_said_to_tell_documents_apart_as_well() -> None:
+    told = answers.membership(0.0)
+    upside_down = tuple(
+        dataclasses.replace(item, value=0.07, low=0.04, high=0.12)
+        if isinstance(item, Estimate) and item.name == "auc"
+        else item
+        for item in told.measurements
+    )
+    seen = Seen(page_of(dataclasses.replace(told, measurements=upside_down))).text
+    assert "upside down" in seen
+    assert "in only 7.0 of every 100 pairs" in seen
+    assert "could not be shown: the right one" not in seen
+    assert "upside down" not in Seen(page_of(told)).text
 
 
 def test_hostile_words_are_escaped_in_drawings_and_boxes() -> None:

@@ -13,7 +13,7 @@ from scipy import stats
 from audit.stats.balanced import balanced_accuracy
 from audit.stats.power import CHANCE, DIFFERING, MAX_UNITS, certified, needed, pass_power, power
 from audit.stats.rates import excess_rate
-from audit.stats.roc import auc_interval
+from audit.stats.roc import auc_interval, low_advantage
 from audit.stats.shares import net
 
 KINDS = tuple(CHANCE)
@@ -44,6 +44,9 @@ def audited(kind, members, others, leak, rng):
     if kind == "auc":
         shift = math.sqrt(2) * stats.norm.ppf(0.5 + leak)
         return auc_interval(rng.normal(shift, size=members), rng.normal(size=others), alphas=ALPHAS)
+    if kind == "low advantage":
+        scores, known = rng.normal(size=(2, max(members, others))), rng.random(members) < leak / 0.9
+        return low_advantage(scores[0, :members] + 20 * known, scores[1, :others], alphas=ALPHAS).advantage
     return balanced_accuracy(hits(rng, members, 0.5 + leak), hits(rng, others, 0.5 + leak), rng, alphas=ALPHAS)
 
 
@@ -79,6 +82,9 @@ CASES = [
     ("auc", 30, 120, 0.65, 0.8),
     ("balanced accuracy", 80, 80, 0.6, 0.7),
     ("balanced accuracy", 35, 34, 0.65, 0.75),
+    ("low advantage", 75, 75, 0.15, 0.35),
+    ("low advantage", 150, 150, 0.15, 0.25),
+    ("low advantage", 600, 200, 0.1, 0.2),
 ]
 
 

@@ -14,6 +14,8 @@ from audit.stats.roc import (
     auc,
     auc_interval,
     evaluated_needed,
+    low_advantage,
+    lowest_resolved,
     nonmembers_needed,
     roc_points,
     tpr_at_fpr,
@@ -155,3 +157,41 @@ def test_a_score_of_few_values_is_not_called_a_member_on_a_tie():
 def test_rates_out_of_range_are_refused(fpr):
     with pytest.raises(ValueError, match="rate"):
         tpr_at_fpr([1.0], [1.0], fpr, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("n", "rate"), [(71, None), (72, 0.1), (735, 0.1), (736, 0.01), (7375, 0.01), (7376, 0.001)])
+def test_the_lowest_rate_is_that_which_the_non_members_resolve(n, rate):
+    assert lowest_resolved(n) == rate
+    found = low_advantage(np.zeros(5), np.arange(n))
+    assert (None if found is None else found.fpr) == rate
+
+
+def test_the_advantage_is_the_share_above_the_threshold_less_the_rate():
+    found = low_advantage([60.0] * 5 + [95.0] * 15, np.arange(1, 100))
+    assert found.fpr == 0.1  # threshold: the 90th of 99
+    assert found.advantage.value == pytest.approx(0.75 - 0.1)
+    assert found.advantage.clusters == 20
+
+
+@pytest.mark.parametrize(("n", "known"), [(72, 0.0), (150, 0.0), (150, 0.2), (300, 0.2), (800, 0.0), (800, 0.2)])
+def test_bounds_of_the_advantage_hold_where_members_are_known_for_certain(n, known):
+    audits, missed = 400, np.zeros((2, 2))
+    for seed in range(audits):
+        members, nonmembers = drawn([seed, n], n, n)
+        members[np.random.default_rng([seed, n, 1]).random(n) < known] += 20
+        found = low_advantage(members, nonmembers, alphas=(0.05, 0.01))
+        truth = known * (1 - found.fpr)
+        missed += [[lower > truth, upper < truth] for _, lower, upper in found.advantage.bounds]
+    # 5 % and 1 % of 400, with a chance of 1 in 1,000 to be exceeded.
+    assert (missed <= [[34, 34], [11, 11]]).all()
+
+
+def test_a_fifth_known_for_certain_is_never_within_the_default_limit_and_nothing_known_mostly_is():
+    within = {0.0: 0, 0.2: 0}
+    for known in within:
+        for seed in range(200):
+            members, nonmembers = drawn([seed, 9], 150, 150)
+            members[np.random.default_rng([seed, 1]).random(150) < known] += 20
+            within[known] += low_advantage(members, nonmembers).advantage.high <= 0.15
+    assert within[0.2] <= 5
+    assert within[0.0] >= 170

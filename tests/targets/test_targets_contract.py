@@ -31,6 +31,7 @@ from audit.targets.interface import (
     Encoding,
     FillMask,
     FirstOrderLoss,
+    MaskedLoss,
     PageAdaptation,
     Query,
     Relaxed,
@@ -101,6 +102,8 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[
             queries.append(BestTokens(page.masked(positions), positions))
         elif kind is CandidateLogits:
             queries.append(CandidateLogits(page.masked([position]), position, ids[number : number + 2 + number % 5]))
+        elif kind is MaskedLoss:
+            queries.append(MaskedLoss(page, tuple(range(1, position + 1))))
         elif kind in (TrainingLoss, FirstOrderLoss):
             queries.append(kind(page, position, ids[number : number + 1 + number % 5]))
         elif kind in (CompletionLoss, RelaxedLoss):
@@ -206,9 +209,9 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
             if isinstance(query, FillMask):
                 assert answer.ids.shape == answer.logits.shape == (query.n_candidates,)
                 assert answer.logits.dtype == np.float64
-            elif isinstance(query, BestTokens):
+            elif isinstance(query, BestTokens | MaskedLoss):
                 assert answer.shape == (len(query.positions),)
-                assert answer.dtype == np.int64
+                assert answer.dtype == (np.int64 if isinstance(query, BestTokens) else np.float64)
             elif isinstance(query, TrainingLoss | FirstOrderLoss | CandidateLogits):
                 assert answer.shape == query.candidates.shape
                 assert answer.dtype == np.float64
@@ -246,6 +249,7 @@ def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target: Encoder
     every: list[Query[Any]] = [
         FillMask(page, position, 3),
         BestTokens(page, (position,)),
+        MaskedLoss(page, (position,)),
         TrainingLoss(page, position, np.array([7])),
         FirstOrderLoss(page, position, np.array([7])),
         CompletionLoss(page, (position,), np.array([[7]])),
@@ -310,6 +314,18 @@ def test_best_tokens_are_the_models_own(masked_model: EncoderTarget) -> None:
         with torch.inference_mode():
             own = masked_model.model(**own_inputs(masked_model, query.page)).logits[0, list(query.positions)]
         np.testing.assert_array_equal(best, own.argmax(dim=-1).numpy())
+
+
+def test_the_masked_loss_is_the_models_own(masked_model: EncoderTarget) -> None:
+    for query in queries_of(masked_model, MaskedLoss)[::3]:
+        assert isinstance(query, MaskedLoss)
+        page, hidden = query.page, list(query.positions)
+        (losses,) = masked_model.ask([query])
+        labels = torch.full((1, len(page.ids)), NOT_READ)
+        labels[0, hidden] = torch.from_numpy(page.ids[hidden])
+        with torch.inference_mode():
+            own = masked_model.model(**own_inputs(masked_model, page.masked(hidden)), labels=labels).loss
+        assert losses.mean() == pytest.approx(float(own), rel=1e-5, abs=1e-5)
 
 
 def test_the_training_loss_is_the_models_own(tagger: EncoderTarget) -> None:

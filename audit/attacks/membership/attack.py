@@ -10,33 +10,38 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.attacks import blindness
-from audit.attacks.interface import Findings, Units
+from audit.attacks.interface import Findings, Kind, Units
+from audit.attacks.masking import N_MASKS
 from audit.attacks.membership.documents import (
     REASONS,
     SCORED,
     adapt_to,
-    adapts,
+    adapted_ids,
     compared,
     first_by_name,
     kind_of,
     left_out,
     reasons,
+    reference_of,
     say,
 )
 from audit.attacks.membership.known_members import reference_knows_members
-from audit.attacks.membership.measures import METRICS, measure_scores
-from audit.attacks.membership.scores import PRIMARIES, SCORES, score_documents
+from audit.attacks.membership.measures import LIMITED, LOW, METRICS, measure_scores
+from audit.attacks.membership.scores import PRIMARIES, SCORES, gated_scores, score_documents
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.record import Count
+from audit.record import Count, Coverage
 from audit.targets.interface import AdaptationRule, Target
 
-N_ADAPTED = {"quick": 0, "standard": 50, "full": 200}
-"""Documents of each split that the target is adapted to, by budget (ours): it costs up to 200 training steps each."""
+N_ADAPTED = {"quick": 0, "standard": 150, "full": 300}
+"""Documents of each split that the target is adapted to, by budget (ours): it costs up to 200 training steps for each
+of their questions. With 150 a limit can be held against it, see `scores.gated_scores`."""
 ALIKE = 0.01
 """A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
 scores compare documents whose losses differ by far more."""
+MASKS = {"quick": N_MASKS // 2, "standard": N_MASKS, "full": 2 * N_MASKS}
+"""Masks of a page, by budget, for masked language models (ours)."""
 NO_REFERENCE = (
     "no model that never saw the documents to compare the loss with (baselines, or what it was fine-tuned from)"
 )
@@ -49,7 +54,8 @@ class Membership:
     Per document the mean over its questions: loss; loss minus that of models that never saw it; Min-K% of the answers'
     tokens; LiRA and RMIA where there are split models; DocMIA's white-box features. Each needs other references; those
     that are missing leave their scores unresolved. The primary score, fixed before the scan, is the calibrated loss
-    where there is a reference, else the loss.
+    where there is a reference, else the loss. The loss of a masked language model is the mean over hidden tokens of
+    fixed masks, the same for every model (Mireshghallah et al. 2022; see `attacks.masking`).
 
     Attributes:
         n_public: public documents that RMIA compares with, at most (ours).
@@ -58,18 +64,20 @@ class Membership:
         max_steps: of Adam for one question.
         threshold: the change of the loss, in nats, at which adapting ends (tau; ours).
         learning_rate: of Adam (ours).
+        n_masks: of a page, for masked language models.
     """
 
     n_public: int = 200
-    n_adapted: int = 50
-    n_questions: int = 3
+    n_adapted: int = 150
+    n_questions: int = 2
     max_steps: int = 200
     threshold: float = 1e-3
     learning_rate: float = 1e-3
+    n_masks: int = N_MASKS
 
     name: ClassVar[str] = "membership"
     needs: ClassVar[tuple[str, ...]] = ()
-    uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "splits")
+    uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME)
     power: ClassVar[str | None] = None
 
@@ -81,7 +89,7 @@ class Membership:
     @classmethod
     def preset(cls, budget: str) -> Self:
         """See `Attack.preset`."""
-        return cls(n_adapted=N_ADAPTED[budget])
+        return cls(n_adapted=N_ADAPTED[budget], n_masks=MASKS[budget])
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
@@ -103,14 +111,19 @@ class Membership:
             if not answering or any(question.answers for question in document.questions)
         ]
         sides = [splits.count(split) for split in SCORED]
-        found = {"auc": sides, **{f"auc.{score}": sides for score in SCORES}}
-        found["auc.docmia"] = [min(self.n_adapted, side) for side in sides]
-        return tuple(Units(metric, "auc", "documents", *numbers) for metric, numbers in found.items())
+        of_score = dict.fromkeys(("", *SCORES), sides)
+        of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
+        kinds: dict[str, Kind] = {"auc": "auc", LOW: "low advantage"}
+        return tuple(
+            Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *numbers)
+            for metric, kind in kinds.items()
+            for score, numbers in of_score.items()
+        )
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
         if kind_of(case.target) is None:
-            return "the model gives no training loss of a document: a masked language model's depends on the mask"
+            return "the model gives no loss of a document"
         return None
 
     def trials(self, case: Case) -> list[Trial]:
@@ -137,25 +150,35 @@ class Membership:
         """What each model says of the document, and how the target takes to it."""
         document = case.corpus.document(trial.unit)
         references = case.references
-        outcome: dict[str, Json] = {"target": (yield from _said(case, case.target, document))}
-        outcome["splits"] = yield from _all_said(case, [split.target for split in references.splits], document)
+        outcome: dict[str, Json] = {"target": (yield from self._said(case, case.target, document))}
+        outcome["splits"] = yield from self._all_said(case, [split.target for split in references.splits], document)
         if document.split == "public":
             return outcome
-        outcome["baselines"] = yield from _all_said(case, references.baselines, document)
-        pretrained = [] if references.pretrained is None else [references.pretrained]
-        outcome["pretrained"] = yield from _all_said(case, pretrained, document)
+        outcome["reference"] = yield from self._all_said(case, reference_of(case)[1], document)
         outcome["adapted"] = yield from self._adapted(case, document)
         return outcome
+
+    def _said(self, case: Case, model: Target, document: Document) -> Generator[Request, Any, Json]:
+        said = yield from say(case, model, document, self.n_masks)
+        return None if said is None else said.as_json()
+
+    def _all_said(
+        self, case: Case, models: Sequence[Target], document: Document
+    ) -> Generator[Request, Any, list[Json]]:
+        """What each model says, in order; models that give no such loss (without the head) are left out."""
+        kind = kind_of(case.target)
+        found: list[Json] = []
+        for model in models:
+            if kind_of(model) == kind:
+                found += [(yield from self._said(case, model, document))]
+        return found
 
     def _adapted(self, case: Case, document: Document) -> Generator[Request, Any, Json]:
         """DocMIA's features of a document, means over its questions.
 
         None where it is none of those that the target is adapted to, or a number is not finite.
         """
-        if not self.n_adapted or not adapts(case.target):
-            return None
-        split = [other for other in compared(case.corpus) if other.split == document.split]
-        if document.id not in first_by_name(split, self.n_adapted):
+        if document.id not in adapted_ids(case, self.n_adapted):
             return None
         rule = AdaptationRule(self.threshold, self.max_steps, self.learning_rate)
         found = yield from adapt_to(case, document, rule, self.n_questions)
@@ -166,8 +189,8 @@ class Membership:
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`; a decision is a document's loss."""
         document = case.corpus.document(trial.unit)
-        exact = yield from say(case, case.target, document)
-        coarse = yield from say(case, rounded, document)
+        exact = yield from say(case, case.target, document, self.n_masks)
+        coarse = yield from say(case, rounded, document, self.n_masks)
         assert exact is not None
         assert coarse is not None
         alike = abs(exact.loss - coarse.loss) <= ALIKE * max(1.0, abs(exact.loss))
@@ -182,6 +205,7 @@ class Membership:
         documents = [case.corpus.document(name) for name in scored.ids]
         blind = blindness.by_document(case.corpus, documents, scored.member, progress)
         missing = reasons(case)
+        gated = gated_scores(case, trials, self.n_adapted)
         counts = [
             *(Count(f"{split} documents", n, f"{split} documents that were scored") for split, n in scored.documents),
             *(Count(f"left out: {name}", missing[name], meaning) for name, meaning in REASONS.items()),
@@ -195,6 +219,8 @@ class Membership:
             measured.histograms,
             measured.curves,
             confounded=blind.confounded or reference_knows_members(scored),
+            methods={name: tuple(f"{name}.{score}" for score in gated) for name in LIMITED},
+            coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
             weaknesses=() if scored.primary == "calibrated" else (NO_REFERENCE,),
         )
 
@@ -213,18 +239,3 @@ class Membership:
                 "scores": {name: values[name] for name in known},
                 "ranks": {name: int(ranks[name][place]) for name in known},
             }
-
-
-def _said(case: Case, model: Target, document: Document) -> Generator[Request, Any, Json]:
-    said = yield from say(case, model, document)
-    return None if said is None else said.as_json()
-
-
-def _all_said(case: Case, models: Sequence[Target], document: Document) -> Generator[Request, Any, list[Json]]:
-    """What each model says, in order; models that give no such loss (a checkpoint without the head) are left out."""
-    kind = kind_of(case.target)
-    found: list[Json] = []
-    for model in models:
-        if kind_of(model) == kind:
-            found += [(yield from _said(case, model, document))]
-    return found

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from audit.attacks.interface import ask_all
+from audit.attacks.masking import maskable, masked_losses
 from audit.case import Case
 from audit.corpus.canaries import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Question, Split
@@ -24,6 +25,7 @@ from audit.targets.interface import (
     Adapted,
     AnswerLoss,
     Floats,
+    MaskedLoss,
     PageAdaptation,
     Query,
     Target,
@@ -31,13 +33,16 @@ from audit.targets.interface import (
     TrainingLoss,
 )
 
-Kind = Literal["answers", "pages"]
+Kind = Literal["answers", "pages", "masks"]
 SCORED: tuple[Split, ...] = ("member", "heldout")
+CALIBRATING = ("baselines", "pretrained", "auxiliary")
+"""References, best first (ours): baselines know what the target's recipe makes of documents like these, the pretrained
+model what it began as; the public model serves a masked language model for which neither was given."""
 NOT_COMPARED = "no counterpart of the same provider"
 PLANTED = "canary"
 REASONS = {
     "no question": "documents without a question that has an answer",
-    "nothing to read": "documents of which the training loss reads nothing",
+    "nothing to read": "documents of which the training loss reads nothing, or that leave no token to hide",
     NOT_COMPARED: (
         "with splits by provider, member and held-out documents beyond as many of one kind as of the other from each "
         "provider, and those that name none: which providers were trained on says nothing about single documents"
@@ -48,12 +53,12 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Said:
-    """What a model says of one document: means over its questions; a page of a token classifier is one question.
+    """What a model says of one document: means over its questions; a page of an encoder is one question.
 
     Attributes:
-        loss: the training loss, nats.
+        loss: the training loss, nats; of a masked language model the mean over the hidden tokens of all masks.
         logit: the logit of the confidence exp(-loss).
-        min_k: Min-K% of the answers' tokens, nats; None for token classifiers.
+        min_k: Min-K% of the answers' tokens, nats; None for encoders.
     """
 
     loss: float
@@ -66,10 +71,28 @@ class Said:
 
 
 def kind_of(target: Target) -> Kind | None:
-    """Whether a target is asked about answers or pages; None: it gives no training loss of a document."""
-    if AnswerLoss in target.answers:
-        return "answers"
-    return "pages" if TrainingLoss in target.answers else None
+    """Whether a target is asked about answers, pages or masked pages; None: it gives no loss of a document."""
+    kinds: dict[type[Query[Any]], Kind] = {AnswerLoss: "answers", TrainingLoss: "pages", MaskedLoss: "masks"}
+    return next((kind for query, kind in kinds.items() if query in target.answers), None)
+
+
+def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
+    """The models that the target's loss is compared with, and what they are called: the first of `CALIBRATING`.
+
+    Only models that can be asked what the target is asked: a checkpoint without the head gives no such loss. "" and
+    none where there is none.
+    """
+    references, own = case.references, kind_of(case.target)
+    given: dict[str, Sequence[Target | None]] = {
+        "baselines": references.baselines,
+        "pretrained": [references.pretrained],
+        "auxiliary": [references.auxiliary],
+    }
+    for name in CALIBRATING:
+        models = tuple(model for model in given[name] if model is not None and kind_of(model) == own)
+        if models:
+            return name, models
+    return "", ()
 
 
 def compared(corpus: Corpus) -> tuple[Document, ...]:
@@ -111,8 +134,11 @@ def reasons(case: Case) -> Counter[str | None]:
 
 def left_out(case: Case, document: Document) -> str | None:
     """Why a document cannot be scored (one of `REASONS`); None when it can."""
-    if kind_of(case.target) == "answers":
+    kind = kind_of(case.target)
+    if kind == "answers":
         return None if _asked(document) else "no question"
+    if kind == "masks":
+        return None if maskable(case.target, document) is not None else "nothing to read"
     page = case.reader.encode(document)
     return None if page is not None and page.has_loss else "nothing to read"
 
@@ -123,16 +149,39 @@ def first_by_name(documents: Sequence[Document], count: int) -> frozenset[str]:
     return frozenset(document.id for document in ordered[:count])
 
 
-def say(case: Case, model: Target, document: Document) -> Generator[Request, Any, Said | None]:
-    """Ask a model about a document; None when it cannot read it."""
-    if kind_of(model) == "answers":
+def adapted_ids(case: Case, n_adapted: int) -> frozenset[str]:
+    """The ids of the documents that DocMIA adapts the target to: `n_adapted` of each split at most."""
+    if not n_adapted or not adapts(case.target):
+        return frozenset()
+    documents = compared(case.corpus)
+    splits = [[document for document in documents if document.split == split] for split in SCORED]
+    return frozenset().union(*(first_by_name(split, n_adapted) for split in splits))
+
+
+def say(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, Said | None]:
+    """Ask a model about a document; None when it cannot read it, or reads other tokens than the target masks."""
+    kind = kind_of(model)
+    if kind == "answers":
         return (yield from _say_answers(case, model, document))
+    if kind == "masks":
+        return (yield from _say_masks(case, model, document, n_masks))
     page = cast("TokenTarget", model).encode(document)
     if page is None or not page.has_loss:
         return None
     # The loss of the page as it is: a token in its own place.
     (losses,) = yield from ask_all(model, [TrainingLoss(page, 0, page.ids[:1])])
     return Said(float(losses[0]), float(logit_confidence(losses)[0]))
+
+
+def _say_masks(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, Said | None]:
+    page = maskable(case.target, document)
+    if page is None:
+        return None
+    hidden = yield from masked_losses(model, document, page, n_masks)
+    if hidden is None:
+        return None
+    loss = float(hidden.mean())
+    return Said(loss, float(logit_confidence(loss)))
 
 
 def _say_answers(case: Case, model: Target, document: Document) -> Generator[Request, Any, Said | None]:

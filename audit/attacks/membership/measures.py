@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -12,16 +13,21 @@ from audit.attacks.interface import Findings
 from audit.attacks.membership.scores import PRIMARIES, SCORES, Scored
 from audit.engine.interface import Progress
 from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Histogram, Measurement, Unresolved
-from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
+from audit.stats.roc import LOW_RATES, auc_interval, low_advantage, nonmembers_needed, roc_points, tpr_at_fpr
 from audit.targets.utility import estimate
 
 RATES = {"10": 0.1, "1": 0.01}
 """The false-positive rates that are looked at, in per cent and as shares."""
+LOW = "low_fpr_advantage"
+"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.roc.low_advantage`."""
+LIMITED = ("auc", LOW)
+"""What policies limit: held against the strongest of the scores."""
 METRICS = (
     "auc",
+    LOW,
     *(f"tpr_at_fpr_{rate}" for rate in RATES),
     *(f"fpr_at_{rate}" for rate in RATES),
-    *(f"{what}.{score}" for what, score in product(("auc", *(f"tpr_at_fpr_{rate}" for rate in RATES)), SCORES)),
+    *(f"{what}.{score}" for what, score in product((*LIMITED, *(f"tpr_at_fpr_{rate}" for rate in RATES)), SCORES)),
 )
 """Without a suffix: of the primary score. `fpr_at_...` is what the threshold gave on the evaluated documents."""
 NEEDED_DOCUMENTS = 20
@@ -38,8 +44,10 @@ def measure_scores(scored: Scored, rng: Generator, progress: Progress) -> Findin
     """All measurements, the histogram and the ROC curve of the primary score."""
     progress.stage("membership: intervals", len(SCORES))
     found: dict[str, Measurement] = {}
+    rates: dict[str, float | None] = {}
     for score in SCORES:
         found[f"auc.{score}"] = _auc(f"auc.{score}", scored, score)
+        found[f"{LOW}.{score}"], rates[score] = _low(f"{LOW}.{score}", scored, score)
         for rate in RATES:
             name = f"tpr_at_fpr_{rate}"
             tpr, fpr = _tpr(f"{name}.{score}", scored, score, rate, rng)
@@ -47,7 +55,7 @@ def measure_scores(scored: Scored, rng: Generator, progress: Progress) -> Findin
             if score == scored.primary:
                 found[name], found[f"fpr_at_{rate}"] = _renamed(tpr, name), fpr
         if score == scored.primary:
-            found["auc"] = _renamed(found[f"auc.{score}"], "auc")
+            found.update({name: _renamed(found[f"{name}.{score}"], name) for name in LIMITED})
         progress.advance()
     calibrated = Diagnostic(
         "calibrated",
@@ -56,7 +64,7 @@ def measure_scores(scored: Scored, rng: Generator, progress: Progress) -> Findin
     )
     return Findings(
         tuple(found[name] for name in METRICS),
-        diagnostics=(calibrated, *scored.diagnostics),
+        diagnostics=(calibrated, *_low_rates(rates, scored.primary), *scored.diagnostics),
         histograms=_histogram(scored),
         curves=_curves(scored),
     )
@@ -81,6 +89,32 @@ def _auc(name: str, scored: Scored, score: str) -> Measurement:
     if missing is not None:
         return missing
     return estimate(name, auc_interval(*scored.split(score), alphas=ALPHAS), "documents", 0.5, "chance")
+
+
+def _low(name: str, scored: Scored, score: str) -> tuple[Measurement, float | None]:
+    """The advantage at the lowest false-positive rate that is resolved, and that rate; null: 0."""
+    missing = _unresolved(name, scored, score)
+    if missing is not None:
+        return missing, None
+    members, heldout = scored.split(score)
+    found = low_advantage(members, heldout, alphas=ALPHAS)
+    if found is None:
+        reason = f"not even 10 % false alarms are resolvable with {len(heldout)} held-out documents"
+        return Unresolved(name, reason, len(heldout), nonmembers_needed(max(LOW_RATES))), None
+    return estimate(name, found.advantage, "documents", 0.0, "chance"), found.fpr
+
+
+def _low_rates(rates: Mapping[str, float | None], primary: str) -> tuple[Diagnostic, ...]:
+    """At which false-positive rate the advantage was taken, and of which scores at another one."""
+    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that the held-out documents resolve"
+    own = rates.get(primary)
+    if own is None:
+        return ()
+    others = {score: rate for score, rate in rates.items() if rate not in (None, own)}
+    return (
+        Diagnostic("low_fpr", own, meaning),
+        *(Diagnostic(f"low_fpr.{score}", rate, meaning) for score, rate in others.items() if rate is not None),
+    )
 
 
 def _tpr(name: str, scored: Scored, score: str, rate: str, rng: Generator) -> tuple[Measurement, Measurement]:

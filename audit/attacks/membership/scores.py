@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.attacks.membership.documents import adapts, kind_of
+from audit.attacks.membership.documents import SCORED, adapted_ids, adapts, kind_of, reference_of
 from audit.case import Case
 from audit.engine.interface import Json, Trial
 from audit.record import Diagnostic
@@ -21,8 +21,13 @@ PRIMARIES = {"calibrated": "loss minus the loss of models that never saw the doc
 """What the primary score is, in words; the first one that this audit has."""
 MIN_PUBLIC = 20
 """RMIA's score is a share of the public documents: with fewer it takes too few values (ours)."""
+RESOLVING = 150
+"""Documents of a split with which a score that knows nothing mostly passes the default policy's limits (ours; how often
+is in `benchmarks/membership_calibration.json`)."""
 CLUSTERING_SEED = 0
 """Of K-means: scores follow from the outcomes alone, so that evidence and measurements agree."""
+_UNCALIBRATED = "needs a baseline (docaudit train-baseline), or the pretrained model with a head for the task"
+_NOT_TRAINED = "the model's parameters cannot be trained through this target"
 _SPLITS = "needs split models (K of them, each trained on half of the documents: docaudit train-splits)"
 
 
@@ -81,6 +86,34 @@ class _Table:
             self.missing[name] = reason
 
 
+def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[str, ...]:
+    """The scores that a limit is held against, one after the other: all that this audit can have.
+
+    They follow from the kind of the target, the references, and which documents are tried: never from an outcome. With
+    DocMIA only where it is given every document that is tried, or `RESOLVING` of each split: a smaller sample of its
+    own would leave most audits without any leak undecided.
+
+    Args:
+        case: the audit.
+        trials: those that the budget took.
+        n_adapted: documents of each split that the target is adapted to, at most.
+    """
+    chosen = adapted_ids(case, n_adapted)
+    tried = [[trial.unit for trial in trials if trial.stratum == split] for split in SCORED]
+    adapted = all(0 < min(RESOLVING, len(side)) <= len(chosen.intersection(side)) for side in tried)
+    splits = bool(case.references.splits)
+    public = sum(trial.stratum == "public" for trial in trials)
+    there = {
+        "loss": True,
+        "calibrated": bool(reference_of(case)[1]),
+        "min_k": kind_of(case.target) == "answers",
+        "lira": splits,
+        "rmia": splits and public >= MIN_PUBLIC,
+        "docmia": adapted,
+    }
+    return tuple(score for score in SCORES if there[score])
+
+
 def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Scored:
     """All scores of the member and held-out documents among the trials, in trial order."""
     pairs = list(zip(trials, outcomes, strict=True))
@@ -110,10 +143,8 @@ def _losses(outcomes: Sequence[Json], table: _Table) -> None:
     """The loss, the loss minus a reference's, and Min-K%."""
     losses = _numbers([outcome["target"] for outcome in outcomes], "loss")
     table.put("loss", -losses, "no finite loss")
-    # Baselines know what the target's recipe makes of documents like these; the pretrained model only what it began as.
-    key = "baselines" if any(outcome["baselines"] for outcome in outcomes) else "pretrained"
-    reference = np.array([_mean(outcome[key]) for outcome in outcomes])
-    table.put("calibrated", reference - losses, "needs a baseline (docaudit train-baseline) or the pretrained model")
+    reference = np.array([_mean(outcome["reference"]) for outcome in outcomes])
+    table.put("calibrated", reference - losses, _UNCALIBRATED)
     smallest = _numbers([outcome["target"] for outcome in outcomes], "min_k")
     table.put("min_k", smallest, "for models that generate an answer only")
 
@@ -187,7 +218,8 @@ def _docmia(case: Case, adapted: Sequence[Json], table: _Table) -> None:
     features = np.array([row or [np.nan] * 4 for row in adapted], np.float64)
     known = _complete(features)
     if not adapts(case.target):
-        table.missing["docmia"] = "the model's parameters cannot be trained through this target"
+        masked = kind_of(case.target) == "masks"
+        table.missing["docmia"] = "for models that answer or tag only" if masked else _NOT_TRAINED
     elif known.sum() < 2:
         table.missing["docmia"] = "no document was adapted to (n_adapted, by budget: none in quick)"
     else:

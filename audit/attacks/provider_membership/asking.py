@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from audit.attacks.interface import ask, ask_all
+from audit.attacks.masking import N_MASKS, maskable, masked_losses
 from audit.attacks.provider_membership.absent import Probe
 from audit.attacks.provider_membership.numbers import Numbers
 from audit.attacks.provider_membership.pages import read_page
@@ -76,8 +77,8 @@ def ask_about(
     """
     if kind_of(case.target) == "answers":
         return (yield from _ask_answers(case, document, probes, reference))
-    said = yield from read_page(case.target, document)
-    known = None if reference is None else (yield from read_page(reference, document))
+    said = yield from _read(case, case.target, document)
+    known = None if reference is None else (yield from _read(case, reference, document))
     assert said is not None
     return {"id": document.id, "questions": [said.as_json(known)], "memory_change": None, "absent": []}
 
@@ -87,9 +88,19 @@ def loss_of(case: Case, model: Target, document: Document) -> Generator[Request,
     if kind_of(model) == "answers":
         losses = yield from _losses(model, sheet_of(case.corpus, document), questions_of(document))
         return float(np.mean(losses))
-    said = yield from read_page(model, document)
+    said = yield from _read(case, model, document)
     assert said is not None
     return said.loss
+
+
+def _read(case: Case, model: Target, document: Document) -> Generator[Request, Any, Numbers | None]:
+    """What an encoder makes of the page; of a masked language model the mean loss of the tokens that masks hide."""
+    if kind_of(model) != "masks":
+        return (yield from read_page(model, document))
+    page = maskable(case.target, document)
+    assert page is not None
+    hidden = yield from masked_losses(model, document, page, N_MASKS)
+    return None if hidden is None else Numbers(float(hidden.mean()))
 
 
 def _ask_answers(

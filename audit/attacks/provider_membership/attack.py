@@ -103,7 +103,7 @@ class ProviderMembership:
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
         if kind_of(case.target) is None:
-            return "the model neither answers questions nor gives a training loss of a page: that of masks is another"
+            return "the model neither answers questions nor gives a loss of a page"
         return None
 
     def trials(self, case: Case) -> list[Trial]:

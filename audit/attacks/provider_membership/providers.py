@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
+from audit.attacks.masking import maskable
 from audit.attacks.memorisation.questions import said
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.providers import unnamed_members
-from audit.targets.interface import Answer, AnswerLoss, Target, TrainingLoss
+from audit.targets.interface import Answer, AnswerLoss, MaskedLoss, Target, TrainingLoss
 
-Kind = Literal["answers", "pages"]
+Kind = Literal["answers", "pages", "masks"]
 Askable = Callable[[Document], bool]
 MIN_PROVIDERS = 2
 """Providers in, and out, without which nothing can be compared (ours: one alone has no spread)."""
@@ -176,16 +177,21 @@ def has_question(document: Document) -> bool:
 
 
 def kind_of(target: Target) -> Kind | None:
-    """Whether a target is asked about answers or pages; None: it neither answers nor gives a document's loss."""
+    """Whether a target is asked about answers, pages or masked pages; None: it gives no loss of a document."""
     if {Answer, AnswerLoss} <= target.answers:
         return "answers"
-    return "pages" if TrainingLoss in target.answers else None
+    if TrainingLoss in target.answers:
+        return "pages"
+    return "masks" if MaskedLoss in target.answers else None
 
 
 def askable(case: Case) -> Askable:
     """What tells whether this target can be asked about a document."""
-    if kind_of(case.target) == "answers":
+    kind = kind_of(case.target)
+    if kind == "answers":
         return has_question
+    if kind == "masks":
+        return lambda document: maskable(case.target, document) is not None
 
     def has_loss(document: Document) -> bool:
         page = case.reader.encode(document)

@@ -1,0 +1,95 @@
+"""Document membership against a policy: what passed while one score, or a few documents, gave all away."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+
+import tiny
+from test_membership_planted import Knowing, Sure, corpus, measured, normal, run, split_models
+
+from audit.attacks.membership import Membership
+from audit.case import Case, References
+from audit.policy import Limit, Policy, evaluate
+from audit.record import Completed
+
+AUC = Limit("membership", "auc", "told apart", max=0.65)
+CERTAIN = Limit("membership", "low_fpr_advantage", "known for certain", max=0.15)
+
+
+def verdict_of(attack, case, limits=(AUC, CERTAIN), **changes):
+    findings = run(attack, case)[-1]
+    result = Completed(
+        attack.name,
+        attack.metrics,
+        dataclasses.asdict(attack),
+        findings.measurements,
+        ablations=findings.weaknesses,
+        confounded=findings.confounded,
+        methods={**findings.methods, **changes},
+        coverage=findings.coverage,
+    )
+    record = dataclasses.replace(tiny.record(result, battery=(attack.name,)), utility=(tiny.USEFUL,))
+    return findings, evaluate(record, Policy(1, "mine", limits), dt.date(2026, 1, 1))
+
+
+class Quiet(Knowing):
+    """Knows its documents by a gain that is far smaller than what documents differ by, and than its own noise."""
+
+    def logit(self, name, question):
+        return 4 * normal(name) + 0.05 * normal(name, self.seed) + self.leak * (name in self.trained)
+
+
+class Elsewhere(Knowing):
+    """A reference that finds other documents hard than the target does: compared with it nothing shows."""
+
+    def logit(self, name, question):
+        return 4 * normal(name, self.seed)
+
+
+def test_a_score_that_tells_all_apart_decides_though_the_primary_one_tells_nothing():
+    whole = corpus(150, 150, n_questions=1)
+    members = whole.of("member")
+    target = Quiet([document.id for document in members], 0.3)
+    references = References(baselines=(Elsewhere(seed=7),), splits=split_models(members, 8, 0.3, Quiet))
+    case = Case(target, whole, references)
+    findings, verdict = verdict_of(Membership(n_adapted=0), case)
+    assert measured(findings, "auc").high < 0.65
+    assert measured(findings, "auc.lira").value > 0.95
+    assert [decision.outcome for decision in verdict.decisions] == ["violated", "violated"]
+    # What a limit on the primary score alone says of the same model.
+    _, before = verdict_of(Membership(n_adapted=0), case, (AUC,), auc=("auc",))
+    assert before.overall == "passed"
+
+
+def test_a_fifth_of_the_documents_known_for_certain_never_passes():
+    whole = corpus(500, 500, n_questions=1)
+    certain = [document.id for document in whole.of("member")][::5]
+    case = Case(Sure(certain), whole, References(baselines=(Knowing(seed=1),)))
+    _, verdict = verdict_of(Membership(n_adapted=0), case)
+    assert verdict.decisions[0].outcome == "passed"  # the AUC is 0.6
+    assert verdict.overall in ("violated", "undecided")
+    case = Case(Sure([document.id for document in whole.of("member")][::3]), whole, case.references)
+    assert verdict_of(Membership(n_adapted=0), case)[1].overall == "violated"
+
+
+def test_members_that_stand_out_by_a_higher_loss_are_a_leak():
+    whole = corpus(150, 150)
+    unlearned = Knowing([document.id for document in whole.of("member")], -5.0)
+    findings, verdict = verdict_of(Membership(n_adapted=0), Case(unlearned, whole, References(pretrained=Knowing())))
+    assert measured(findings, "auc").high < 0.1
+    assert verdict.overall == "violated"
+
+
+def test_a_model_that_gives_nothing_away_passes():
+    whole = corpus(300, 300, n_questions=1)
+    references = References(baselines=(Knowing(seed=10),))
+    assert verdict_of(Membership(), Case(Knowing(seed=20), whole, references))[1].overall == "passed"
+
+
+def test_without_held_out_documents_to_resolve_a_rate_nothing_is_passed():
+    whole = corpus(60, 60)
+    _, verdict = verdict_of(Membership(), Case(Knowing(), whole, References(baselines=(Knowing(seed=1),))), (CERTAIN,))
+    (decision,) = verdict.decisions
+    assert decision.outcome == "undecided"
+    assert "10 %" in decision.reason
