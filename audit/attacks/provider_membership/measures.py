@@ -16,15 +16,15 @@ from audit.attacks.provider_membership.inference import (
     UNLABELLED,
     Inference,
     Lack,
-    accuracy,
-    forest_area,
+    balanced,
     infer,
     mean_known,
     memory_calls,
     says_nothing,
     smaller_side,
 )
-from audit.attacks.provider_membership.permuting import JOINT, Permuted, balanced, permuted_accuracies
+from audit.attacks.provider_membership.intervals import accuracy, forest_area
+from audit.attacks.provider_membership.permuting import JOINT, Permuted, permuted_accuracies
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Ints, Table
 from audit.engine.interface import Progress
 from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Estimate, Histogram, Measurement, Unresolved
@@ -192,12 +192,13 @@ def _area(name: str, table: Table, column: Floats | None, nothing: str) -> Measu
 
 
 def _forest_area(name: str, table: Table, inference: Inference) -> Measurement:
-    """The chance that APK's forests find a member likelier than a provider that is out; null: 0.5."""
-    if inference.probability is not None and says_nothing(inference.calls["apk"]):
-        return Unresolved(name, "every provider is called the same: apk tells nobody from anybody", len(table))
-    found = forest_area(inference, table.member, ALPHAS)
-    if found is not None:
-        return estimate(name, found, "providers", 0.5, "chance")
+    """The chance that a forest of APK finds a member likelier than a provider that is out; null: 0.5."""
+    if inference.probabilities is not None:
+        if says_nothing(inference.calls["apk"]):
+            return Unresolved(name, "every provider is called the same: apk tells nobody from anybody", len(table))
+        found = forest_area(inference.probabilities, table.member, ALPHAS)
+        if found is not None:
+            return estimate(name, found, "providers", 0.5, "chance")
     lack = inference.lacks.get("apk", Lack(f"fewer than {MIN_JUDGED} providers of a side could be judged", len(table)))
     return Unresolved(name, lack.reason, lack.n, lack.needed)
 
