@@ -21,6 +21,8 @@ MIN_DIFFERING = 3
 Ours, as in `rank_order`: near an AUC of 1 the estimated variance rests on one or two units and is far too small."""
 FEW = 20
 """Under so many units on a side the method says "few" (METHODS, section 6)."""
+LOW_RATES = (0.001, 0.01, 0.1)
+"""The false-positive rates at which an attacker's certainty is measured, lowest first (ours)."""
 LEVEL = 0.95
 """Two-sided confidence of the intervals."""
 
@@ -191,8 +193,7 @@ def tpr_at_fpr(
     shuffled = rng.permutation(outside)
     n = outside.size // 2
     calibration, evaluated = np.sort(shuffled[:n]), shuffled[n:]
-    # The small term keeps 0.9 * 40 = 36.00000000000001 from becoming 37.
-    threshold = calibration[math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1]
+    threshold = calibration[_quantile_place(fpr, n)]
     hits = inside > threshold
     tails = tail_levels(LEVEL, alphas)
     value = float(hits.mean())
@@ -208,6 +209,74 @@ def tpr_at_fpr(
         alphas=alphas,
     )
     return OperatingPoint(float(threshold), tpr, _proportion(evaluated > threshold, alphas, unit))
+
+
+class LowAdvantage(NamedTuple):
+    """How many more members than non-members are found at a low false-positive rate.
+
+    Attributes:
+        fpr: the false-positive rate that the non-members resolve.
+        advantage: true-positive rate there minus `fpr`; 0 when the score says nothing.
+    """
+
+    fpr: float
+    advantage: Interval
+
+
+def lowest_resolved(n_nonmembers: int) -> float | None:
+    """The lowest of `LOW_RATES` that so many non-members resolve, as for `tpr_at_fpr`; None when none is.
+
+    With half as many the rate would be resolved at 95 %, and at none of the levels at which leaks are confirmed.
+    """
+    return next((rate for rate in LOW_RATES if n_nonmembers >= nonmembers_needed(rate)), None)
+
+
+def low_advantage(
+    members: npt.ArrayLike, nonmembers: npt.ArrayLike, *, alphas: Sequence[float] = (), unit: str = "document"
+) -> LowAdvantage | None:
+    """The true-positive rate minus the false-positive rate, at the lowest one that the non-members resolve.
+
+    The advantage of Yeom et al. (2018) at the operating point that Carlini et al. (2022) ask for: a score that is sure
+    of a few members and knows nothing of the others has an AUC near 0.5 and a large one here. The threshold is that of
+    `tpr_at_fpr`, calibrated on all non-members: nothing has to be evaluated apart, for the interval pays for the
+    threshold, as there.
+
+    Args:
+        members: shape (n_members,), at least one.
+        nonmembers: shape (n_nonmembers,), at least one.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what one score stands for, singular, for the method's wording.
+
+    Returns:
+        None where not even the highest of `LOW_RATES` is resolved. n and clusters count the members.
+
+    Raises:
+        ValueError: as `auc`, or a level out of range.
+    """
+    inside, outside = _checked(members, nonmembers)
+    rate = lowest_resolved(outside.size)
+    if rate is None:
+        return None
+    calibration = np.sort(outside)
+    value = float((inside > calibration[_quantile_place(rate, outside.size)]).mean())
+    lower, upper = _rate_bounds(inside, calibration, value, rate, tail_levels(LEVEL, alphas))
+    advantage = make_interval(
+        value - rate,
+        lower - rate,
+        upper - rate,
+        n=inside.size,
+        clusters=inside.size,
+        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {outside.size} {unit}s",
+        level=LEVEL,
+        alphas=alphas,
+    )
+    return LowAdvantage(rate, advantage)
+
+
+def _quantile_place(fpr: float, n: int) -> int:
+    """The index, among `n` sorted scores, of the threshold above which another one lies with probability `fpr`."""
+    # The small term keeps 0.9 * 40 = 36.00000000000001 from becoming 37.
+    return math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1
 
 
 def _rate_bounds(
