@@ -15,11 +15,12 @@ from sklearn.ensemble import RandomForestClassifier
 
 from audit.attacks.provider_membership import ProviderMembership, forest
 from audit.attacks.provider_membership import inference as inferring
+from audit.attacks.provider_membership.certainty import measure_certain
 from audit.attacks.provider_membership.clustering import majority, remembers, unmoved, zero_knowledge
 from audit.attacks.provider_membership.forest import MIN_SIDE, partial_knowledge, training_share
 from audit.attacks.provider_membership.inference import UNLABELLED, Inference, balanced, infer, mean_known
 from audit.attacks.provider_membership.intervals import accuracy, forest_area, mean_area
-from audit.attacks.provider_membership.measures import METRICS, measure_table
+from audit.attacks.provider_membership.measures import METRICS, POWER, measure_table
 from audit.attacks.provider_membership.permuting import Permuted, permuted_accuracies
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Table
 from audit.engine.interface import SILENT
@@ -532,7 +533,8 @@ def test_every_metric_has_one_measurement_whatever_the_table(name):
     assert tuple(item.name for item in found.findings.measurements) == METRICS
     for item in found.findings.measurements:
         if isinstance(item, Estimate):
-            assert 0 <= item.low <= item.value <= item.high <= 1
+            lowest, highest = (-1, 1) if item.name.startswith("low_fpr") else (0, 20)
+            assert lowest <= item.low <= item.value <= item.high <= (highest if item.name == POWER else 1)
             assert item.unit == "providers"
         else:
             assert item.reason
@@ -540,6 +542,96 @@ def test_every_metric_has_one_measurement_whatever_the_table(name):
 
 def resolved(name):
     return {item.name for item in measured_on(name).findings.measurements if isinstance(item, Estimate)}
+
+
+def confirmed(found, metric, limit):
+    """The methods of a question whose leak is confirmed over a limit, whatever Holm makes of ten of them."""
+    names = found.findings.methods[metric]
+    items = [item for item in found.findings.measurements if item.name in names and isinstance(item, Estimate)]
+    return {item.name for item in items if any(bound.alpha == 0.001 and bound.lower > limit for bound in item.bounds)}
+
+
+def reading(n=500, seed=0):
+    """Providers whom the model reads alike, in training or not; of nobody does it know anything by heart."""
+    draw = rng(seed)
+    columns = {name: draw.normal(0.5, 0.1, n) for name in FEATURES}
+    columns |= {"memory_similarity": np.zeros(n), "memory_change": draw.uniform(0.3, 1, n)}
+    member = draw.permutation(np.arange(n) < n // 2)
+    names = tuple(f"provider {number}" for number in range(n))
+    return Table(names, member, np.full(n, 12), np.full(n, 3), columns, draw.normal(0, 1, n))
+
+
+def test_a_leak_that_one_method_alone_sees_is_held_against_the_limit():
+    """With the answer taken off the page the model names it for every company in training, and for none that is out.
+
+    Reading is not touched: APK and user inference, against which alone limits were held, find nothing.
+    """
+    table = reading()
+    table = replace(table, features={**table.features, "memory_similarity": 0.9 * table.member})
+    found = measured(table, n_seeds=5)
+    items = by_name(found)
+    for primary in ("balanced_accuracy", "auc"):
+        assert items[primary].high < 0.6
+    assert items["auc.memory_similarity"].value == 1
+    assert confirmed(found, "auc", 0.7) == {"auc.memory_similarity"}
+    assert confirmed(found, "balanced_accuracy", 0.65) == {
+        "balanced_accuracy.azk_ensemble",
+        "balanced_accuracy.apk_ensemble",
+    }
+    assert confirmed(found, "low_fpr_advantage", 0.2) == {"low_fpr_advantage.memory_similarity"}
+    assert "some companies are known for certain" in found.findings.alarms[0]
+
+
+def test_what_limits_are_held_against_is_fixed_and_measured():
+    for name in ("full", "no reference", "no memory"):
+        methods = measured_on(name).findings.methods
+        assert set(methods) == {"balanced_accuracy", "auc", "low_fpr_advantage"}
+        assert all(len(set(names)) == len(names) > 1 and set(names) <= set(METRICS) for names in methods.values())
+    assert "balanced_accuracy" not in methods["balanced_accuracy"]  # its twin is among them
+
+
+def test_a_few_that_are_known_for_certain_raise_an_alarm():
+    """Three companies in ten: balanced accuracy 0.62 and an AUC of 0.65, which limits of 0.65 and 0.70 let pass."""
+    table = reading()
+    sure = table.member & (rng(3).random(len(table)) < 0.3)
+    found = measured(replace(table, user=np.where(sure, 9.0, table.user)))
+    items = by_name(found)
+    assert items["auc"].high < 0.7
+    certain = items["low_fpr_advantage"]
+    assert (certain.null, certain.null_kind, certain.n) == (0, "chance", 250)
+    assert certain.value == pytest.approx(0.27, abs=0.05)
+    assert certain.low > 0.15
+    assert diagnostics(found)["low_fpr"] == 0.1
+    assert len(found.findings.alarms) == 1
+    assert measured(table).findings.alarms == ()
+
+
+def test_too_few_providers_out_leave_certainty_unresolved():
+    items = by_name(measured_on("full"))
+    for name in ("low_fpr_advantage", "low_fpr_advantage.loss"):
+        assert (items[name].n, items[name].needed) == (20, 72)
+    assert "low_fpr" not in diagnostics(measured_on("full"))
+
+
+def test_scores_that_are_mostly_the_same_reach_every_false_positive_rate():
+    """Nothing is remembered of nine companies in ten: without a leak bounds lie around 0, as of other scores."""
+    table, values = reading(), []
+    for seed in range(30):
+        remembered = 0.5 * (rng(seed).random(len(table)) < 0.1)
+        features = {**table.features, "memory_similarity": remembered}
+        (*_, found) = measure_certain(replace(table, features=features), rng(seed), "").measurements
+        (bound,) = (bound for bound in found.bounds if bound.alpha == 0.001)
+        assert -0.2 < bound.lower < 0 < bound.upper < 0.2
+        values.append(found.value)
+    assert np.mean(values) == pytest.approx(0, abs=0.02)
+
+
+def test_the_questions_compared_of_a_provider_are_its_power():
+    table = planted(20, 20)
+    found = by_name(measured_on("full"))["questions_a_provider"]
+    assert found.value == np.median(table.n_questions)
+    assert found.low <= found.value <= found.high
+    assert (found.null, found.null_kind, found.unit) == (None, None, "providers")
 
 
 def test_what_a_table_lacks_leaves_what_needs_it_unresolved():
