@@ -141,7 +141,9 @@ def test_page_one_says_that_a_score_is_upside_down() -> None:
 
 
 def test_the_report_says_how_much_was_compared_of_a_provider(pages: dict[str, str]) -> None:
-    assert "with 4,800 questions. Half of them have 8 questions or more, of both sides as many." in section(pages["leaky"])
+    assert "with 4,800 questions. Half of them have 8 questions or more, of both sides as many." in section(
+        pages["leaky"]
+    )
 
 
 def test_a_memorisation_test_that_calls_all_the_same_is_named() -> None:
