@@ -31,13 +31,8 @@ import numpy.typing as npt
 
 from audit.attacks.provider_membership.clustering import zero_knowledge
 from audit.attacks.provider_membership.forest import SHARE
-from audit.attacks.provider_membership.inference import (
-    Inference,
-    accuracy,
-    forest_area,
-    infer,
-    says_nothing,
-)
+from audit.attacks.provider_membership.inference import Inference, infer, says_nothing
+from audit.attacks.provider_membership.intervals import accuracy, forest_area
 from audit.attacks.provider_membership.matching import IN, OUT
 from audit.attacks.provider_membership.outcomes import table_of
 from audit.attacks.provider_membership.permuting import permuted_accuracies
@@ -144,9 +139,10 @@ def intervals_of(table: Table, inference: Inference, rng: np.random.Generator) -
             yield f"balanced_accuracy.{method}", found
     assert table.user is not None
     yield "auc", auc_interval(table.user[table.member], table.user[~table.member], alphas=(ALPHA,), unit="provider")
-    area = forest_area(inference, table.member, (ALPHA,))
-    if area is not None:
-        yield "auc.apk", area
+    if inference.probabilities is not None:
+        area = forest_area(inference.probabilities, table.member, (ALPHA,))
+        if area is not None:
+            yield "auc.apk", area
 
 
 def simulate(setting: Setting, audits: int) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -73,37 +72,6 @@ def balanced_accuracy(
         method=f"MOVER on the true-positive and the true-negative rate, {unit}s{few}{alike}",
         level=LEVEL,
         alphas=alphas,
-    )
-
-
-def widened(interval: Interval, factor: float, why: str) -> Interval:
-    """The interval of a share or an AUC whose units are less independent than it took them to be.
-
-    Args:
-        interval: in [0, 1].
-        factor: by which bounds lie further from the value, at least 1; at 1 the interval stays as it is.
-        why: in words, for the method's wording.
-
-    Returns:
-        Bounds cut to [0, 1].
-
-    Raises:
-        ValueError: a factor under 1.
-    """
-    if factor < 1:
-        raise ValueError("bounds can only be widened")
-    if factor == 1:
-        return interval
-
-    def moved(bound: float) -> float:
-        return min(max(interval.value + factor * (bound - interval.value), 0.0), 1.0)
-
-    return replace(
-        interval,
-        low=moved(interval.low),
-        high=moved(interval.high),
-        bounds=tuple((alpha, moved(lower), moved(upper)) for alpha, lower, upper in interval.bounds),
-        method=f"{interval.method}, {100 * (factor - 1):.0f} % wider because {why}",
     )
 
 

@@ -14,7 +14,7 @@ from answering import NOTHING, Answering, placed, value
 from audit.attacks.provider_membership.absent import measure_absent
 from audit.attacks.provider_membership.asking import GIVE, NO_REFERENCE, reference_of
 from audit.attacks.provider_membership.attack import ProviderMembership
-from audit.attacks.provider_membership.measures import CONSTANT as ALL_THE_SAME
+from audit.attacks.provider_membership.columns import CONSTANT as ALL_THE_SAME
 from audit.attacks.provider_membership.measures import NO_NUMBER
 from audit.attacks.provider_membership.outcomes import table_of
 from audit.attacks.provider_membership.providers import has_question, providers_of
@@ -239,6 +239,33 @@ def test_a_model_that_knows_nobody_is_covered_by_chance():
     # It says nothing once the answer is gone.
     assert measured(findings, "auc.memory_similarity").reason == ALL_THE_SAME
     assert "lacks a key" in measured(findings, "absent_key").reason
+
+
+def test_a_cut_that_starves_the_attacker_passes_nothing():
+    """One document of providers out kept aside, six of those in: a leak that six of each violate passed on one each."""
+    data = corpus(20, 20, n_heldout=6, lacking=())
+    inside = set(providers_in(data))
+    few = whole([one for one in data.documents if one.provider in inside or one.id.endswith("-0")])
+    references = References(pretrained=Reader(seed=1))
+    *_, findings = run(Case(Reader(known_of(few, inside)), few, references))
+    assert findings.weaknesses == (
+        "of 18 questions about a provider in training, as an attacker has them, 3 were compared (medians): of providers"
+        " out of training fewer documents were kept aside; keep aside as many of theirs",
+    )
+    found = measured(findings, QUICK.power)
+    assert (found.value, found.low, found.high, found.n, found.unit, found.null) == (3, 3, 3, 40, "providers", None)
+    *_, even = run(Case(Reader(known_of(data, inside)), data, references))
+    assert (even.weaknesses, measured(even, QUICK.power).value) == ((), 18)
+
+
+def test_documents_that_training_took_away_starve_nobody():
+    """The attacker has what is left of providers in; of those out there is more, which is cut."""
+    data = corpus(8, 8, n_heldout=4, lacking=())
+    inside = set(providers_in(data))
+    kept = whole([one for one in data.documents if one.provider not in inside or one.id[-1] in "012"])
+    *_, findings = run(Case(Reader(), kept, References(pretrained=Reader(seed=1))))
+    assert findings.weaknesses == ()
+    assert counts(findings)["cut to match"] == 8 * 3 * 3
 
 
 def test_exactly_the_known_providers_are_told_apart():

@@ -74,10 +74,17 @@ def providers(
     items += [area("auc", 0.24 * gain, n), found("tpr_at_fpr_10", 0.1 + 0.3 * gain, n)] if reference else []
     items += [Unresolved(name, NO_REFERENCE, 0) for name in ("auc", "tpr_at_fpr_10") if not reference]
     items.append(Unresolved("tpr_at_fpr_1", "not resolvable with so few providers out of training", n // 2, 736))
+    resolved = {"": reference, ".loss": True, ".memory_similarity": True}
+    for suffix, known in resolved.items():
+        name = f"low_fpr_advantage{suffix}"
+        items.append(advantage(name, 0.3 * gain, n) if known else Unresolved(name, NO_REFERENCE, 0))
     items.append(area("auc.apk", 0.23 * gain, n))
     for name, lead in FEATURES.items():
         known = reference or name not in CHANGES
         items.append(area(f"auc.{name}", lead * gain, n) if known else Unresolved(f"auc.{name}", NO_REFERENCE, 0))
+    items.append(
+        dataclasses.replace(_of_providers(mean("questions_a_provider", 8.0, 0.5, n)), null=None, null_kind=None)
+    )
     absent = dataclasses.replace(share("absent_key", 3 + round(30 * gain), 500, 0.006, "held-out"), unit="questions")
     items.append(absent if reference else Unresolved("absent_key", "needs the pretrained model", 0))
     items.append(dataclasses.replace(area("blind_auc", blind - 0.5, n), null=0.53))
@@ -101,6 +108,7 @@ def providers(
             *(Diagnostic(f"called.{name}", 0.3, "share of providers called members") for name in MEMORY if reference),
             *(Diagnostic(f"seed_spread.{name}", 0.011, "standard deviation over seeds") for name in METHODS),
             *(Diagnostic(f"importance.{name}", 1 / 6, "part") for name in FEATURES if name not in missing),
+            Diagnostic("low_fpr", 0.1, "the false-positive rate of low_fpr_advantage"),
             Diagnostic("blind_p", p, "share of shuffled runs"),
             Diagnostic("blind_power", power, "chance to find an AUC of 0.65"),
             *(Diagnostic(f"blind_auc.{name}", blind - lead, "AUC") for name, lead in BLOCKS.items()),
@@ -133,6 +141,11 @@ def area(name: str, lead: float, n: int) -> Estimate:
 def found(name: str, value: float, n: int) -> Estimate:
     """A share of the providers used for training; null: one in ten."""
     return _of_providers(share(name, round(value * n / 2), n // 2, 0.1, "chance"))
+
+
+def advantage(name: str, value: float, n: int) -> Estimate:
+    """True-positive rate minus false-positive rate at a low one; null: nothing."""
+    return _of_providers(mean(name, value, 0.9 / n**0.5, n // 2, 0.0, "chance"))
 
 
 def _of_providers(item: Estimate) -> Estimate:

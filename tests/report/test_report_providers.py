@@ -120,6 +120,32 @@ def test_page_one_says_what_user_inference_shows_where_balanced_accuracy_shows_n
     assert "guessing picks it in 50. Judging companies one by one, the attacker is right for 50 of every 100" in text
 
 
+def test_page_one_says_whom_the_attacker_knows_for_certain(pages: dict[str, str]) -> None:
+    told = "at the lowest rate that can be measured 30 points more of those that were used than of the others"
+    assert told in first_page(pages["leaky"])
+    assert "Some companies it can name almost without a false alarm" not in first_page(pages["clean"])
+
+
+def test_page_one_says_that_a_score_is_upside_down() -> None:
+    clean = examples.providers(0.0)
+    turned = tuple(
+        dataclasses.replace(item, value=0.2, low=0.15, high=0.25) if item.name == "auc" else item
+        for item in clean.measurements
+    )
+    text = first_page(page_of(dataclasses.replace(clean, measurements=turned)))
+    assert "the attacker's score is upside down. Of one company of each kind it picks the one that was used" in text
+    assert "in only 20 of every 100 pairs (15 to 25)" in text
+    assert "as after unlearning" in text
+    assert "could not be shown" not in text
+    assert "upside down" not in first_page(page_of(clean))
+
+
+def test_the_report_says_how_much_was_compared_of_a_provider(pages: dict[str, str]) -> None:
+    assert "with 4,800 questions. Half of them have 8 questions or more, of both sides as many." in section(
+        pages["leaky"]
+    )
+
+
 def test_a_memorisation_test_that_calls_all_the_same_is_named() -> None:
     result = examples.providers()
     assert "Memorisation test" not in section(page_of(result)).partition("What gives it away")[0]
@@ -235,7 +261,7 @@ def test_the_table_of_attacks_has_the_shape_of_the_papers_table_a6(pages: dict[s
     assert rows[0][3] == "50 % p = 0.0050"
     assert rows[0][4] == "64 % 60 to 69; n = 420"
     assert rows[3][5] == "81 % 74 to 88; n = 210"
-    assert pages["leaky"].count('class="interval"') == 4 + 11
+    assert pages["leaky"].count('class="interval"') == 4 + 11 + 3
 
 
 def test_the_table_of_signals_gives_area_and_importance_and_the_blind_check_beside(pages: dict[str, str]) -> None:

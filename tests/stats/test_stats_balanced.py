@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
-from audit.stats.balanced import balanced_accuracy, widened
+from audit.stats.balanced import balanced_accuracy
 from audit.stats.intervals import clopper_pearson
 
 ALPHAS = (0.05, 0.001)
@@ -57,19 +57,6 @@ def test_a_perfect_guess_of_few_units_is_unsure():
     found = balanced_accuracy(np.ones(10), np.ones(10), rng())
     assert found.value == found.high == 1
     assert found.low == pytest.approx(1 - 2**0.5 * (1 - 0.025**0.1) / 2)
-
-
-def test_bounds_are_widened_around_the_value():
-    plain = balanced_accuracy(hits(9, 20), hits(9, 20), rng(), alphas=ALPHAS)
-    wide = widened(plain, 1.5, "of that")
-    assert wide.value == plain.value
-    assert wide.low == pytest.approx(plain.value - 1.5 * (plain.value - plain.low))
-    assert wide.bounds[1][2] == pytest.approx(plain.value + 1.5 * (plain.bounds[1][2] - plain.value))
-    assert wide.method.endswith(", 50 % wider because of that")
-    assert widened(plain, 1, "of that") == plain
-    assert (widened(plain, 9, "of that").low, widened(plain, 9, "of that").high) == (0, 1)
-    with pytest.raises(ValueError, match="only be widened"):
-        widened(plain, 0.9, "of that")
 
 
 def test_calling_nearly_nobody_a_member_is_as_unsure_as_guessing():

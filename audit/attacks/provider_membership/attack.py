@@ -12,9 +12,10 @@ from audit.attacks import blindness
 from audit.attacks.interface import Findings, Units
 from audit.attacks.provider_membership import absent
 from audit.attacks.provider_membership.asking import ask_about, loss_of, reference_of, unreferenced
+from audit.attacks.provider_membership.columns import CHANGES
 from audit.attacks.provider_membership.evidence import entries
 from audit.attacks.provider_membership.matching import IN, OUT, Matched, matched
-from audit.attacks.provider_membership.measures import CHANGES, METRICS, NO_NUMBER, Measured, measure_table
+from audit.attacks.provider_membership.measures import METRICS, NO_NUMBER, POWER, Measured, measure_table
 from audit.attacks.provider_membership.outcomes import table_of, tabulated
 from audit.attacks.provider_membership.providers import (
     REASONS,
@@ -73,7 +74,7 @@ class ProviderMembership:
     needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ("pretrained", "baselines")
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME, absent.METRIC)
-    power: ClassVar[str | None] = None
+    power: ClassVar[str | None] = POWER
 
     @property
     def ablations(self) -> tuple[str, ...]:
@@ -184,7 +185,7 @@ class ProviderMembership:
             counts=(*_counts(case.corpus, providers, compared), *counts),
             diagnostics=(*measured.findings.diagnostics, *blind.diagnostics),
             confounded=blind.confounded,
-            weaknesses=_weaknesses(lacking, untold(case.corpus), table),
+            weaknesses=_weaknesses(lacking, untold(case.corpus), compared.starved(), table),
             exposed=_exposed(measured, table, providers),
         )
 
@@ -204,11 +205,11 @@ def _tried(providers: Sequence[Provider], trials: Sequence[Trial]) -> list[Provi
     return [provider for provider in providers if provider.name in taken]
 
 
-def _weaknesses(lacking: str | None, unnamed: str | None, table: Table) -> tuple[str, ...]:
-    """That there is no model to compare with, or that it said nothing; that it is not known who is in."""
+def _weaknesses(lacking: str | None, unnamed: str | None, starved: str | None, table: Table) -> tuple[str, ...]:
+    """That there is no model to compare with, or that it said nothing; that it is not known who is in; a deep cut."""
     compared = table.user is not None or any(name in table.features for name in CHANGES)
     silent = None if compared else NO_NUMBER
-    return tuple(words for words in (lacking or silent, unnamed) if words is not None)
+    return tuple(words for words in (lacking or silent, unnamed, starved) if words is not None)
 
 
 def _counts(corpus: Corpus, providers: Sequence[Provider], compared: Matched) -> tuple[Count, ...]:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from audit.attacks.provider_membership.absent import Reply
+from audit.attacks.provider_membership.columns import LOWER
 from audit.attacks.provider_membership.inference import infer
 from audit.attacks.provider_membership.matching import IN, OUT
-from audit.attacks.provider_membership.measures import LOWER, scores_of
+from audit.attacks.provider_membership.measures import scores_of
 from audit.attacks.provider_membership.providers import Provider
 from audit.attacks.provider_membership.table import Table
 from audit.engine.interface import SILENT

@@ -14,10 +14,7 @@ from audit.attacks.provider_membership.clustering import majority, remembers, un
 from audit.attacks.provider_membership.forest import MIN_SIDE, partial_knowledge
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Mask, Table
 from audit.engine.interface import Progress
-from audit.stats.balanced import balanced_accuracy, widened
 from audit.stats.clusters import Floats
-from audit.stats.intervals import Interval
-from audit.stats.roc import auc_interval
 
 MIN_JUDGED = 2
 """Providers of a side that a method must judge (ours)."""
@@ -25,7 +22,6 @@ NEEDED = 20
 """Providers of a side under which statistics are marked "few providers"."""
 CLUSTERED = 5
 """Seeds of K-means, at most (ours): with ten starts each it hardly hangs on them, as APK does on whom it knows."""
-MUTUAL = "providers are judged by forests that know each other"
 UNLABELLED = ("azk", "azk_ensemble")
 """The methods that look at no label."""
 
@@ -46,16 +42,21 @@ class Inference:
     Attributes:
         calls: by method, 1 for member, 0 for not, NaN for not judged (known to the attacker, or without the features),
             shape (n_seeds, n); of methods that look at no label `CLUSTERED` seeds at most.
-        probability: of being a member, the mean over the forests that were not trained on the provider, shape (n,), NaN
-            where all were; None without forests.
+        probabilities: of being a member, by forest, NaN where it was trained on the provider, shape (n_seeds, n); None
+            without forests.
         importance: by feature, the mean over forests.
         lacks: by method, why there are no calls.
     """
 
     calls: Mapping[str, Floats]
-    probability: Floats | None
+    probabilities: Floats | None
     importance: Mapping[str, float]
     lacks: Mapping[str, Lack]
+
+    @property
+    def probability(self) -> Floats | None:
+        """The mean over the forests that were not trained on the provider, shape (n,), NaN where all were."""
+        return None if self.probabilities is None else mean_known(self.probabilities)
 
 
 def infer(table: Table, progress: Progress, *, n_seeds: int, share: float) -> Inference:
@@ -90,8 +91,8 @@ def infer(table: Table, progress: Progress, *, n_seeds: int, share: float) -> In
             add("apk", judged.calls, seed)
         progress.advance()
     importance = dict(zip(names, np.mean(importances, axis=0).tolist(), strict=True)) if importances else {}
-    probability = mean_known(np.stack(probabilities)) if probabilities else None
-    return Inference({method: np.stack(rows) for method, rows in calls.items()}, probability, importance, lacks)
+    forests = np.stack(probabilities) if probabilities else None
+    return Inference({method: np.stack(rows) for method, rows in calls.items()}, forests, importance, lacks)
 
 
 def lacking(table: Table, method: str) -> Lack | None:
@@ -143,60 +144,17 @@ def right_shares(calls: Floats, member: Mask) -> Floats:
     return np.where(member, called, 1 - called)
 
 
-def accuracy(calls: Floats, member: Mask, rng: np.random.Generator, alphas: tuple[float, ...]) -> Interval | None:
-    """Balanced accuracy over the providers that were judged; None where fewer than two of a side were.
+def balanced(called: Floats, member: Mask) -> float:
+    """Balanced accuracy of calls, over the providers that were judged; 0.5 where a side has none.
 
     Args:
-        calls: shape (n_seeds, n).
+        called: 1 for member, 0 for not, a share of seeds that say so, NaN for not judged, shape (n,).
         member: shape (n,).
-        rng: the source of randomness.
-        alphas: one-sided levels for `Interval.bounds`.
     """
-    right = right_shares(calls, member)
-    judged = ~np.isnan(right)
-    if smaller_side(member[judged]) < MIN_JUDGED:
-        return None
-    sides = (right[judged & member], right[judged & ~member])
-    found = balanced_accuracy(*sides, rng, alphas=alphas, unit="provider")
-    return widened(found, mutual_widening(calls[:, judged], *sides), MUTUAL)
-
-
-def forest_area(inference: Inference, member: Mask, alphas: tuple[float, ...]) -> Interval | None:
-    """AUC of the forests' mean probability; None where fewer than two of a side were judged, or without forests.
-
-    Without a leak it lies a little under 0.5 on average (ours, in `benchmarks/provider_calibration.json`), since a
-    member is judged by forests that may know its neighbours that are out rather than itself.
-    """
-    if inference.probability is None:
-        return None
-    judged = ~np.isnan(inference.probability)
-    if smaller_side(member[judged]) < MIN_JUDGED:
-        return None
-    sides, calls = (judged & member, judged & ~member), inference.calls["apk"]
-    right = right_shares(calls, member)
-    found = auc_interval(*(inference.probability[side] for side in sides), alphas=alphas, unit="provider")
-    return widened(found, mutual_widening(calls[:, judged], *(right[side] for side in sides)), MUTUAL)
-
-
-def mutual_widening(calls: Floats, members: Floats, others: Floats) -> float:
-    """By how much an interval of APK widens because providers are judged by forests that know each other's labels.
-
-    Where the forest of seed s, trained on k, judges j and that of seed t, trained on j, judges k, being right on one
-    and on the other go together. With labels that mean nothing, and a share r trained on, the influences of single
-    labels on a call have squares that sum to 1 at most (Parseval), so this adds at most r (S - 1) times the variance of
-    one call to the variance of the S calls of a provider (ours). 1 for methods that judge everybody with every seed.
-
-    Args:
-        calls: of the providers that any seed judges, NaN where one does not, shape (n_seeds, n_judged).
-        members: the share of seeds that call each right, members, shape (n_members,).
-        others: likewise, shape (n_others,).
-    """
-    trained = float(np.isnan(calls).mean())
-    spread = sum(side.var(ddof=1) / side.size for side in (members, others))
-    if spread == 0:
-        return 1.0
-    single = sum(side.mean() * (1 - side.mean()) / side.size for side in (members, others))
-    return float(np.sqrt(1 + trained * (len(calls) - 1) / len(calls) * single / spread))
+    inside, outside = (called[side & ~np.isnan(called)] for side in (member, ~member))
+    if not inside.size or not outside.size:
+        return 0.5
+    return float(0.5 + (inside.mean() - outside.mean()) / 2)
 
 
 def mean_known(rows: Floats) -> Floats:

@@ -21,6 +21,8 @@ from audit.engine.interface import Json, Trial
 
 IN, OUT = "in", "out"
 """The strata of trials: providers that training saw, and those that it did not."""
+ENOUGH = 0.5
+"""Of the questions that an attacker has about a provider, the share under which it is starved by the cut (ours)."""
 Size = tuple[int, ...]
 """How much there is of a provider: parts of it, largest first."""
 _Item = TypeVar("_Item")
@@ -33,14 +35,34 @@ class Matched:
     Attributes:
         trials: the providers of whom anything was asked, in the given order.
         outcomes: theirs, with the documents and questions that are looked at.
+        held: questions that were asked about each of them, before anything was cut.
         cut: questions that are not looked at, so that both sides have as many.
         dropped: providers of whom nothing was asked.
     """
 
     trials: tuple[Trial, ...]
     outcomes: tuple[Json, ...]
+    held: tuple[int, ...]
     cut: int
     dropped: int
+
+    def starved(self) -> str | None:
+        """That a cut leaves the attacker little of what it has, and what to give; None when it has enough.
+
+        Told by providers in training, which it wants to know of: where training took documents away from these, those
+        out are cut to what an attacker has.
+        """
+        inside = [place for place, trial in enumerate(self.trials) if trial.stratum == IN]
+        held, kept = (
+            float(np.median([numbers[place] for place in inside])) if inside else 0.0
+            for numbers in (self.held, [_n_questions(outcome["documents"]) for outcome in self.outcomes])
+        )
+        if kept >= ENOUGH * held:
+            return None
+        return (
+            f"of {held:g} questions about a provider in training, as an attacker has them, {kept:g} were compared "
+            "(medians): of providers out of training fewer documents were kept aside; keep aside as many of theirs"
+        )
 
 
 def matched(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
@@ -73,14 +95,12 @@ def matched(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
         [_shortened(document, limit) for document, limit in zip(documents, own, strict=False)]
         for documents, own in zip(ranked, limits, strict=True)
     ]
-    before, after = (
-        sum(len(document["questions"]) for documents in side for document in documents)
-        for side in ([documents for _, documents in asked], cut)
-    )
+    held = tuple(_n_questions(documents) for _, documents in asked)
     return Matched(
         tuple(trial for trial, _ in asked),
         tuple({"documents": documents} for documents in cut),
-        before - after,
+        held,
+        sum(held) - sum(map(_n_questions, cut)),
         len(trials) - len(asked),
     )
 
@@ -120,6 +140,10 @@ def _shortened(document: Json, n_questions: int) -> Json:
     places = range(len(document["questions"]))
     kept = scattered(places, [f"{document['id']}\0{place}" for place in places])[:n_questions]
     return {**document, "questions": [document["questions"][place] for place in sorted(kept)]}
+
+
+def _n_questions(documents: Sequence[Json]) -> int:
+    return sum(len(document["questions"]) for document in documents)
 
 
 def _hash(name: str) -> bytes:

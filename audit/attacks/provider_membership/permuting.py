@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audit.attacks.provider_membership.inference import MIN_JUDGED, Inference, smaller_side
+from audit.attacks.provider_membership.inference import MIN_JUDGED, Inference, balanced, smaller_side
 from audit.attacks.provider_membership.table import Mask
 from audit.engine.interface import Progress
 from audit.stats.clusters import Floats
@@ -73,16 +73,3 @@ def permuted_accuracies(
         method: Permuted(len(own), balanced(mean, own), np.array(values[method]))
         for method, (mean, own) in called.items()
     }
-
-
-def balanced(called: Floats, member: Mask) -> float:
-    """Balanced accuracy of calls, over the providers that were judged; 0.5 where a side has none.
-
-    Args:
-        called: 1 for member, 0 for not, a share of seeds that say so, NaN for not judged, shape (n,).
-        member: shape (n,).
-    """
-    inside, outside = (called[side & ~np.isnan(called)] for side in (member, ~member))
-    if not inside.size or not outside.size:
-        return 0.5
-    return float(0.5 + (inside.mean() - outside.mean()) / 2)
