@@ -19,6 +19,7 @@ from audit.attacks.canaries.privacy import measure_privacy
 from audit.attacks.canaries.table import table_of
 from audit.attacks.canaries.tallies import alarms_of, counts_of, diagnostics_of, weaknesses_of
 from audit.attacks.interface import Findings, Units
+from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.canaries import PATTERNS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus
@@ -87,9 +88,17 @@ class Canaries:
     @property
     def ablations(self) -> tuple[str, ...]:
         """See `Attack.ablations`."""
+        weaker_than_usual = weaker(
+            self,
+            more=("n_epochs", "n_restarts", "exhaustive_limit", "answers_limit", "n_references", "n_answers", "delta"),
+            kept=("learning_rate", "decay", "temperature", "temperature_decay", "spread"),
+        )
         if self.mix_characters:
-            return ()
-        return ("the relaxed attack shows the model no characters of unknown tokens, as in the paper",)
+            return weaker_than_usual
+        return (
+            "the relaxed attack shows the model no characters of unknown tokens, as in the paper",
+            *weaker_than_usual,
+        )
 
     @property
     def _inversion(self) -> Inversion:

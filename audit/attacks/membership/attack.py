@@ -28,6 +28,7 @@ from audit.attacks.membership.documents import (
 from audit.attacks.membership.known_members import reference_knows_members
 from audit.attacks.membership.measures import LIMITED, LOW, METRICS, measure_scores
 from audit.attacks.membership.scores import PRIMARIES, SCORES, gated_scores, score_documents
+from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
@@ -84,7 +85,11 @@ class Membership:
     @property
     def ablations(self) -> tuple[str, ...]:
         """See `Attack.ablations`."""
-        return ()
+        return weaker(
+            self,
+            more=("n_public", "n_adapted", "n_questions", "max_steps", "n_masks"),
+            kept=("threshold", "learning_rate"),
+        )
 
     @classmethod
     def preset(cls, budget: str) -> Self:

@@ -31,6 +31,7 @@ from audit.attacks.provider_membership.providers import (
     untold,
 )
 from audit.attacks.provider_membership.table import Table
+from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.providers import unnamed_members
@@ -79,7 +80,7 @@ class ProviderMembership:
     @property
     def ablations(self) -> tuple[str, ...]:
         """See `Attack.ablations`."""
-        return ()
+        return weaker(self, more=("n_seeds", "n_permutations"), kept=("share",))
 
     @classmethod
     def preset(cls, budget: str) -> Self:
