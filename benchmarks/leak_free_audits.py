@@ -1,0 +1,212 @@
+"""How often whole audits pass, are undecided or violated: without a leak, and with one of 1, 2 and 4 times a limit.
+
+No model is trained. What the attacks would see is drawn (`simulated_attacks.py`), measured by the attacks' own code and
+held against `policies/default.toml`, whatever limits and methods it has on the day. Units are independent, or rows of a
+document go together with a correlation of 0.3. Bootstraps draw fewer resamples than in a scan. The blind check is not
+simulated: without a difference between the splits it leaves one audit in twenty undecided
+(`benchmarks/blind_calibration.json`). Companies take longest: few audits, small.
+
+    python benchmarks/leak_free_audits.py            # rewrites benchmarks/leak_free_audits.json and .md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import simulated_attacks as attacks
+from simulated_attacks import Audit
+from simulated_audits import decisions_of, fewer_resamples, worst
+
+from audit.attacks.interface import Findings
+from audit.policy import Decision, Limit, Policy, load
+
+KINDS = {
+    "tagger": ("reconstruction", "membership"),
+    "question answering": ("memorisation", "membership"),
+    "question answering, companies": ("provider_membership",),
+    "utterances": ("canaries", "membership"),
+}
+SIZES = (150, 300, 1000)
+CORRELATIONS = (0.0, 0.3)
+TIMES = (1, 2, 4)
+CANARIES = 64
+COMPANIES = 45
+RESAMPLES = 500
+AREAS = ("auc", "balanced_accuracy")
+OUTCOMES = ("passed", "undecided", "violated")
+
+
+def simulate(kind: str, audit: Audit, seed: int, policy: Policy) -> dict[str, Decision]:
+    """The decisions of one audit."""
+    rng = np.random.default_rng([seed, audit.documents, round(10 * audit.correlation)])
+    wanted = [limit.metric for limit in policy.limits if limit.attack == "reconstruction"]
+    found: dict[str, Findings] = {}
+    for name in KINDS[kind]:
+        if name == "reconstruction":
+            found[name] = attacks.reconstruction(audit, rng, wanted)
+        elif name == "memorisation":
+            found[name] = attacks.memorisation(audit, rng)
+        elif name == "membership":
+            found[name] = attacks.membership(audit, rng)
+        elif name == "canaries":
+            found[name] = attacks.canaries(replace(audit, documents=CANARIES), rng)
+        else:
+            found[name] = attacks.providers(replace(audit, documents=COMPANIES), rng)
+    return decisions_of(kind.partition(",")[0], found, policy)
+
+
+def tally(kind: str, audit: Audit, audits: int, policy: Policy) -> dict[str, Any]:
+    """Outcomes over so many audits, of the whole policy and of each limit, and the causes of what is undecided."""
+    overall, limits, causes = Counter[str](), dict[str, Counter[str]](), Counter[str]()
+    for seed in range(audits):
+        decisions = simulate(kind, audit, seed, policy)
+        overall[worst([decision.outcome for decision in decisions.values()])] += 1
+        for name, decision in decisions.items():
+            limits.setdefault(name, Counter())[decision.outcome] += 1
+            if decision.cause is not None:
+                causes[f"{name}: {decision.cause}"] += 1
+    return {
+        "kind": kind,
+        "documents": audit.documents,
+        "correlation": audit.correlation,
+        "leak": dict(audit.leak),
+        "audits": audits,
+        "whole policy": dict(overall),
+        "limits": {name: dict(found) for name, found in limits.items()},
+        "causes": dict(causes),
+    }
+
+
+def leak_of(limit: Limit, times: int) -> float | None:
+    """How large a leak of so many times a limit is, beyond what no leak gives; None where it cannot be so large.
+
+    An area under a curve leaks by what it is above a coin flip.
+    """
+    if limit.max is None:
+        return None
+    size = times * (limit.max - 0.5 if limit.metric in AREAS else limit.max)
+    most = {"excess_exposure": 12.0, "identified": 1e9, "excess_hamming": 0.45}.get(limit.metric.partition(".")[0])
+    return size if size < (most or (0.5 if limit.metric in AREAS else 0.9)) else None
+
+
+def planted(policy: Policy, times: Iterable[int]) -> Iterator[tuple[str, str, int, float]]:
+    """Kind of model, "attack metric", how many times its limit, and the leak."""
+    for limit in policy.limits:
+        kind = next((kind for kind, names in KINDS.items() if limit.attack in names), None)
+        for factor in times:
+            size = leak_of(limit, factor)
+            if kind is not None and size is not None:
+                yield kind, f"{limit.attack} {limit.metric}", factor, size
+
+
+def run(policy: Policy, options: argparse.Namespace) -> dict[str, Any]:
+    """Everything that is counted."""
+    clear, leaking = [], []
+    for kind in KINDS:
+        companies = "provider_membership" in KINDS[kind]
+        for documents in SIZES if not companies else (COMPANIES,):
+            for correlation in CORRELATIONS if not companies and kind != "utterances" else (0.0,):
+                audits = (
+                    options.company_audits if companies else options.audits // (3 if documents == max(SIZES) else 1)
+                )
+                clear.append(tally(kind, Audit(documents, correlation=correlation), audits, policy))
+                print(clear[-1], flush=True)
+    for kind, name, factor, size in planted(policy, TIMES):
+        companies = "provider_membership" in KINDS[kind]
+        audit = Audit(COMPANIES if companies else options.leak_documents, leak={name: size})
+        found = tally(kind, audit, options.company_audits if companies else options.leak_audits, policy)
+        leaking.append({"limit": name, "times": factor, **found})
+        print(leaking[-1], flush=True)
+    return {"without a leak": clear, "with a leak": leaking}
+
+
+def page(content: dict[str, Any]) -> str:
+    """The tables, in Markdown."""
+    lines = [
+        "# Whole audits, simulated",
+        "",
+        str(__doc__).split("\n\n")[1].replace("\n", " "),
+        "",
+        f"Measured on a {content['machine']}, {content['date']}, {content['seconds']} s of CPU, {RESAMPLES} resamples, "
+        f"{CANARIES} canaries, {COMPANIES} + {COMPANIES} companies.",
+        "",
+        "## Without a leak",
+        "",
+        "| model | documents a side | correlation | audits | passed | undecided | violated | undecided because |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in content["without a leak"]:
+        why = sorted(row["causes"].items(), key=lambda item: -item[1])[:3]
+        cells = [
+            row["kind"],
+            row["documents"],
+            f"{row['correlation']:g}",
+            row["audits"],
+            shares(row["whole policy"], row),
+        ]
+        cells.append("; ".join(f"{cause} ({count})" for cause, count in why))
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    violated = sum(row["whole policy"].get("violated", 0) for row in content["without a leak"])
+    audits = sum(row["audits"] for row in content["without a leak"])
+    lines += [
+        "",
+        f"Confirmed violations of any limit of the whole policy: {violated} of {audits} audits without a leak.",
+        "",
+        "## With a leak",
+        "",
+        f"{content['leak_documents']} documents a side, no correlation. The outcome is that of the limit in which the "
+        "leak was planted.",
+        "",
+        "| limit | leak, times the limit | audits | passed | undecided | violated | whole policy passed |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in content["with a leak"]:
+        own = row["limits"].get(row["limit"], {})
+        whole = row["whole policy"].get("passed", 0) / row["audits"]
+        lines.append(f"| {row['limit']} | {row['times']} | {row['audits']} | {shares(own, row)} | {whole:.3f} |")
+    return "\n".join(lines) + "\n"
+
+
+def shares(counts: dict[str, int], row: dict[str, Any]) -> str:
+    """Three cells of a table."""
+    return " | ".join(f"{counts.get(name, 0) / row['audits']:.3f}" for name in OUTCOMES)
+
+
+def main() -> None:
+    """Simulate, and write the numbers."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--audits", type=int, default=150, help="without a leak, of each kind; a third with 1,000 a side"
+    )
+    parser.add_argument("--leak-audits", type=int, default=100)
+    parser.add_argument("--leak-documents", type=int, default=300)
+    parser.add_argument("--company-audits", type=int, default=20)
+    parser.add_argument("--policy", default="default")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
+    options = parser.parse_args()
+    with fewer_resamples(RESAMPLES):
+        counted = run(load(options.policy), options)
+    content = {
+        "machine": "2-core CPU",
+        "date": datetime.now(UTC).date().isoformat(),
+        "seconds": round(time.process_time()),
+        "policy": options.policy,
+        "resamples": RESAMPLES,
+        "leak_documents": options.leak_documents,
+        **counted,
+    }
+    options.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    options.out.with_suffix(".md").write_text(page(content), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""What each attack would measure on an audit whose outcomes are drawn instead of asked of a model.
+
+One function an attack: it draws a table of outcomes with a planted leak and lets the attack's own code measure it. The
+functions know no policy; what a limit is held against comes from the attacks (`Findings.methods`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.attacks.canaries import Canaries, tallies
+from audit.attacks.canaries import measures as canary_measures
+from audit.attacks.canaries.asking import Outcome, Ranked
+from audit.attacks.canaries.privacy import measure_privacy
+from audit.attacks.canaries.table import table_of
+from audit.attacks.interface import Findings
+from audit.attacks.membership import measures as membership_measures
+from audit.attacks.membership.scores import Scored
+from audit.attacks.memorisation import fairness
+from audit.attacks.memorisation.clearing import PROVEN
+from audit.attacks.memorisation.contexts import WHOLE
+from audit.attacks.memorisation.measures import measure_questions
+from audit.attacks.memorisation.table import Results
+from audit.attacks.memorisation.table import Table as Questions
+from audit.attacks.provider_membership.forest import SHARE
+from audit.attacks.provider_membership.measures import measure_table as measure_providers
+from audit.attacks.provider_membership.table import Table as Providers
+from audit.attacks.reconstruction import gated, methods
+from audit.attacks.reconstruction.table import Table as Fields
+from audit.attacks.reconstruction.table import named
+from audit.corpus.canaries import PATTERNS, Canary, CanarySet
+from audit.engine.interface import SILENT
+from audit.record import Coverage, Measurement
+from audit.stats.roc import lowest_resolved
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+METHODS = (methods.DEFAULT, methods.LOWEST_LOSS)
+"""Of reconstruction, as a scan without a file of parameters has them."""
+KNOWN = 0.01
+"""Share of values that target and public model each guess without memory."""
+ALIKE = 0.25
+"""Share of tokens that each of them guesses in the other values."""
+READS = 0.6
+"""ANLS of both models on whole held-out pages."""
+DIGITS = 10
+LENGTH = 4
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One kind of simulated audit.
+
+    Attributes:
+        documents: of each split; canaries of both kinds together, companies on each side.
+        rows: fields or questions of a document.
+        correlation: within documents, of what is known and of what leaks.
+        leak: by "attack metric", how large the number is in truth beyond what no leak gives; others are 0.
+        contexts: of memorisation that are tried.
+        splits: members and held-out documents where they are not as many.
+    """
+
+    documents: int = 300
+    rows: int = 4
+    correlation: float = 0.0
+    leak: Mapping[str, float] = field(default_factory=dict)
+    contexts: tuple[str, ...] = fairness.GATED
+    splits: tuple[int, int] | None = None
+
+    def leaks(self, attack: str, *metrics: str) -> float:
+        """The largest leak planted in one of these metrics, or in a group or method of it."""
+        wanted = [f"{attack} {metric}" for metric in metrics]
+        return max((size for name, size in self.leak.items() if name.startswith(tuple(wanted))), default=0.0)
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Member and held-out documents."""
+        return self.splits or (self.documents, self.documents)
+
+
+def rows_of(audit: Audit) -> tuple[Mask, Ints]:
+    """Which rows are members', and the document of each."""
+    cluster = np.repeat(np.arange(sum(audit.sides)), audit.rows)
+    return cluster < audit.sides[0], cluster
+
+
+def occurs(share: float, cluster: Ints, correlation: float, rng: np.random.Generator) -> Mask:
+    """Which rows something happens to: beta-binomial within documents with this correlation."""
+    if not correlation or not 0 < share < 1:
+        return rng.random(cluster.size) < share
+    weight = (1 - correlation) / correlation
+    chance = rng.beta(share * weight, (1 - share) * weight, int(cluster.max()) + 1)
+    return np.asarray(rng.random(cluster.size) < chance[cluster])
+
+
+def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]) -> Findings:
+    """Fields of which some are given away whole, or token by token; one in five stands in several documents.
+
+    The lowest loss finds all that leaks, the published attack half of it.
+    """
+    member, cluster = rows_of(audit)
+    whole, partly = audit.leaks("reconstruction", "excess_pr"), audit.leaks("reconstruction", "excess_hamming")
+    # What is known, or partly known, without memory cannot be gained by it.
+    given = member & occurs(whole / (1 - KNOWN), cluster, audit.correlation, rng)
+    helped = member & occurs(partly / (0.75 - ALIKE) / (1 - KNOWN), cluster, audit.correlation, rng)
+    scores: dict[tuple[str, str], Floats] = {}
+    for method in METHODS:
+        seen = (
+            (given, helped)
+            if method == methods.LOWEST_LOSS
+            else tuple(one & (rng.random(one.size) < 0.5) for one in (given, helped))
+        )
+        for player in ("attack", "baseline"):
+            exact = occurs(KNOWN, cluster, audit.correlation, rng)
+            similar = rng.beta(1, 1 / ALIKE - 1, cluster.size)
+            if player == "attack":
+                exact |= seen[0]
+                similar = np.where(seen[1], 0.75 + (similar - ALIKE) * 0.2, similar)
+            scores["pr", named(player, method)] = exact.astype(float)
+            scores["hd", named(player, method)] = np.where(exact, 0.0, 1 - similar)
+    unique = rng.random(cluster.size) < 0.8
+    table = Fields(
+        member=member,
+        unique=unique,
+        reached=np.ones_like(member),
+        category=np.full(cluster.size, "misc"),
+        cluster=cluster,
+        in_member=np.where(unique, member, 2),
+        in_public=np.zeros_like(cluster),
+        scores=scores,
+        oracle={method: rng.random(cluster.size) < 0.95 for method in METHODS},
+        rankings={},
+        chance={"pr": np.zeros(cluster.size), "recall": np.zeros(cluster.size)},
+    )
+    held = {metric: names for metric, names in gated.gated_methods(METHODS).items() if metric in wanted}
+    needed = {*wanted, gated.POWER, *(named(gated.GAIN, method) for method in METHODS)}
+    needed |= {name for names in held.values() for name in names}
+    measured: list[Measurement] = [
+        gated.excess(metric, table.group(metric.partition(".")[2]), METHODS[0], rng) for metric in held
+    ]
+    measured += [job() for job in gated.jobs(table, {}, METHODS, rng) if job.args[0] in needed]  # type: ignore[attr-defined]
+    n = int(member.sum())
+    return Findings(
+        tuple(measured),
+        confounded=gated.looks_trained_on(measured),
+        methods=held,
+        coverage=(Coverage("all", n, n), Coverage("misc", n, n)),
+        alarms=gated.alarms(measured),
+    )
+
+
+def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int] | None = None) -> Findings:
+    """Questions of which some are answered without the page; a third have personal answers of their own.
+
+    Args:
+        audit: its leak in "memorisation net" is the share of members' questions that the target alone answers.
+        rng: the source of randomness.
+        counted: |E - G| and |G - E| among the members' questions, where these are known, instead.
+    """
+    member, cluster = rows_of(audit)
+    n = cluster.size
+    leak = max(audit.leaks("memorisation", "net"), 3 * audit.leaks("memorisation", "identified") / member.sum())
+    given = member & occurs(leak / (1 - KNOWN), cluster, audit.correlation, rng)
+    asked = np.array([SimpleNamespace(values=frozenset({str(row)}), answers=(str(row),)) for row in range(n)], object)
+    zero = np.zeros(n)
+    results = {}
+    for context in audit.contexts:
+        target, baseline = (occurs(KNOWN, cluster, audit.correlation, rng) for _ in range(2))
+        target = target | given
+        if counted is not None:
+            target[member], baseline[member] = _counted(int(member.sum()), *counted, rng)
+        both = (target.astype(float), baseline.astype(float))
+        results[context] = Results(np.ones(n, bool), *both, *both, *both)
+    target, baseline = (np.clip(rng.normal(READS, 0.05, n) + 0.4 * (rng.random(n) - 0.5), 0, 1) for _ in range(2))
+    results[WHOLE] = Results(np.ones(n, bool), zero, zero, target, baseline, zero, zero)
+    table = Questions(
+        asked=asked,
+        status=np.full(n, PROVEN),
+        reason=np.full(n, ""),
+        reading=np.full(n, ""),
+        member=member,
+        unique=np.ones(n, bool),
+        pii=np.where(np.arange(n) % 3 == 0, "person", "not_pii"),
+        cluster=cluster,
+        results=results,
+        odds=np.full((n, 2), np.nan),
+        inside=np.full(n, np.nan),
+        outside=np.full(n, np.nan),
+    )
+    measured = measure_questions(table, 100, 0.5, np.zeros(n), rng, SILENT)
+    blind: Any = SimpleNamespace(confounded=None, told_apart=False)
+    total = int(member.sum())
+    return Findings(
+        measured,
+        confounded=fairness.confounded(measured, blind),
+        weaknesses=fairness.weaknesses(measured, blind),
+        methods={"net": tuple("net" if name == "exact" else f"net.{name}" for name in audit.contexts)},
+        coverage=tuple(Coverage(name, total, total, "questions") for name in ("all", "person")),
+    )
+
+
+def _counted(n: int, gained: int, lost: int, rng: np.random.Generator) -> tuple[Mask, Mask]:
+    order = rng.permutation(n)
+    return order < gained, (order >= gained) & (order < gained + lost)
+
+
+def membership(audit: Audit, rng: np.random.Generator) -> Findings:
+    """Documents whose loss is Gaussian: members' moved for a leak of area, or some of them known for certain.
+
+    The calibrated score is the better one; the plain loss has as much difficulty of documents on top.
+    """
+    member = np.arange(sum(audit.sides)) < audit.sides[0]
+    area, certain = (audit.leaks("membership", name) for name in ("auc", "low_fpr_advantage"))
+    moved = math.sqrt(2) * NormalDist().inv_cdf(min(0.5 + area, 0.999))
+    calibrated = rng.normal(0, 1, member.size) + moved * member
+    # Known for certain: beyond every other document; of the others a share passes the threshold by chance.
+    sure = member & (rng.random(member.size) < certain / (1 - (lowest_resolved(audit.sides[1]) or 0.1)))
+    calibrated = np.where(sure, 10 + rng.random(member.size), calibrated)
+    columns = {"loss": calibrated + rng.normal(0, 1, member.size), "calibrated": calibrated}
+    return scored(columns, member, rng)
+
+
+def scored(columns: Mapping[str, Floats], member: Mask, rng: np.random.Generator) -> Findings:
+    """What membership measures on scores, each of which a limit is held against."""
+    names = tuple(f"document {row}" for row in range(member.size))
+    missing = {score: "not simulated" for score in membership_measures.SCORES if score not in columns}
+    counts = (("member", int(member.sum())), ("held-out", int((~member).sum())))
+    found = membership_measures.measure_scores(Scored(names, member, columns, missing, 0, counts), rng, SILENT)
+    measured = {item.name for item in found.measurements}
+    methods = {
+        metric: tuple(f"{metric}.{score}" for score in columns)
+        for metric in measured
+        if all(f"{metric}.{score}" in measured for score in columns)
+    }
+    total = int(member.sum())
+    return replace(found, methods=methods, coverage=(Coverage("all", total, total, "documents"),))
+
+
+def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) -> Findings:
+    """Four-digit secrets behind their prefixes, half of them planted: ranks by chance, or early where they leak.
+
+    Args:
+        audit: its leak is the share that comes out at once ("canaries excess"), ranks second or third
+            ("canaries excess_top3"), or the bits that exposure gains ("canaries excess_exposure").
+        rng: the source of randomness.
+        ranks: of planted canaries, instead.
+    """
+    n, total = audit.documents, DIGITS**LENGTH
+    included = rng.random(n) < 0.5
+    first, early, bits = (audit.leaks("canaries", name) for name in ("excess", "excess_top3", "excess_exposure"))
+    if early or bits:
+        first = 0.0
+    drawn = rng.integers(1, total + 1, n)
+    moved = np.maximum(1, np.floor(drawn * 2.0**-bits)).astype(np.int64)
+    draws = rng.random(n)
+    rank = np.where(included, moved, drawn)
+    rank = np.where(included & (draws < early), rng.integers(2, 4, n), rank)
+    rank = np.where(included & (draws < first), 1, rank)
+    if ranks is not None:
+        rank[included] = ranks[: int(included.sum())]
+    rows = []
+    for number, (inside, place) in enumerate(zip(included.tolist(), rank.tolist(), strict=True)):
+        secret = tuple(int(digit) for digit in rng.integers(0, DIGITS, LENGTH))
+        found = secret if place == 1 else tuple((digit + 1) % DIGITS for digit in secret)
+        words = tuple(PATTERNS["pin"].candidates[digit] for digit in secret)
+        name = f"canary {number}"
+        canary = Canary(name, "pin", (name,), words, inside, 10 if inside else 0)
+        ranked = Ranked(place, 0, total - 1, math.log2(total / place), place / total)
+        searched = {"n_candidates": DIGITS, "n_found": 1, "n_distinct": 1, "enumerated": True}
+        rows.append((canary, Outcome(optimiser=found, strongest=found, ranked=ranked, **searched)))
+    tried, outcomes = [row[0] for row in rows], [row[1] for row in rows]
+    measured = canary_measures.measure_table(table_of(tried, outcomes), rng)
+    delta = Canaries().delta
+    privacy = measure_privacy(CanarySet("audit", 0, 10, LENGTH, tuple(tried)), tried, outcomes, rng, delta)
+    everything = (*measured, *privacy.measurements)
+    return Findings(everything, alarms=tallies.alarms_of(everything, 10, delta))
+
+
+def providers(audit: Audit, rng: np.random.Generator, seeds: int = 5) -> Findings:
+    """Companies whose accuracy and change of the loss are Gaussian, members' moved by a leak."""
+    n = 2 * audit.documents
+    member = rng.permutation(np.arange(n) < audit.documents)
+    normal = NormalDist()
+    area, accuracy = (audit.leaks("provider_membership", name) for name in ("auc", "balanced_accuracy"))
+    certain = audit.leaks("provider_membership", "low_fpr_advantage")
+    user = rng.normal(0, 1, n) + math.sqrt(2) * normal.inv_cdf(min(0.5 + area, 0.999)) * member
+    sure = member & (rng.random(n) < certain / (1 - (lowest_resolved(audit.documents) or 0.1)))
+    user = np.where(sure, 10 + rng.random(n), user)
+    right = rng.normal(0, 1, n) + 2 * normal.inv_cdf(min(0.5 + accuracy, 0.999)) * member
+    features = {"accuracy": right, "similarity": right + rng.normal(0, 0.1, n), "loss": -right + rng.normal(0, 0.1, n)}
+    ten = np.full(n, 10, np.int64)
+    table = Providers(tuple(f"company {row}" for row in range(n)), member, ten, ten // 5, features, user)
+    return measure_providers(table, rng, SILENT, n_seeds=seeds, n_permutations=1, share=SHARE).findings

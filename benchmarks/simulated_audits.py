@@ -1,0 +1,109 @@
+"""Records of simulated audits, held against a policy: what `leak_free_audits.py` and `published_leaks.py` share."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
+from audit.attacks import BATTERY
+from audit.attacks.interface import Findings
+from audit.policy import Decision, Policy, evaluate
+from audit.record import (
+    AttackResult,
+    AuditRecord,
+    Bound,
+    Completed,
+    CorpusCard,
+    Environment,
+    Estimate,
+    Inapplicable,
+    Skipped,
+    TargetCard,
+    Timing,
+)
+from audit.stats import rates, resampling
+
+TASKS = {
+    "tagger": "token-classification",
+    "question answering": "question-answering",
+    "utterances": "intent-slots",
+}
+USEFUL = {"tagger": "entity_f1", "question answering": "anls", "utterances": "intent_accuracy"}
+TODAY = dt.date(2026, 11, 22)
+
+
+@contextmanager
+def fewer_resamples(n: int) -> Iterator[None]:
+    """Let the product's bootstrap draw so many resamples where nobody says how many (10,000 in a scan)."""
+    with ExitStack() as stack:
+        for function in (resampling.bootstrap, rates.excess_rate, rates.excess_mean):
+            stack.enter_context(patch.dict(function.__kwdefaults__, n_resamples=n))
+        yield
+
+
+def completed(attack: str, found: Findings) -> Completed:
+    """An attack that measured this."""
+    kind = next(one for one in BATTERY if one.name == attack)
+    return Completed(
+        attack,
+        tuple(dict.fromkeys((*kind.metrics, *(item.name for item in found.measurements)))),
+        {},
+        found.measurements,
+        power=kind.power,
+        ablations=found.weaknesses,
+        confounded=found.confounded,
+        methods=dict(found.methods),
+        coverage=found.coverage,
+        about_text=found.about_text,
+        alarms=found.alarms,
+    )
+
+
+def record_of(kind: str, found: Mapping[str, Findings], policy: Policy) -> AuditRecord:
+    """The record of an audit of this kind of model; what was not simulated is a permitted gap, or not in the data."""
+    task = TASKS[kind]
+    gaps = {gap.attack for gap in policy.gaps if task in gap.tasks}
+    attacks: list[AttackResult] = []
+    for one in BATTERY:
+        if one.name in found:
+            attacks.append(completed(one.name, found[one.name]))
+        elif one.name in gaps:
+            attacks.append(Inapplicable(one.name, tuple(one.metrics), "no such question can be asked"))
+        else:
+            attacks.append(Skipped(one.name, tuple(one.metrics), "not simulated", "nothing", by_data=True))
+    bounds = tuple(Bound(alpha, 0.5, 0.7) for alpha in (0.25, 0.05))
+    useful = Estimate(USEFUL[kind], 0.6, 0.5, 0.7, 500, "rows", 100, "simulated", 0.05, "chance", bounds=bounds)
+    return AuditRecord(
+        schema_version=1,
+        target=TargetCard("simulated", "simulated", task, "simulated", 1, 1, 512, "0" * 64, "cpu", "float32"),
+        corpus=CorpusCard("simulated", "0" * 64, task, "random", {"member": 1, "heldout": 1}, {}, 0, 0),
+        references=(),
+        budget="standard",
+        share=1.0,
+        seed=0,
+        battery=tuple(one.name for one in BATTERY),
+        attacks=tuple(attacks),
+        utility=(useful,),
+        environment=Environment("simulated", "simulated", "simulated", "cpu", 1, {}),
+        timing=Timing("", "", 0.0),
+    )
+
+
+def decisions_of(kind: str, found: Mapping[str, Findings], policy: Policy) -> dict[str, Decision]:
+    """What became of each limit that could be held against these findings, by "attack metric".
+
+    A limit that is not required and whose attack was not simulated is left out.
+    """
+    verdict = evaluate(record_of(kind, found, policy), policy, TODAY)
+    return {
+        f"{decision.limit.attack} {decision.limit.metric}": decision
+        for decision in verdict.decisions
+        if decision.limit.attack in found
+    }
+
+
+def worst(outcomes: Sequence[str]) -> str:
+    """The worst outcome of several limits: that of the verdict."""
+    return next(name for name in ("violated", "undecided", "passed", "not run") if name in outcomes)
