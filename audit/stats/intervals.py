@@ -196,7 +196,7 @@ def beta_bounds(share: float, n: Floats | np.float64, tails: Floats) -> tuple[Fl
 
 def counted(effective: float, n_clusters: int, unit: str) -> str:
     """What a number of clusters that counts as `effective` is called in the wording of a method."""
-    return f"number of {unit}s" if effective == n_clusters else f"effective number of {unit}s ({effective:.1f})"
+    return f"number of {unit}s" if effective == n_clusters else f"effective number of {unit}s"
 
 
 def agreeing(

@@ -81,7 +81,7 @@ def test_no_hit_where_few_documents_hold_most_fields_proves_little():
     found = proportion(np.zeros(622), by_document(FEW_HOLD_MOST))
     assert found.high == pytest.approx(1 - 0.025 ** (1 / effective_number(FEW_HOLD_MOST)))
     assert found.high > 0.2
-    assert found.method == "Clopper-Pearson with n = effective number of documents (13.4)"
+    assert found.method == "Clopper-Pearson with n = effective number of documents"
     assert (found.n, found.clusters) == (622, 150)
 
 
