@@ -185,11 +185,11 @@ def main() -> None:
     """Simulate, and write the numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--audits", type=int, default=150, help="without a leak, of each kind; a third with 1,000 a side"
+        "--audits", type=int, default=300, help="without a leak, of each kind; a third with 1,000 a side"
     )
-    parser.add_argument("--leak-audits", type=int, default=100)
+    parser.add_argument("--leak-audits", type=int, default=200)
     parser.add_argument("--leak-documents", type=int, default=300)
-    parser.add_argument("--company-audits", type=int, default=20)
+    parser.add_argument("--company-audits", type=int, default=30)
     parser.add_argument("--policy", default="default")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
