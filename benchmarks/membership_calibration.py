@@ -40,8 +40,9 @@ from audit.record import (
     TargetCard,
     Timing,
 )
+from audit.stats.advantage import low_advantage
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
-from audit.stats.roc import auc_interval, low_advantage, tpr_at_fpr
+from audit.stats.roc import auc_interval, tpr_at_fpr
 from audit.targets.utility import estimate
 
 Floats = npt.NDArray[np.float64]

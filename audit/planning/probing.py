@@ -31,7 +31,7 @@ from audit.engine.interface import SILENT, Progress, Trial, Work
 from audit.planning.cost import Cost, Sides, Time, offered, weakened
 from audit.runner import Opened
 from audit.runner.execution import AttackWork, in_number_format
-from audit.runner.opening import needs_of
+from audit.runner.opening import taken_by
 from audit.training.references import PROVIDE_AUXILIARY, Filled, complete
 
 FIRST_SECONDS = 10.0
@@ -67,7 +67,7 @@ def probe(opened: Opened, progress: Progress) -> tuple[Cost, ...]:
 
 def _given(opened: Opened) -> Filled:
     """The references, as far as none is trained."""
-    needs = needs_of(opened.attacks)
+    needs = taken_by(opened.attacks, opened.target)
     if opened.prepared.auxiliary is None:
         needs.discard("auxiliary")
     return complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)

@@ -28,7 +28,7 @@ from audit.targets.batching import STEP
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.forward import DTYPES
-from audit.targets.interface import Target
+from audit.targets.interface import MaskedLoss, Target
 from audit.targets.opening import Checkpoint, check, target_of
 from audit.training.references import Filled, Prepared, prepare
 
@@ -161,12 +161,12 @@ def open_scan(options: Options) -> Opened:
         _probe(target, corpus)
     public = load_corpus(options.public_dir) if options.public_dir is not None else None
     prepared = prepare(
-        needs_of(attacks), target, options.model_dir, corpus, options.references, options.batch_tokens, public
+        taken_by(attacks, target), target, options.model_dir, corpus, options.references, options.batch_tokens, public
     )
     warnings = (
         *copies.warnings,
         *_warnings(options.attack_parameters, given, corpus),
-        *_unused(options, applicable),
+        *_unused(options, applicable, target),
     )
     digest = given.sha256 if given is not None else None
     share = SHARES[options.budget]
@@ -187,9 +187,9 @@ def _warnings(path: Path | None, given: AttackParameters | None, corpus: Corpus)
     return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
 
 
-def _unused(options: Options, applicable: Sequence[Attack]) -> tuple[str, ...]:
+def _unused(options: Options, applicable: Sequence[Attack], target: Checkpoint) -> tuple[str, ...]:
     """A line for each reference that somebody gave and no attack on this model takes."""
-    taken = needs_of(applicable)
+    taken = taken_by(applicable, target)
     if "auxiliary" in taken:
         taken.add("pretrained")  # what the auxiliary is trained from
     return tuple(
@@ -228,9 +228,21 @@ def needs_of(attacks: Sequence[Attack]) -> set[str]:
     return {need for attack in attacks for need in (*attack.needs, *attack.uses)}
 
 
+def taken_by(attacks: Sequence[Attack], target: Target) -> set[str]:
+    """The same as far as this target can be compared with them.
+
+    Attacks that can do without the public model take it beside a masked language model only, which alone can be asked
+    the same.
+    """
+    needs = needs_of(attacks)
+    if MaskedLoss not in target.answers and not any("auxiliary" in attack.needs for attack in attacks):
+        needs.discard("auxiliary")
+    return needs
+
+
 def filled_for(opened: Opened) -> set[str]:
     """The references that a scan fills: a public model is trained for attacks that cannot do without it alone."""
-    needs = needs_of(opened.attacks)
+    needs = taken_by(opened.attacks, opened.target)
     if opened.prepared.auxiliary is None and not any("auxiliary" in attack.needs for attack in opened.attacks):
         needs.discard("auxiliary")
     return needs

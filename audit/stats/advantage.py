@@ -1,19 +1,87 @@
-"""What so many units can decide about the advantage at a low false-positive rate, before anything is measured.
+"""The advantage at a low false-positive rate: its interval, and what so many units can decide about it.
 
-It rests on the interval of `roc.low_advantage`. The leak is a share of the members that is known for certain, the
+For what is decided before anything is measured, the leak is a share of the members that is known for certain, the
 others looking like non-members: scores of no leak are exchangeable, so that hits among the members are binomial at the
 false-positive rate that the calibrated threshold happens to have, which is a beta variable.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
-from audit.stats.intervals import beta_bounds
-from audit.stats.roc import LEVEL, lowest_resolved, quantile_place
+from audit.stats.intervals import Interval, beta_bounds, make_interval, tail_levels
+from audit.stats.roc import LEVEL, checked_scores, nonmembers_needed, quantile_place, rate_bounds
 
+LOW_RATES = (0.001, 0.01, 0.1)
+"""The false-positive rates at which an attacker's certainty is measured, lowest first (ours)."""
 _GRID = 400
 """Quantiles of the threshold's false-positive rate that are averaged over (ours)."""
+
+
+class LowAdvantage(NamedTuple):
+    """How many more members than non-members are found at a low false-positive rate.
+
+    Attributes:
+        fpr: the false-positive rate that the non-members resolve.
+        advantage: true-positive rate there minus `fpr`; 0 when the score says nothing.
+    """
+
+    fpr: float
+    advantage: Interval
+
+
+def lowest_resolved(n_nonmembers: int) -> float | None:
+    """The lowest of `LOW_RATES` that so many non-members resolve, as for `tpr_at_fpr`; None when none is.
+
+    With half as many the rate would be resolved at 95 %, and at none of the levels at which leaks are confirmed.
+    """
+    return next((rate for rate in LOW_RATES if n_nonmembers >= nonmembers_needed(rate)), None)
+
+
+def low_advantage(
+    members: npt.ArrayLike, nonmembers: npt.ArrayLike, *, alphas: Sequence[float] = (), unit: str = "document"
+) -> LowAdvantage | None:
+    """The true-positive rate minus the false-positive rate, at the lowest one that the non-members resolve.
+
+    The advantage of Yeom et al. (2018) at the operating point that Carlini et al. (2022) ask for: a score that is sure
+    of a few members and knows nothing of the others has an AUC near 0.5 and a large one here. The threshold is that of
+    `tpr_at_fpr`, calibrated on all non-members: nothing has to be evaluated apart, for the interval pays for the
+    threshold, as there.
+
+    Args:
+        members: shape (n_members,), at least one.
+        nonmembers: shape (n_nonmembers,), at least one.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what one score stands for, singular, for the method's wording.
+
+    Returns:
+        None where not even the highest of `LOW_RATES` is resolved. n and clusters count the members.
+
+    Raises:
+        ValueError: as `auc`, or a level out of range.
+    """
+    inside, outside = checked_scores(members, nonmembers)
+    rate = lowest_resolved(outside.size)
+    if rate is None:
+        return None
+    calibration = np.sort(outside)
+    value = float((inside > calibration[quantile_place(rate, outside.size)]).mean())
+    lower, upper = rate_bounds(inside, calibration, value, rate, tail_levels(LEVEL, alphas))
+    advantage = make_interval(
+        value - rate,
+        lower - rate,
+        upper - rate,
+        n=inside.size,
+        clusters=inside.size,
+        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {outside.size} {unit}s",
+        level=LEVEL,
+        alphas=alphas,
+    )
+    return LowAdvantage(rate, advantage)
 
 
 def advantage_upper(members: int, others: int) -> float:

@@ -21,8 +21,6 @@ MIN_DIFFERING = 3
 Ours, as in `rank_order`: near an AUC of 1 the estimated variance rests on one or two units and is far too small."""
 FEW = 20
 """Under so many units on a side the method says "few" (METHODS, section 6)."""
-LOW_RATES = (0.001, 0.01, 0.1)
-"""The false-positive rates at which an attacker's certainty is measured, lowest first (ours)."""
 LEVEL = 0.95
 """Two-sided confidence of the intervals."""
 
@@ -40,7 +38,7 @@ def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
     Raises:
         ValueError: a side is empty, or a score is NaN.
     """
-    return float(_placements(*_checked(members, nonmembers))[0].mean())
+    return float(_placements(*checked_scores(members, nonmembers))[0].mean())
 
 
 def auc_interval(
@@ -67,7 +65,7 @@ def auc_interval(
     Raises:
         ValueError: as `auc`, or a level out of range.
     """
-    sides = _checked(members, nonmembers)
+    sides = checked_scores(members, nonmembers)
     placements = _placements(*sides)
     value = float(placements[0].mean())
     tails = tail_levels(LEVEL, alphas)
@@ -110,7 +108,7 @@ def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int 
     """
     if n_points < 2:
         raise ValueError("a curve needs two points")
-    inside, outside = _checked(members, nonmembers)
+    inside, outside = checked_scores(members, nonmembers)
     thresholds = np.unique(np.concatenate([inside, outside]))[::-1]
     chosen = np.unique(np.linspace(0, len(thresholds) - 1, min(n_points, len(thresholds))).round().astype(int))
     points = [RocPoint(0.0, *_share(np.zeros(inside.size)))]
@@ -187,7 +185,7 @@ def tpr_at_fpr(
     Raises:
         ValueError: as `auc`, or a level or rate out of range.
     """
-    inside, outside = _checked(members, nonmembers)
+    inside, outside = checked_scores(members, nonmembers)
     if outside.size < nonmembers_needed(fpr):
         return None
     shuffled = rng.permutation(outside)
@@ -197,7 +195,7 @@ def tpr_at_fpr(
     hits = inside > threshold
     tails = tail_levels(LEVEL, alphas)
     value = float(hits.mean())
-    lower, upper = _rate_bounds(inside, calibration, value, fpr, tails)
+    lower, upper = rate_bounds(inside, calibration, value, fpr, tails)
     tpr = make_interval(
         value,
         lower,
@@ -211,77 +209,13 @@ def tpr_at_fpr(
     return OperatingPoint(float(threshold), tpr, _proportion(evaluated > threshold, alphas, unit))
 
 
-class LowAdvantage(NamedTuple):
-    """How many more members than non-members are found at a low false-positive rate.
-
-    Attributes:
-        fpr: the false-positive rate that the non-members resolve.
-        advantage: true-positive rate there minus `fpr`; 0 when the score says nothing.
-    """
-
-    fpr: float
-    advantage: Interval
-
-
-def lowest_resolved(n_nonmembers: int) -> float | None:
-    """The lowest of `LOW_RATES` that so many non-members resolve, as for `tpr_at_fpr`; None when none is.
-
-    With half as many the rate would be resolved at 95 %, and at none of the levels at which leaks are confirmed.
-    """
-    return next((rate for rate in LOW_RATES if n_nonmembers >= nonmembers_needed(rate)), None)
-
-
-def low_advantage(
-    members: npt.ArrayLike, nonmembers: npt.ArrayLike, *, alphas: Sequence[float] = (), unit: str = "document"
-) -> LowAdvantage | None:
-    """The true-positive rate minus the false-positive rate, at the lowest one that the non-members resolve.
-
-    The advantage of Yeom et al. (2018) at the operating point that Carlini et al. (2022) ask for: a score that is sure
-    of a few members and knows nothing of the others has an AUC near 0.5 and a large one here. The threshold is that of
-    `tpr_at_fpr`, calibrated on all non-members: nothing has to be evaluated apart, for the interval pays for the
-    threshold, as there.
-
-    Args:
-        members: shape (n_members,), at least one.
-        nonmembers: shape (n_nonmembers,), at least one.
-        alphas: one-sided levels for `Interval.bounds`.
-        unit: what one score stands for, singular, for the method's wording.
-
-    Returns:
-        None where not even the highest of `LOW_RATES` is resolved. n and clusters count the members.
-
-    Raises:
-        ValueError: as `auc`, or a level out of range.
-    """
-    inside, outside = _checked(members, nonmembers)
-    rate = lowest_resolved(outside.size)
-    if rate is None:
-        return None
-    calibration = np.sort(outside)
-    value = float((inside > calibration[quantile_place(rate, outside.size)]).mean())
-    lower, upper = _rate_bounds(inside, calibration, value, rate, tail_levels(LEVEL, alphas))
-    advantage = make_interval(
-        value - rate,
-        lower - rate,
-        upper - rate,
-        n=inside.size,
-        clusters=inside.size,
-        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {outside.size} {unit}s",
-        level=LEVEL,
-        alphas=alphas,
-    )
-    return LowAdvantage(rate, advantage)
-
-
 def quantile_place(fpr: float, n: int) -> int:
     """The index, among `n` sorted scores, of the threshold above which another one lies with probability `fpr`."""
     # The small term keeps 0.9 * 40 = 36.00000000000001 from becoming 37.
     return math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1
 
 
-def _rate_bounds(
-    members: Floats, calibration: Floats, value: float, fpr: float, tails: Floats
-) -> tuple[Floats, Floats]:
+def rate_bounds(members: Floats, calibration: Floats, value: float, fpr: float, tails: Floats) -> tuple[Floats, Floats]:
     """Bounds of the true-positive rate at exactly `fpr`, each at confidence 1 - tails; `calibration` is sorted."""
     from scipy.stats import binom
 
@@ -297,7 +231,12 @@ def _rate_bounds(
     return np.maximum(0.0, value - down), np.minimum(1.0, value + up)
 
 
-def _checked(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:
+def checked_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """The scores of both sides as arrays.
+
+    Raises:
+        ValueError: a side is empty or no list of numbers, or a score is NaN.
+    """
     inside, outside = np.asarray(members, np.float64), np.asarray(nonmembers, np.float64)
     if inside.ndim != 1 or outside.ndim != 1 or not inside.size or not outside.size:
         raise ValueError("give at least one score of each side, in arrays of one dimension")

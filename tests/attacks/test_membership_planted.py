@@ -397,6 +397,14 @@ class Sure(Knowing):
         return 0.01 * ord(question[-1]) + (30 if name in self.trained else SPREAD * normal(name))
 
 
+def test_a_plan_counts_the_smallest_sample_that_a_limit_is_held_against():
+    found = {(one.metric, one.kind): one.members for one in Membership().units(corpus(400, 400))}
+    assert found["auc", "auc"] == found["low_fpr_advantage", "low advantage"] == 150
+    assert found["auc.loss", "auc"] == 400
+    few = {one.metric: one.members for one in Membership(n_adapted=50).units(corpus(400, 400))}
+    assert (few["auc"], few["auc.docmia"]) == (400, 50)  # DocMIA is reported, and not gated
+
+
 def test_a_fifth_of_the_documents_known_for_certain_does_not_pass_though_the_auc_does():
     whole = corpus(500, 500, n_questions=1)
     certain = [document.id for document in whole.of("member")][::5]

@@ -12,6 +12,7 @@ from audit.attacks.membership import Membership
 from audit.case import Case, References
 from audit.policy import Limit, Policy, evaluate
 from audit.record import Completed
+from benchmarks.membership_calibration import ENCODERS, Setting, verdicts_of
 
 AUC = Limit("membership", "auc", "told apart", max=0.65)
 CERTAIN = Limit("membership", "low_fpr_advantage", "known for certain", max=0.15)
@@ -93,3 +94,12 @@ def test_without_held_out_documents_to_resolve_a_rate_nothing_is_passed():
     (decision,) = verdict.decisions
     assert decision.outcome == "undecided"
     assert "10 %" in decision.reason
+
+
+def test_simulated_audits_pass_without_a_leak_and_never_with_a_fifth_known_for_certain():
+    """A small version of benchmarks/membership_calibration.py."""
+    quiet = verdicts_of(Setting(documents=300), ENCODERS, 20)
+    assert quiet["default"]["passed"] >= 16
+    loud = verdicts_of(Setting(documents=300, known=0.2), ENCODERS, 20)
+    assert loud["auc alone"]["passed"] >= 15
+    assert "passed" not in loud["default"]

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from audit.stats.advantage import low_advantage
 from audit.stats.balanced import balanced_accuracy
 from audit.stats.power import CHANCE, DIFFERING, MAX_UNITS, certified, needed, pass_power, power
 from audit.stats.rates import excess_rate
-from audit.stats.roc import auc_interval, low_advantage
+from audit.stats.roc import auc_interval
 from audit.stats.shares import net
 
 KINDS = tuple(CHANCE)

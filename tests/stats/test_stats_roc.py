@@ -10,12 +10,11 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from audit.record import ALPHAS
+from audit.stats.advantage import low_advantage, lowest_resolved
 from audit.stats.roc import (
     auc,
     auc_interval,
     evaluated_needed,
-    low_advantage,
-    lowest_resolved,
     nonmembers_needed,
     roc_points,
     tpr_at_fpr,

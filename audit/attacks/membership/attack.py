@@ -27,20 +27,27 @@ from audit.attacks.membership.documents import (
 )
 from audit.attacks.membership.known_members import reference_knows_members
 from audit.attacks.membership.measures import LIMITED, LOW, METRICS, measure_scores
-from audit.attacks.membership.scores import PRIMARIES, SCORES, gated_scores, score_documents
+from audit.attacks.membership.scores import PRIMARIES, SCORES, enough, gated_scores, score_documents
 from audit.attacks.weakening import weaker
 from audit.case import Case
-from audit.corpus.documents import Corpus, Document
+from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Count, Coverage
 from audit.targets.interface import AdaptationRule, Target
 
-N_ADAPTED = {"quick": 0, "standard": 150, "full": 300}
+N_ADAPTED = {"quick": 0, "standard": 150, "full": 1000}
 """Documents of each split that the target is adapted to, by budget (ours): it costs up to 200 training steps for each
 of their questions. With 150 a limit can be held against it, see `scores.gated_scores`."""
 ALIKE = 0.01
 """A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
 scores compare documents whose losses differ by far more."""
+ADAPTED: tuple[TaskKind, ...] = (
+    "token-classification",
+    "spade-extraction",
+    "spade-linking",
+    "question-answering",
+)
+"""Tasks whose models can be adapted to a document."""
 MASKS = {"quick": N_MASKS // 2, "standard": N_MASKS, "full": 2 * N_MASKS}
 """Masks of a page, by budget, for masked language models (ours)."""
 NO_REFERENCE = (
@@ -118,6 +125,8 @@ class Membership:
         sides = [splits.count(split) for split in SCORED]
         of_score = dict.fromkeys(("", *SCORES), sides)
         of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
+        if corpus.manifest.task.kind in ADAPTED and enough(of_score["docmia"], sides):
+            of_score[""] = of_score["docmia"]  # the smallest sample that a limit is held against
         kinds: dict[str, Kind] = {"auc": "auc", LOW: "low advantage"}
         return tuple(
             Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *numbers)

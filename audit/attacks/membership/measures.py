@@ -13,13 +13,14 @@ from audit.attacks.interface import Findings
 from audit.attacks.membership.scores import PRIMARIES, SCORES, Scored
 from audit.engine.interface import Progress
 from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Histogram, Measurement, Unresolved
-from audit.stats.roc import LOW_RATES, auc_interval, low_advantage, nonmembers_needed, roc_points, tpr_at_fpr
+from audit.stats.advantage import LOW_RATES, low_advantage
+from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
 from audit.targets.utility import estimate
 
 RATES = {"10": 0.1, "1": 0.01}
 """The false-positive rates that are looked at, in per cent and as shares."""
 LOW = "low_fpr_advantage"
-"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.roc.low_advantage`."""
+"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
 LIMITED = ("auc", LOW)
 """What policies limit: held against the strongest of the scores."""
 METRICS = (

@@ -100,7 +100,7 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
     """
     chosen = adapted_ids(case, n_adapted)
     tried = [[trial.unit for trial in trials if trial.stratum == split] for split in SCORED]
-    adapted = all(0 < min(RESOLVING, len(side)) <= len(chosen.intersection(side)) for side in tried)
+    adapted = enough([len(chosen.intersection(side)) for side in tried], [len(side) for side in tried])
     splits = bool(case.references.splits)
     public = sum(trial.stratum == "public" for trial in trials)
     there = {
@@ -112,6 +112,11 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
         "docmia": adapted,
     }
     return tuple(score for score in SCORES if there[score])
+
+
+def enough(adapted: Sequence[int], tried: Sequence[int]) -> bool:
+    """Whether a limit is held against DocMIA: of each split it has every document that is tried, or `RESOLVING`."""
+    return all(0 < min(RESOLVING, n_tried) <= n for n, n_tried in zip(adapted, tried, strict=True))
 
 
 def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Scored:

@@ -15,12 +15,13 @@ from numpy.random import Generator
 from audit.attacks.provider_membership.columns import directed, sides, unscored
 from audit.attacks.provider_membership.table import Table
 from audit.record import ALPHAS, Diagnostic, Estimate, Measurement, Unresolved
+from audit.stats.advantage import LOW_RATES, low_advantage, lowest_resolved
 from audit.stats.clusters import Floats
-from audit.stats.roc import LOW_RATES, low_advantage, lowest_resolved, nonmembers_needed
+from audit.stats.roc import nonmembers_needed
 from audit.targets.utility import estimate
 
 METRIC = "low_fpr_advantage"
-"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.roc.low_advantage`."""
+"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
 SCORES = {"user": METRIC, "loss": f"{METRIC}.loss", "memory_similarity": f"{METRIC}.memory_similarity"}
 """The scores that rank providers on their own: user inference, the loss, the first memorisation test (ours). Forests
 are left out, which are trained on some of the providers that set the threshold."""
