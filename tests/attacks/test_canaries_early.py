@@ -48,8 +48,11 @@ def lower(estimate, alpha=0.05):
 
 def verdict(findings, *limits):
     """Of limits (metric, max) on the canary attack."""
-    result = Completed("canaries", Canaries.metrics, {}, findings.measurements, alarms=findings.alarms)
-    policy = Policy(1, "canaries", tuple(Limit("canaries", metric, "a limit", max=most) for metric, most in limits))
+    result = Completed(
+        "canaries", Canaries.metrics, {}, findings.measurements, power=Canaries.power, alarms=findings.alarms
+    )
+    held = tuple(Limit("canaries", metric, "a limit", max=most, min_power=6.5) for metric, most in limits)
+    policy = Policy(1, "canaries", held)
     return evaluate(tiny.record(result, battery=("canaries",)), policy, dt.date(2026, 1, 1))
 
 
@@ -63,6 +66,7 @@ def test_secrets_that_are_never_first_are_no_longer_passed(tmp_path, ranks):
     findings = findings_of(tmp_path, drawn, outcomes_of(drawn, rng, 1.0, ranks, OF_PINS))
     assert measured(findings, "extracted").value == 0.0
     assert measured(findings, "excess").high <= LIMIT  # all that was limited before
+    assert verdict(findings, ALL[0]).overall == "undecided"  # for an alarm speaks for a leak
     assert verdict(findings, *ALL).overall == "violated"
     assert lower(measured(findings, "excess_exposure"), 0.01) > BITS
     of_coins, of_exposure = findings.alarms
@@ -83,7 +87,8 @@ def test_a_model_that_was_stopped_early_is_no_longer_passed(tmp_path):
     findings = findings_of(tmp_path, drawn, [outcome(one, int(rank), n_references=OF_PINS) for one, rank in pairs])
     assert measured(findings, "extracted").value == 1 / 34
     assert 6.5 < measured(findings, "exposure").value < 8.1
-    assert verdict(findings, ALL[0]).overall == "passed"
+    assert measured(findings, "excess").high <= LIMIT
+    assert verdict(findings, ALL[0]).overall == "undecided"  # within, and an alarm speaks for a leak
     assert verdict(findings, *ALL).overall == "violated"
     assert len(findings.alarms) == 2
 
@@ -146,6 +151,12 @@ def test_a_ranking_among_few_is_no_power(tmp_path):
     for power in (long, short):
         assert power.low == power.value == power.high
         assert "counted, not estimated" in power.method
+    drawn = canary_set(200, 2, seed=5)
+    clean = findings_of(tmp_path, drawn, outcomes_of(drawn, np.random.default_rng(0), 0.0, n_references=60))
+    assert all(measured(clean, metric).high <= limit for metric, limit in ALL)
+    decided = verdict(clean, *ALL)
+    assert {one.outcome for one in decided.decisions} == {"undecided"}
+    assert "attacker too weak" in decided.decisions[0].reason
     few = findings_of(tmp_path, drawn := canary_set(4, 4), [outcome(one, 1, n_references=9) for one in drawn.canaries])
     assert measured(few, "most_bits").value == pytest.approx(math.log2(10))
 

@@ -103,7 +103,7 @@ def test_a_masked_language_model_trained_on_canaries_is_found_out_and_its_contro
     assert found.low > control.high
     assert control.low < control.null < control.high + 0.5
     assert measured(findings, "excess_exposure").low > 2
-    assert len(findings.alarms) == 2
+    assert any("bits" in alarm for alarm in findings.alarms)  # so few coins need not show an epsilon
 
 
 def test_words_that_a_real_tokenizer_splits_leave_nothing_to_ask_for(tmp_path, checkpoints):
