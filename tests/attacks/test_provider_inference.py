@@ -20,14 +20,15 @@ from audit.attacks.provider_membership.clustering import majority, remembers, un
 from audit.attacks.provider_membership.forest import MIN_SIDE, partial_knowledge, training_share
 from audit.attacks.provider_membership.inference import UNLABELLED, Inference, balanced, infer, mean_known
 from audit.attacks.provider_membership.intervals import accuracy, forest_area, mean_area
-from audit.attacks.provider_membership.measures import METRICS, POWER, measure_table
+from audit.attacks.provider_membership.measures import METRICS, POWER, STRONGEST, measure_table
 from audit.attacks.provider_membership.permuting import Permuted, permuted_accuracies
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Table
 from audit.engine.interface import SILENT
 from audit.record import Estimate, Unresolved
 from audit.stats.roc import auc
-from benchmarks.provider_calibration import SETTINGS, UNEQUAL, Setting, answered, find, leak_free, simulate
+from benchmarks.provider_calibration import CERTAIN, LIMITS, SETTINGS, UNEQUAL, cover, detect, find, leaking, simulate
 from benchmarks.provider_invoices_permuted import rerun
+from benchmarks.provider_simulated import Setting, answered, simulated
 
 LOWER = ("loss", "memory_change")
 SHARE = 0.15
@@ -302,7 +303,7 @@ def test_forests_know_whole_groups_but_for_the_last():
     assert len({tuple(training_share(member, SHARE, rng(seed))) for seed in range(5)}) == 5
 
 
-def leaking(draw, n=90, n_seeds=25, leak=0.7):
+def thresholds(draw, n=90, n_seeds=25, leak=0.7):
     """A threshold between the means of the known of either side, by seed; one Gaussian feature, which training moves.
 
     What it reaches hangs on whom it knows, as it does for a forest, and costs nothing to fit.
@@ -320,7 +321,7 @@ def leaking(draw, n=90, n_seeds=25, leak=0.7):
 
 def test_intervals_of_what_is_trained_on_some_of_those_it_judges_hold_the_truth():
     """Taken as independent given the fits, 126 of 150 did, and 18 ended under the truth."""
-    found = [accuracy(*leaking(rng(seed)), rng(seed), (0.05,)) for seed in range(150)]
+    found = [accuracy(*thresholds(rng(seed)), rng(seed), (0.05,)) for seed in range(150)]
     truth = np.mean([one.value for one in found])
     assert truth == pytest.approx(0.6, abs=0.03)
     # Of 150 at 95 % fewer than 137 come once in fifty.
@@ -330,14 +331,14 @@ def test_intervals_of_what_is_trained_on_some_of_those_it_judges_hold_the_truth(
 
 
 def test_with_one_seed_the_interval_takes_whom_it_knows_as_given():
-    calls, member = leaking(rng(1), n_seeds=1)
+    calls, member = thresholds(rng(1), n_seeds=1)
     judged = ~np.isnan(calls[0])
     given = accuracy(calls[:, judged], member[judged], rng(2), (0.05,))
     assert accuracy(calls, member, rng(2), (0.05,)) == given
 
 
 def test_right_calls_of_everybody_are_no_certainty():
-    calls, member = leaking(rng(1), leak=20.0)
+    calls, member = thresholds(rng(1), leak=20.0)
     found = accuracy(calls, member, rng(2), (0.05,))
     assert found.value == 1
     assert found.low < 0.97
@@ -460,7 +461,7 @@ def test_the_whole_pipeline_gives_one_half_when_labels_are_permuted():
 
 def test_the_pipeline_that_cuts_to_match_gives_one_half_as_well():
     """From the answers, with more documents of providers in than of those out; so the benchmark on invoices runs it."""
-    trials, outcomes = answered(replace(SETTINGS[UNEQUAL[0]], providers=60), rng(4))
+    trials, outcomes = answered(replace(SETTINGS[UNEQUAL[0]][0], providers=60), rng(4))
     found = rerun(ProviderMembership(n_seeds=1), trials, outcomes, n_runs=40, seed=0)
     assert set(found["methods"]) == set(METHODS)
     for one in found["methods"].values():
@@ -751,11 +752,41 @@ def test_leak_free_audits_raise_few_alarms():
     assert set(found["alarms"]) >= {f"balanced_accuracy.{method}" for method in METHODS} | {"auc", "auc.apk"}
     # 4 audits at 5 %: 3 alarms or more come about five times in ten thousand.
     assert max(found["alarms"].values()) <= 2
+    assert found["violated"] == {**dict.fromkeys(LIMITS, 0), "any limit": 0}
+    assert set(found["violated by method"]) == {name for names in STRONGEST.values() for name in names}
+    assert found["passed, or left out for want of providers"][CERTAIN] == 1  # 30 providers out resolve no rate
+
+
+def test_what_leaks_is_detected_and_never_passed():
+    """In small, as the verdict of a scan has it: twice the excess of the limit, four times where there is room."""
+    for metric in ("auc", CERTAIN):
+        found = detect(200, metric, 2 if metric == "auc" else 4, 3)
+        assert (found["violated"], found["passed"], found["all limits passed"]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("metric", LIMITS)
+def test_what_is_planted_is_what_is_reached(metric):
+    truth = 0.4 if metric == CERTAIN else 0.8
+    table = leaking(simulated(Setting(providers=2000), rng(5)), metric, truth, rng(6))
+    if metric == "balanced_accuracy":
+        calls = zero_knowledge(table.features["accuracy"], table.features["similarity"], 0)
+        assert balanced(calls, table.member) == pytest.approx(truth, abs=0.03)
+    elif metric == "auc":
+        assert auc(table.user[table.member], table.user[~table.member]) == pytest.approx(truth, abs=0.03)
+    else:
+        assert measure_certain(table, rng(), "").measurements[0].value == pytest.approx(truth, abs=0.05)
+
+
+def test_coverage_is_of_the_mean_over_audits():
+    found = cover(Setting(providers=60, leak=1.0), 3)
+    apk = found["methods"]["balanced_accuracy.apk"]
+    assert apk["covered"] == 1
+    assert 0.4 < apk["mean"] < 0.8
 
 
 @pytest.mark.parametrize("setting", UNEQUAL)
 def test_numbers_of_documents_tell_nothing(setting):
-    tables = [leak_free(SETTINGS[setting], rng(seed)) for seed in range(8)]
+    tables = [simulated(SETTINGS[setting][0], rng(seed)) for seed in range(8)]
     for column in ("n_documents", "n_questions"):
         insides, outsides = (
             [getattr(table, column)[table.member == side].mean() for table in tables] for side in (True, False)
@@ -773,7 +804,7 @@ def test_a_planted_effect_is_found_as_often_as_predicted():
 
 
 def test_simulated_members_are_a_coins_toss():
-    table = leak_free(Setting(providers=400), rng(3))
+    table = simulated(Setting(providers=400), rng(3))
     assert 150 < table.member.sum() < 250
     assert table.n_questions.min() >= 1
     assert set(table.features) == {*FEATURES, *MEMORY}

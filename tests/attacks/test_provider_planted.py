@@ -15,7 +15,7 @@ from audit.attacks.provider_membership.absent import measure_absent
 from audit.attacks.provider_membership.asking import GIVE, NO_REFERENCE, reference_of
 from audit.attacks.provider_membership.attack import ProviderMembership
 from audit.attacks.provider_membership.columns import CONSTANT as ALL_THE_SAME
-from audit.attacks.provider_membership.measures import NO_NUMBER
+from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST
 from audit.attacks.provider_membership.outcomes import table_of
 from audit.attacks.provider_membership.providers import has_question, providers_of
 from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS
@@ -486,6 +486,13 @@ def test_the_plan_is_told_how_many_providers_there_are():
     assert (units["balanced_accuracy"].members, units["balanced_accuracy"].others) == (5, 4)
     assert units["balanced_accuracy"].unit == units["auc"].unit == "providers"
     assert {*units} <= {*QUICK.metrics}
+    assert {metric: one.methods for metric, one in units.items()} == {
+        metric: len(STRONGEST[metric]) for metric in units
+    }
+    task = Task("token-classification", labels=("O",))
+    pages = replace(corpus(5, 4), manifest=replace(corpus(5, 4).manifest, task=task))
+    few = {found.metric: found.methods for found in QUICK.units(pages)}
+    assert few == {"balanced_accuracy": 2, "auc": 3, "low_fpr_advantage": 2}
 
 
 def test_a_budget_permutes_more_often_the_larger_it_is():

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self
 from numpy.random import Generator as Rng
 
 from audit.attacks import blindness
-from audit.attacks.interface import Findings, Units
-from audit.attacks.provider_membership import absent
+from audit.attacks.interface import Findings, Kind, Units
+from audit.attacks.provider_membership import absent, certainty
 from audit.attacks.provider_membership.asking import ask_about, loss_of, reference_of, unreferenced
 from audit.attacks.provider_membership.columns import CHANGES
 from audit.attacks.provider_membership.evidence import entries
 from audit.attacks.provider_membership.matching import IN, OUT, Matched, matched
-from audit.attacks.provider_membership.measures import METRICS, NO_NUMBER, POWER, Measured, measure_table
+from audit.attacks.provider_membership.measures import METRICS, NO_NUMBER, POWER, STRONGEST, Measured, measure_table
 from audit.attacks.provider_membership.outcomes import table_of, tabulated
 from audit.attacks.provider_membership.providers import (
     REASONS,
@@ -30,7 +30,7 @@ from audit.attacks.provider_membership.providers import (
     tried,
     untold,
 )
-from audit.attacks.provider_membership.table import Table
+from audit.attacks.provider_membership.table import MEMORY, Table
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus
@@ -97,9 +97,16 @@ class ProviderMembership:
         asked = [provider for provider in providers_of(corpus, perhaps_askable(corpus)) if provider.asked]
         members = sum(provider.member for provider in asked)
         sides = (members, len(asked) - members)
-        return (
-            Units("balanced_accuracy", "balanced accuracy", "providers", *sides),
-            Units("auc", "auc", "providers", *sides),
+        kinds: dict[str, Kind] = {
+            "balanced_accuracy": "balanced accuracy",
+            "auc": "auc",
+            certainty.METRIC: "low advantage",
+        }
+        answering = corpus.manifest.task.kind == "question-answering"
+        return tuple(
+            Units(metric, kind, "providers", *sides, methods=sum(answering or not _remembers(name) for name in names))
+            for metric, kind in kinds.items()
+            for names in [STRONGEST[metric]]
         )
 
     def inapplicable(self, case: Case) -> str | None:
@@ -198,6 +205,11 @@ class ProviderMembership:
         rows = entries(table_of(trials, outcomes), providers, replies, n_seeds=self.n_seeds, share=self.share)
         for row in rows:
             yield {"attack": self.name, **row}
+
+
+def _remembers(name: str) -> bool:
+    """Whether a method rests on the memorisation tests, which only models that answer are put to."""
+    return name.endswith(("_ensemble", *MEMORY))
 
 
 def _tried(providers: Sequence[Provider], trials: Sequence[Trial]) -> list[Provider]:

@@ -1,0 +1,57 @@
+"""What the limits on provider membership make of simulated numbers: the product's own verdict."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from audit.attacks.provider_membership import ProviderMembership
+from audit.attacks.provider_membership.certainty import METRIC as CERTAIN
+from audit.attacks.provider_membership.measures import POWER, Measured
+from audit.policy import Limit, Outcome, Overall, Policy, evaluate
+from audit.record import AuditRecord, Completed, CorpusCard, Environment, Estimate, TargetCard, Timing
+
+LIMITS = {"balanced_accuracy": 0.65, "auc": 0.7, CERTAIN: 0.2}
+POLICY = Policy(
+    1,
+    "providers",
+    tuple(
+        Limit("provider_membership", metric, "as shipped", max=limit, required=False)
+        for metric, limit in LIMITS.items()
+    ),
+)
+_SHA256 = "0" * 64
+_CARD = TargetCard("simulated", "simulated", "question-answering", "none", 1, 1, 1, _SHA256, "cpu", "float32")
+_CORPUS = CorpusCard("simulated", _SHA256, "question-answering", "by-provider", {"heldout": 1}, {}, 2, 0)
+_USEFUL = Estimate("anls", 0.9, 0.8, 1.0, 100, "documents", 100, "simulated", 0.1, "public model")
+
+
+def decided(found: Measured) -> tuple[Overall, dict[str, tuple[Outcome, str]]]:
+    """The verdict, and of each limit what became of it and the name of the method that decides."""
+    result = Completed(
+        "provider_membership",
+        ProviderMembership.metrics,
+        {},
+        found.findings.measurements,
+        power=POWER,
+        methods={**found.findings.methods},
+        alarms=found.findings.alarms,
+    )
+    record = AuditRecord(
+        1,
+        _CARD,
+        _CORPUS,
+        (),
+        "standard",
+        1.0,
+        0,
+        ("provider_membership",),
+        (result,),
+        (_USEFUL,),
+        Environment("simulated", "3", "simulated", "cpu", 1, {}),
+        Timing("", "", 0.0),
+    )
+    verdict = evaluate(record, POLICY, dt.date(2026, 1, 1))
+    return verdict.overall, {
+        decision.limit.metric: (decision.outcome, decision.measured.name if decision.measured else "")
+        for decision in verdict.decisions
+    }
