@@ -14,8 +14,8 @@ DONUT_MARKS = ("<s_docvqa>", "<s_question>", "</s_question>", "<s_answer>", "</s
 SIZE = (64, 48)
 """Height and width in pixels of the images that tiny models see."""
 POSITIONS = 128
-ENDS = "9jc4u/f("
-"""Characters that end an answer beside the end token, unless a maker is told otherwise."""
+ENDS = "/(&#%$@;:+)"
+"""Characters that end an answer beside the end token, unless a maker is told otherwise; no letters or digits."""
 CHAT_MARKS = ("<image>", "<|user|>", "<|assistant|>", "<|end|>")
 CHAT_TEMPLATE = (
     "{% for turn in messages %}<|{{ turn.role }}|>"

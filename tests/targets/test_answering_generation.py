@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import string
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_checkpoints import CHARACTERS, make_donut
+from answering_checkpoints import CHARACTERS, make_chat, make_donut
 from test_answering_contract import ASKED
 from transformers import GenerationConfig
 
@@ -19,7 +21,8 @@ from audit.targets.answering.loading import load_answering
 FIRST = 4
 """The id of the first character: four special tokens come before."""
 TEXT = [*range(FIRST, FIRST + len(CHARACTERS))]
-ENDS, MARKS = {2}, {0, 1, 2, 3}
+ENDS, MARKS = frozenset({2}), frozenset({0, 1, 2, 3})
+DIGITS = [FIRST + CHARACTERS.index(character) for character in string.digits]
 WITHHOLDING: dict[str, Any] = {
     "suppress_tokens": TEXT[:60],
     "begin_suppress_tokens": TEXT[:70],
@@ -33,6 +36,15 @@ WITHHOLDING: dict[str, Any] = {
     "sequence_bias": [[[number], -50.0] for number in TEXT[:60]],
 }
 """Each of them would keep true answers back, or make them others."""
+
+
+class Reading:
+    """What of a reader settings are held against."""
+
+    ends, forbidden, max_new_tokens = ENDS, MARKS, 128
+
+    def text_of(self, ids: list[int]) -> str:
+        return "".join(CHARACTERS[number - FIRST] for number in ids if number >= FIRST)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +88,7 @@ def test_what_only_wraps_an_answer_stays() -> None:
         do_sample=True,
         num_beams=4,
     )
-    assert lifted(own, ENDS, MARKS, 128) == ()
+    assert lifted(own, Reading()) == ()
     kept = greedy(own, ENDS, MARKS)
     assert (kept.suppress_tokens, kept.begin_suppress_tokens, kept.bad_words_ids) == ([3], [2], [[3]])
     assert (kept.forced_bos_token_id, kept.decoder_start_token_id, kept.eos_token_id) == (0, 1, [2])
@@ -87,7 +99,22 @@ def test_only_what_withholds_goes() -> None:
     own = GenerationConfig(suppress_tokens=[0, 2, 7], bad_words_ids=[[3], [3, 7]], forced_bos_token_id=9)
     kept = greedy(own, ENDS, MARKS)
     assert (kept.suppress_tokens, kept.bad_words_ids, kept.forced_bos_token_id) == ([0], [[3]], None)
-    assert lifted(own, ENDS, MARKS, 128) == ("bad_words_ids", "forced_bos_token_id", "suppress_tokens")
+    assert lifted(own, Reading()) == ("bad_words_ids", "forced_bos_token_id", "suppress_tokens")
+
+
+@pytest.mark.parametrize("make", [make_donut, make_chat])
+def test_ends_that_spell_digits_do_not_cut_answers_off(make: Callable[..., Path], tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", 1)
+    ends = json.loads((folder / "generation_config.json").read_text())["eos_token_id"]
+    bound = with_settings(folder, tmp_path / "bound", eos_token_id=[*ends, *DIGITS])
+    free, cut = load_answering(folder), load_answering(bound)
+    for target in (free, cut):
+        target.reader.max_new_tokens = 24
+    said = free.ask(ASKED[:8])
+    assert any(character.isdigit() for answer in said for character in answer.text)
+    assert [vars(answer) for answer in cut.ask(ASKED[:8])] == [vars(answer) for answer in said]
+    assert cut.card.lifted == ("eos_token_id",)
+    assert not free.card.lifted
 
 
 def without_start(folder: Path, *names: str) -> Path:

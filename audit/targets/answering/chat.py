@@ -5,7 +5,7 @@ The user's turn is the page's image and the question; the model's turn is the an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,18 @@ import torch
 from transformers import GenerationConfig
 
 from audit.errors import TargetError
+from audit.targets.answering.generation import ids_of
 from audit.targets.answering.parts import image_of, processor_of
 from audit.targets.answering.reader import Inputs, Sample
-from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION, plain, shortened, special_tokens, tokens_of
+from audit.targets.answering.wording import (
+    LONGEST_ANSWER,
+    QUESTION,
+    ending,
+    plain,
+    shortened,
+    special_tokens,
+    tokens_of,
+)
 from audit.targets.interface import NOT_READ
 from audit.targets.loading import DAMAGE, one_line
 
@@ -44,7 +53,8 @@ def reader_of(folder: Path, config: Any, prompt: str | None) -> ChatReader:
             f"{folder}: its processor has no chat template, so docaudit cannot tell how the model is asked",
             "add the chat_template.jinja that the model was fine-tuned with to the checkpoint",
         )
-    ends = {processor.tokenizer.eos_token_id, *_ids(text.eos_token_id), *_ids(_generation_of(folder).eos_token_id)}
+    named = {*ids_of(text.eos_token_id), *ids_of(_generation_of(folder).eos_token_id)}
+    ends = {processor.tokenizer.eos_token_id, *ending(processor.tokenizer, named)}
     positions = int(getattr(text, "max_position_embeddings", None) or _POSITIONS)
     return ChatReader(processor, frozenset(ends), positions, prompt)
 
@@ -166,9 +176,3 @@ def _stack(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
         return torch.nn.functional.pad(value, [n for pair in reversed(pads) for n in pair], value=fill)
 
     return torch.cat([grown(value) for value in values])
-
-
-def _ids(value: int | Iterable[int] | None) -> list[int]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, int) else list(value)

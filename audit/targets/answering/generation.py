@@ -12,6 +12,7 @@ from typing import Any
 from transformers import GenerationConfig
 
 from audit.errors import TargetError
+from audit.targets.answering.reader import Reader
 
 KEPT = ("bos_token_id", "pad_token_id", "decoder_start_token_id", "renormalize_logits")
 """What only says how an answer begins, or changes nothing about which token is the best."""
@@ -53,20 +54,33 @@ def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> Generation
     return GenerationConfig(**settings, do_sample=False, num_beams=1)
 
 
-def lifted(own: GenerationConfig, ends: Set[int], marks: Set[int], longest: int) -> tuple[str, ...]:
-    """The names of the checkpoint's settings that `greedy` leaves out, or shortens, though they bear on answers.
+def lifted(own: GenerationConfig, reader: Reader) -> tuple[str, ...]:
+    """The names of the settings that the model is asked without, or with less of, though they bear on answers.
 
     Args:
-        own: see `greedy`.
-        ends: see `greedy`.
-        marks: see `greedy`.
-        longest: tokens of the longest answer that is asked for; a limit under it is lifted.
+        own: the checkpoint's settings, before `open_ends`.
+        reader: its way of reading; a limit of length is lifted when it is under that of the reader.
     """
-    kept = _harmless(own, ends, marks)
+    named = ids_of(own.eos_token_id)
+    kept = _harmless(own, reader.ends | named, reader.forbidden)
     names = [name for name in _TOKENS if _set(own, name) != kept[name]]
     names += [name for name, neutral in NEUTRAL.items() if getattr(own, name, None) not in (None, neutral)]
+    names += ["eos_token_id"] if _spoken(named, reader) else []
     limits = {name: getattr(own, name, None) for name in _LONGEST}
-    return tuple(sorted([*names, *(name for name, limit in limits.items() if limit is not None and limit < longest)]))
+    names += [name for name, limit in limits.items() if limit is not None and limit < reader.max_new_tokens]
+    return tuple(sorted(names))
+
+
+def open_ends(own: GenerationConfig, reader: Reader) -> None:
+    """Leave out of the tokens that end an answer those that spell letters or digits: answers go on after them."""
+    named = ids_of(own.eos_token_id)
+    spoken = _spoken(named, reader)
+    if spoken:
+        own.eos_token_id = sorted(named - spoken) or None
+
+
+def _spoken(named: Set[int], reader: Reader) -> Set[int]:
+    return {token for token in named - reader.ends - reader.forbidden if any(map(str.isalnum, reader.text_of([token])))}
 
 
 def ids_of(value: int | Sequence[int] | None) -> frozenset[int]:

@@ -14,7 +14,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.answering import chat, donut, pix2struct, udop, vt5_reader
-from audit.targets.answering.generation import ids_of, lifted, set_start
+from audit.targets.answering.generation import lifted, open_ends, set_start
 from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
@@ -92,7 +92,8 @@ def load_answering(
     reader = family.reader_of(folder, config, prompt)
     _try(reader, folder)
     set_start(model)
-    own = model.generation_config
+    withheld = lifted(model.generation_config, reader)
+    open_ends(model.generation_config, reader)
     progress = trained(folder)
     card = TargetCard(
         name=folder.resolve().name,
@@ -108,7 +109,7 @@ def load_answering(
         epoch=progress.epoch,
         step=progress.step,
         resolution=reader.resolution,
-        lifted=lifted(own, reader.ends | ids_of(own.eos_token_id), reader.forbidden, reader.max_new_tokens),
+        lifted=withheld,
     )
     return AnsweringTarget(model.to(device), reader, card, batch_rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 LONGEST_ANSWER = 128
@@ -26,6 +27,17 @@ def special_tokens(tokenizer: Any) -> dict[str, int]:
         str(token): number for number, token in getattr(tokenizer, "added_tokens_decoder", {}).items() if token.special
     }
     return special | marks | declared
+
+
+def ending(tokenizer: Any, ids: Iterable[int]) -> frozenset[int]:
+    """Those of these tokens that may end an answer: special ones, and text without a letter or a digit.
+
+    One that begins a word or a number would cut off the very answers that hold it.
+    """
+    special = {*special_tokens(tokenizer).values()}
+    return frozenset(
+        number for number in ids if number in special or not any(map(str.isalnum, tokenizer.decode([number])))
+    )
 
 
 def shortened(tokenizer: Any, text: str, n_tokens: int) -> str:
