@@ -24,8 +24,8 @@ Division = Literal["drawn", "official"]
 ASSIGNED: Mapping[Division, Assignment] = {"drawn": "random", "official": "official"}
 MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
 INVENTED = (
-    "This division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of it "
-    "says nothing: name the documents that it was trained on (--members FILE){official}, or train it on these members."
+    "This division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of "
+    "it says nothing: name the documents that it was trained on (--members FILE){official}, or train it on these."
 )
 _OF_PART: Mapping[Part, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
 
