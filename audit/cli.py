@@ -23,7 +23,6 @@ from audit.options import (
     RecordPath,
     Reveal,
     Seed,
-    Share,
     Source,
     errors_shown,
     named_paths,
@@ -78,6 +77,10 @@ class Format(StrEnum):
     SNIPS = "snips"
 
 
+OFFICIAL = (Format.DOCVQA, Format.PFL_DOCVQA, Format.SNIPS)
+"""Sources with a division of their own."""
+Assignment = Literal["random", "by-provider", "by-date", "official"]
+"""How documents came to be members."""
 Task = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
 """What a model can have been trained to do."""
 DEFAULT_TASK: Task = "token-classification"
@@ -415,14 +418,33 @@ def import_data(
     ],
     src: Source,
     dst: Destination,
-    member: Share = 0.4,
+    member: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of the documents for this split.", show_default="0.4"),
+    ] = None,
+    members: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The documents that your model was trained on, one id or file name a line: these are the members. "
+            "--heldout and --public are then shares of the others.",
+            show_default="drawn",
+        ),
+    ] = None,
+    assigned: Annotated[
+        Assignment | None,
+        typer.Option(
+            help="With --members: how these came to be chosen for training; random only where it was by lot.",
+            show_default="official",
+        ),
+    ] = None,
     heldout: Annotated[
         float | None,
         typer.Option(
             min=0,
             max=1,
             help="Share of the documents for this split.",
-            show_default="0.2; 0.4 with --by-provider",
+            show_default="0.2; 0.4 with --by-provider; 0.5 with --members",
         ),
     ] = None,
     public: Annotated[
@@ -431,7 +453,7 @@ def import_data(
             min=0,
             max=1,
             help="Share of the documents for this split.",
-            show_default="0.4; 0.2 with --by-provider",
+            show_default="0.4; 0.2 with --by-provider; 0.5 with --members",
         ),
     ] = None,
     seed: Seed = 0,
@@ -476,31 +498,47 @@ def import_data(
         from audit import console
         from audit.corpus.importers import docvqa, funsd, pfl_docvqa, snips, sroie, tab
         from audit.corpus.importers.providers import ByProvider
+        from audit.corpus.importers.splits import Given, demands
 
         _check_import(source_format, task, questions, official, by_provider, kept_aside)
-        usual = (0.4, 0.2) if by_provider else (0.2, 0.4)
+        _check_members(members, assigned, member, official or by_provider)
+        usual = (0.5, 0.5) if members else (0.4, 0.2) if by_provider else (0.2, 0.4)
         shares: dict[Split, float] = {
-            "member": member,
+            "member": 0.4 if member is None else member,
             "heldout": usual[0] if heldout is None else heldout,
             "public": usual[1] if public is None else public,
         }
-        rule = ByProvider(kept_aside) if by_provider else None
+        division: Division | Given = "official" if official else "drawn"
+        if members is not None:
+            division = Given.read(members, assigned or "official")
+        rule = ByProvider(kept_aside) if by_provider else division
         learns = "question-answering" if questions else task or DEFAULT_TASK
-        division: Division = "official" if official else "drawn"
         match source_format:
             case Format.SROIE:
                 found = sroie.convert(src, dst, shares, seed, learns, rule)
             case Format.FUNSD:
-                found = funsd.convert(src, dst, shares, seed, learns)
+                found = funsd.convert(src, dst, shares, seed, learns, division)
             case Format.DOCVQA:
                 found = docvqa.convert(src, dst, shares, seed, division)
             case Format.PFL_DOCVQA:
-                found = pfl_docvqa.convert(src, dst, shares, seed, rule or division)
+                found = pfl_docvqa.convert(src, dst, shares, seed, rule)
             case Format.TAB:
-                found = tab.convert(src, dst, shares, seed, learns)
+                found = tab.convert(src, dst, shares, seed, learns, division)
             case Format.SNIPS:
                 found = snips.convert(src, dst, shares, seed, division)
         console.show_import(found, dst)
+        for sentence in demands(rule, found.documents, has_official=source_format in OFFICIAL):
+            console.warn(sentence)
+
+
+def _check_members(members: Path | None, assigned: str | None, share: float | None, divided: bool) -> None:
+    """Refuse options that say in two ways which documents are members."""
+    if members is None:
+        if assigned is not None:
+            raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
+        return
+    if divided or share is not None:
+        raise UsageError("--members names the members: leave out --member, --official and --by-provider")
 
 
 def _check_import(
@@ -512,7 +550,7 @@ def _check_import(
         raise UsageError(f"{source_format} holds questions and answers only", "leave out --task and --questions")
     if source_format is Format.SNIPS and task:
         raise UsageError("snips holds intents and slots only", "leave out --task")
-    if official and not (asks or source_format is Format.SNIPS):
+    if official and source_format not in OFFICIAL:
         raise UsageError(f"{source_format} has one part only: --official is for docvqa, pfl-docvqa and snips")
     if questions and (source_format is not Format.SROIE or task):
         raise UsageError("--questions is for sroie, and in place of --task")

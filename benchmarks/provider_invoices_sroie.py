@@ -54,7 +54,7 @@ def run_sroie(source: Path, backbone: Path, work: Path, out: Path, audit: Audit,
     source = _first_receipts(source, work / "source") if smoke else source
     data, start, model = work / "data", work / "data" / "references" / "pretrained", work / "model"
     if not data.exists():
-        sroie.convert(source, data, SHARES, SEED, task="question-answering", by_provider=ByProvider())
+        sroie.convert(source, data, SHARES, SEED, task="question-answering", division=ByProvider())
     if not start.exists():
         _write_start(source, data, backbone, start)
     if not model.exists():

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 import tiny
+from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import runner
 from audit.attacks.reconstruction import Reconstruction
+from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.images import open_image
 from audit.corpus.near_copies import find_copies
@@ -119,7 +121,7 @@ def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path: Path) -> No
     outcomes = {(one.attack, one.metric): (one.outcome, one.reason) for one in found.limits}
     assert outcomes["membership", "auc"][0] == "confounded"
     assert "held-out holds copies of training documents" in outcomes["membership", "auc"][1]
-    assert outcomes["redaction", "lift"][0] != "confounded"  # compares no members with held-out documents
+    assert outcomes["canaries", "excess"][0] != "confounded"  # compares canaries with each other
 
 
 def cut(image: Path) -> None:
@@ -136,6 +138,27 @@ def test_a_scan_of_pages_that_cannot_be_decoded_is_refused_before_anything_is_wr
         runner.open_scan(options(checkpoints, data, tmp_path / "out"))
     assert [problem.split(":")[0] for problem in error.value.problems] == ["document m1", "document h2"]
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["inspect", "plan"])
+def test_pages_that_cannot_be_decoded_are_all_named_before_a_scan(command: str, tmp_path: Path) -> None:
+    data = tiny.corpus(tmp_path / "data", images=True)
+    for name in ("m1", "h2"):
+        cut(data / manifests.load(data).document(name).image)  # type: ignore[operator]
+    result = CliRunner().invoke(app, [command, str(data)])
+    assert result.exit_code == 2
+    assert [line.split(":")[1] for line in result.output.splitlines() if line.startswith("error")] == [
+        " document m1",
+        " document h2",
+    ]
+
+
+def test_inspect_warns_of_copies(tmp_path: Path) -> None:
+    data = with_copies(LETTERS / "data", tmp_path / "data", 0.5)
+    result = CliRunner().invoke(app, ["inspect", str(data)])
+    said = " ".join(result.output.split())
+    assert "38 held-out documents are copies, or nearly, of 38 member ones" in said
+    assert "held-out holds copies of training documents: 38 of 75" in said
 
 
 def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(

@@ -24,7 +24,7 @@ from audit.corpus.importers.conversion import (
 )
 from audit.corpus.importers.ocr import read_words
 from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, write_pages
-from audit.corpus.importers.splits import Division, Part, check_division
+from audit.corpus.importers.splits import Division, Given, Part, check_division
 from audit.corpus.paths import inside
 from audit.errors import ManifestError, UsageError
 
@@ -61,7 +61,7 @@ class _Asked:
 
 
 def convert(
-    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division = "drawn"
+    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division | Given = "drawn"
 ) -> ImportReport:
     """Make a question-answering data set of DocVQA's files: one document a page, named as its image, and its questions.
 
@@ -114,7 +114,9 @@ def _files(src: Path) -> dict[Part, Path]:
     return found
 
 
-def _questions(files: Mapping[Part, Path], division: Division, problems: list[str]) -> tuple[dict[str, _Asked], int]:
+def _questions(
+    files: Mapping[Part, Path], division: Division | Given, problems: list[str]
+) -> tuple[dict[str, _Asked], int]:
     """What is asked, by name of the page, and how many questions would be held out on a page of the training part."""
     pages: dict[str, _Asked] = {}
     crossing = 0

@@ -24,7 +24,7 @@ from audit.corpus.importers.conversion import (
     source_files,
     split_sizes,
 )
-from audit.corpus.importers.splits import assign, check_shares, equal_images
+from audit.corpus.importers.splits import Division, Given, assigned_of, check_division, divide, equal_images
 from audit.errors import ManifestError, UsageError
 
 ATTACKED = "answer"
@@ -77,7 +77,12 @@ _annotation_type = TypeAdapter(_Annotation)
 
 
 def convert(
-    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, task: TaskKind = "token-classification"
+    src: Path,
+    dst: Path,
+    shares: Mapping[Split, float],
+    seed: int,
+    task: TaskKind = "token-classification",
+    division: Division | Given = "drawn",
 ) -> ImportReport:
     """Make a data set of FUNSD's files; answers are what attacks try to reconstruct.
 
@@ -91,6 +96,7 @@ def convert(
         shares: of the forms, by split; the rest is left out.
         seed: of the draw.
         task: what the manifest says that the audited model was trained to do.
+        division: "drawn", or the members that are given.
 
     Raises:
         UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, or FUNSD has no labels
@@ -100,12 +106,12 @@ def convert(
     """
     if task not in TASKS:
         raise UsageError(f"FUNSD has no labels for the task {task}", f"one of {', '.join(TASKS)}")
-    check_shares(shares)
+    check_division(shares, division)
     check_destination(dst)
     forms = _forms(src)
     images = {name: form.image for name, form in forms.items()}
     groups = equal_images(images)
-    drawn = assign(groups, shares, seed)
+    drawn = divide(groups, (), {}, shares, seed, division)
     documents = [
         Document(
             id=name,
@@ -120,7 +126,7 @@ def convert(
         if name in drawn
     ]
     report = _report(forms, drawn, groups)
-    manifest = Manifest(schema=1, name="funsd", task=TASKS[task], membership=Membership("random"))
+    manifest = Manifest(schema=1, name="funsd", task=TASKS[task], membership=Membership(assigned_of(division)))
     publish(dst, manifest, documents, images, report)
     return report
 

@@ -14,7 +14,16 @@ from audit.corpus.answers import stands
 from audit.corpus.documents import Document, Manifest, Membership, Question, Split, Task, Word
 from audit.corpus.importers.conversion import ImportReport, printing, publish, raise_listed, split_sizes
 from audit.corpus.importers.providers import ByProvider, divide_by_provider
-from audit.corpus.importers.splits import ASSIGNED, Division, Part, copies_of_trained, divide, equal_images, joined
+from audit.corpus.importers.splits import (
+    Division,
+    Given,
+    Part,
+    assigned_of,
+    copies_of_trained,
+    divide,
+    equal_images,
+    joined,
+)
 from audit.errors import ManifestError
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
@@ -67,7 +76,7 @@ def write_pages(
     dst: Path,
     shares: Mapping[Split, float],
     seed: int,
-    division: Division | ByProvider,
+    division: Division | ByProvider | Given,
     notes: Mapping[str, int],
 ) -> ImportReport:
     """Make a data set of pages: one document a page, its id the page's.
@@ -123,7 +132,7 @@ def write_pages(
         if identifier in drawn
     ]
     report = _report(pages, drawn, same_image, {**notes, **more})
-    assigned = "by-provider" if isinstance(division, ByProvider) else ASSIGNED[division]
+    assigned = "by-provider" if isinstance(division, ByProvider) else assigned_of(division)
     manifest = Manifest(1, name, Task("question-answering"), Membership(assigned))
     publish(dst, manifest, documents, files, report)
     return report

@@ -32,7 +32,7 @@ from audit.corpus.importers.conversion import (
 )
 from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, write_pages
 from audit.corpus.importers.providers import ByProvider, check_provider_shares
-from audit.corpus.importers.splits import Division, Part, check_division
+from audit.corpus.importers.splits import Division, Given, Part, check_division
 from audit.corpus.paths import inside
 from audit.errors import ManifestError, UsageError
 
@@ -80,7 +80,7 @@ class _Asked:
 
 
 def convert(
-    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division | ByProvider = "drawn"
+    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division | ByProvider | Given = "drawn"
 ) -> ImportReport:
     """Make a question-answering data set of PFL-DocVQA's records: one document a page, with its questions and provider.
 
@@ -157,7 +157,7 @@ def _named_part(path: Path) -> Part | None:
     return "train" if any(token in ("train", "client") for token in tokens) else None
 
 
-def _part(path: Path, division: Division | ByProvider) -> Part:
+def _part(path: Path, division: Division | ByProvider | Given) -> Part:
     part = _named_part(path)
     if part is None and division == "official":
         raise UsageError(

@@ -21,7 +21,7 @@ from audit.corpus.importers.conversion import (
     raise_listed,
     split_sizes,
 )
-from audit.corpus.importers.splits import ASSIGNED, Division, Part, check_division, copies_of_trained, divide
+from audit.corpus.importers.splits import Division, Given, Part, assigned_of, check_division, copies_of_trained, divide
 from audit.corpus.paths import inside
 from audit.corpus.validation import is_bio
 from audit.errors import UsageError
@@ -45,7 +45,7 @@ class _Utterance:
 
 
 def convert(
-    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division = "drawn"
+    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division | Given = "drawn"
 ) -> ImportReport:
     """Make an intent-slots data set: one document an utterance, its id the folder and the number of its line.
 
@@ -92,7 +92,7 @@ def convert(
     labels = sorted({tag for utterance in kept.values() for tag in utterance.tags})
     documents = [_document(name, drawn[name], utterance) for name, utterance in kept.items() if name in drawn]
     report = _report(read, drawn, notes)
-    manifest = Manifest(1, "snips", Task("intent-slots", tuple(labels)), Membership(ASSIGNED[division]))
+    manifest = Manifest(1, "snips", Task("intent-slots", tuple(labels)), Membership(assigned_of(division)))
     publish(dst, manifest, documents, {}, report)
     return report
 

@@ -1,6 +1,6 @@
-"""Assignment of documents to splits: drawn by share with equal images together, or along the source's own division.
+"""Assignment of documents to splits: drawn by share with equal images together, or along a division that there is.
 
-By provider it is made in `providers`.
+That is the source's own, or the owner's: the members that they name. By provider it is made in `providers`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,91 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 from typing import Literal
 
 from audit.corpus.documents import SPLITS, Assignment, Split
 from audit.corpus.images import decode, read_header
-from audit.errors import UsageError
+from audit.corpus.paths import printable
+from audit.errors import ManifestError, UsageError
 
 Part = Literal["train", "validation"]
 Division = Literal["drawn", "official"]
 ASSIGNED: Mapping[Division, Assignment] = {"drawn": "random", "official": "official"}
+MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
+INVENTED = (
+    "This division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of "
+    "it says nothing: name the documents that it was trained on (--members FILE){official}, or train it on these."
+)
 _OF_PART: Mapping[Part, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
+
+
+@dataclass(frozen=True)
+class Given:
+    """The members that the owner names; the others are drawn.
+
+    Attributes:
+        names: ids or file names of the documents that the model was trained on.
+        assigned: how it came to be trained on these, as the owner says: what comparisons rest on.
+    """
+
+    names: tuple[str, ...]
+    assigned: Assignment = "official"
+
+    @classmethod
+    def read(cls, path: Path, assigned: Assignment = "official") -> Given:
+        """From a file with one id or file name a line; blank lines say nothing.
+
+        Raises:
+            UsageError: the file cannot be read, is not UTF-8, or names nothing.
+        """
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise UsageError(f"--members {path}: not a readable UTF-8 text file") from None
+        names = tuple(name for line in lines if (name := line.strip()))
+        if not names:
+            raise UsageError(f"--members {path}: no document is named", "write one id or file name a line")
+        return cls(names, assigned)
+
+    def members(self, ids: Collection[str]) -> frozenset[str]:
+        """The ids of the documents that are named, by id, by file name, or by file name without its ending.
+
+        Raises:
+            ManifestError: a name is that of no document.
+        """
+        known = frozenset(ids)
+        found = {
+            name: next((form for form in (name, PurePath(name).name, PurePath(name).stem) if form in known), None)
+            for name in self.names
+        }
+        unknown = [name for name, identifier in found.items() if identifier is None]
+        if unknown:
+            raise ManifestError(
+                f"--members: {len(unknown)} of {len(found)} names are those of no document of the source, the first is "
+                f"{printable(unknown[0])}"
+            )
+        return frozenset(identifier for identifier in found.values() if identifier is not None)
+
+
+def assigned_of(division: Division | Given) -> Assignment:
+    """What the manifest says of how documents came to be members."""
+    return division.assigned if isinstance(division, Given) else ASSIGNED[division]
+
+
+def demands(division: object, documents: Mapping[str, int], *, has_official: bool) -> tuple[str, ...]:
+    """What must be true of the audited model for this data set to say anything, in sentences.
+
+    Args:
+        division: "drawn" or "official", members that are given, or another rule by which documents were drawn.
+        documents: how many there are, by split.
+        has_official: whether the source has a division of its own.
+    """
+    must = MUST.format(member=documents.get("member", 0))
+    if division == "official" or isinstance(division, Given):
+        return (must,)
+    return (must, INVENTED.format(official=" or take the source's own division (--official)" if has_official else ""))
 
 
 def check_shares(shares: Mapping[Split, float]) -> None:
@@ -42,12 +116,17 @@ def check_shares(shares: Mapping[Split, float]) -> None:
         raise UsageError("no split has a share: nothing would be imported")
 
 
-def check_division(shares: Mapping[Split, float], division: Division) -> None:
+def check_division(shares: Mapping[Split, float], division: Division | Given) -> None:
     """As `check_shares`; with the source's own division, of the shares of each of its parts by themselves.
+
+    With members that are given, heldout and public are shares of the others.
 
     Raises:
         UsageError: as `check_shares`.
     """
+    if isinstance(division, Given):
+        check_shares({split: share for split, share in shares.items() if split != "member"})
+        return
     if division == "drawn":
         check_shares(shares)
         return
@@ -64,7 +143,7 @@ def divide(
     parts: Mapping[str, Part],
     shares: Mapping[Split, float],
     seed: int,
-    division: Division,
+    division: Division | Given,
 ) -> dict[str, Split]:
     """Draw a split for every page that gets one.
 
@@ -73,24 +152,30 @@ def divide(
     Args:
         images: groups of pages with equal images, as `equal_images` gives them: every page is in one.
         sources: groups of pages of one document.
-        parts: which part of the source a page is of.
+        parts: which part of the source a page is of; for "official" only.
         shares: "drawn": of all pages; "official": member and public of the pages of the training part, heldout of those
-            of the validation part.
+            of the validation part; members that are given: heldout and public of all others.
         seed: of the draws.
         division: "official" keeps members and public pages to the training part, held-out ones to the validation part;
             a validation page with the image of a training page goes into no split: a copy of a trained page is no
-            control.
+            control. Nor does a page with the image, or of the document, of a member that is given.
 
     Raises:
         UsageError: as `check_division`.
+        ManifestError: a member is given that is no page of the source.
     """
     check_division(shares, division)
     images = tuple(map(tuple, images))
     groups = joined([*images, *sources])
+    if isinstance(division, Given):
+        members = division.members([name for group in groups for name in group])
+        others: dict[Split, float] = {split: share for split, share in shares.items() if split != "member"}
+        drawn = assign([group for group in groups if members.isdisjoint(group)], others, seed)
+        return drawn | dict.fromkeys(sorted(members), "member")
     if division == "drawn":
         return assign(groups, shares, seed)
     unusable = copies_of_trained(images, parts)
-    drawn: dict[str, Split] = {}
+    drawn = {}
     for part, splits in _OF_PART.items():
         own = [[name for name in group if parts[name] == part and name not in unusable] for group in groups]
         wanted = {split: shares.get(split, 0.0) for split in splits}

@@ -27,7 +27,7 @@ from audit.corpus.importers.conversion import (
 )
 from audit.corpus.importers.locating import Location, locate
 from audit.corpus.importers.providers import ByProvider, check_provider_shares, divide_by_provider
-from audit.corpus.importers.splits import assign, check_shares, equal_images
+from audit.corpus.importers.splits import Division, Given, assigned_of, check_division, divide, equal_images
 from audit.errors import ManifestError, UsageError
 
 FIELDS: Mapping[str, Category] = {
@@ -63,7 +63,7 @@ def convert(
     shares: Mapping[Split, float],
     seed: int,
     task: TaskKind = "token-classification",
-    by_provider: ByProvider | None = None,
+    division: Division | ByProvider | Given = "drawn",
 ) -> ImportReport:
     """Make a data set of SROIE's files; documents keep the names of their files as ids, the company is the provider.
 
@@ -76,7 +76,8 @@ def convert(
             left out.
         seed: of the draw.
         task: what the manifest says that the audited model was trained to do.
-        by_provider: draw companies, and of each some receipts, rather than receipts; None: receipts.
+        division: "drawn": receipts are; by provider: companies are, and of each some receipts; or the members that are
+            given.
 
     Raises:
         UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, too few companies are
@@ -86,17 +87,20 @@ def convert(
     """
     if task not in TASKS:
         raise UsageError(f"SROIE has neither labels nor links for the task {task}", f"one of {', '.join(TASKS)}")
-    (check_shares if by_provider is None else check_provider_shares)(shares)
+    if isinstance(division, ByProvider):
+        check_provider_shares(shares)
+    else:
+        check_division(shares, division)
     check_destination(dst)
     receipts = _receipts(src)
     groups = equal_images({name: receipt.image for name, receipt in receipts.items()})
     drawn: Mapping[str, Split]
     notes: Mapping[str, int] = {}
-    if by_provider is None:
-        drawn = assign(groups, shares, seed)
+    if not isinstance(division, ByProvider):
+        drawn = divide(groups, (), {}, shares, seed, division)
     else:
         companies = {name: receipt.values.get("company") for name, receipt in receipts.items()}
-        found = divide_by_provider(groups, companies, shares, seed, by_provider)
+        found = divide_by_provider(groups, companies, shares, seed, division)
         drawn, notes = found.splits, found.notes
     providers = _providers([receipt.values["company"] for receipt in receipts.values() if "company" in receipt.values])
     fields: dict[str, dict[str, Location | str]] = {name: _fields(receipt) for name, receipt in receipts.items()}
@@ -108,7 +112,7 @@ def convert(
             _with_questions(document, receipts[document.id], fields[document.id], seed) for document in documents
         ]
     report = dataclasses.replace(_report(receipts, fields, drawn, groups), notes=notes)
-    membership = Membership("random" if by_provider is None else "by-provider")
+    membership = Membership("by-provider" if isinstance(division, ByProvider) else assigned_of(division))
     manifest = Manifest(schema=1, name="sroie", task=TASKS[task], membership=membership)
     publish(dst, manifest, documents, {name: receipt.image for name, receipt in receipts.items()}, report)
     return report

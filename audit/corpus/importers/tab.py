@@ -37,7 +37,7 @@ from audit.corpus.importers.conversion import (
     read_json,
     split_sizes,
 )
-from audit.corpus.importers.splits import assign, check_shares
+from audit.corpus.importers.splits import Division, Given, assigned_of, check_division, divide
 from audit.corpus.paths import inside
 from audit.errors import ManifestError, UsageError
 
@@ -94,7 +94,12 @@ class _Text:
 
 
 def convert(
-    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, task: TaskKind = "token-classification"
+    src: Path,
+    dst: Path,
+    shares: Mapping[Split, float],
+    seed: int,
+    task: TaskKind = "token-classification",
+    division: Division | Given = "drawn",
 ) -> ImportReport:
     """Make a text data set of the benchmark: one document a text, and each mention a redacted span, an entity.
 
@@ -111,6 +116,7 @@ def convert(
         shares: of the texts, by split; the rest is left out.
         seed: of the draw.
         task: what the manifest says that the audited model was trained to do.
+        division: "drawn", or the members that are given.
 
     Raises:
         UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, or TAB has nothing to
@@ -121,13 +127,13 @@ def convert(
     """
     if task not in TASKS:
         raise UsageError(f"TAB has neither boxes nor links for the task {task}", f"one of {', '.join(TASKS)}")
-    check_shares(shares)
+    check_division(shares, division)
     check_destination(dst)
     texts = _texts(src)
     alike: dict[str, list[str]] = defaultdict(list)
     for name, text in texts.items():
         alike[text.group].append(name)
-    drawn = assign(alike.values(), shares, seed)
+    drawn = divide(alike.values(), (), {}, shares, seed, division)
     documents = [
         Document(id=name, split=drawn[name], words=text.words, entities=text.entities, paragraphs=text.paragraphs)
         for name, text in texts.items()
@@ -135,7 +141,7 @@ def convert(
     ]
     repeated = sum(len(group) > 1 for group in alike.values())
     report = _report(texts, drawn, repeated)
-    manifest = Manifest(1, "tab", TASKS[task], Membership("random"), redaction=Redaction("fixed"))
+    manifest = Manifest(1, "tab", TASKS[task], Membership(assigned_of(division)), redaction=Redaction("fixed"))
     publish(dst, manifest, documents, {}, report)
     return report
 

@@ -1,0 +1,126 @@
+"""Imports for a model that was trained elsewhere: the owner names what it was trained on, and is told to."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from audit.cli import app
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Split
+from audit.corpus.importers import funsd, snips
+from audit.corpus.importers.splits import Given, divide
+from audit.errors import ManifestError, UsageError
+
+HALVES: dict[Split, float] = {"member": 0.4, "heldout": 0.5, "public": 0.5}
+
+
+@pytest.fixture
+def forms(tmp_path: Path) -> Path:
+    """Twelve forms f00 to f11; f03 has the image of f02."""
+    source = tmp_path / "forms"
+    for folder in ("annotations", "images"):
+        (source / folder).mkdir(parents=True)
+    for number in range(12):
+        words = [{"text": f"NO. {number}", "box": [1, 1, 40, 9]}]
+        item = {"id": 0, "label": "answer", "words": words, "linking": []}
+        (source / "annotations" / f"f{number:02}.json").write_text(json.dumps({"form": [item]}))
+        noise = np.random.default_rng(2 if number == 3 else number).integers(0, 256, (60, 50), np.uint8)
+        Image.fromarray(noise).save(source / "images" / f"f{number:02}.png")
+    return source
+
+
+def imported(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["import", *map(str, arguments)], terminal_width=1000)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def test_members_that_are_named_are_members_and_their_copies_are_left_out(forms: Path, tmp_path: Path) -> None:
+    given = Given(("f00", "images/f01.png", "f02.json", "f10"))
+    report = funsd.convert(forms, tmp_path / "out", HALVES, 5, division=given)
+    corpus = manifests.load(tmp_path / "out")
+    assert {document.id for document in corpus.of("member")} == {"f00", "f01", "f02", "f10"}
+    assert report.documents == {"member": 4, "heldout": 4, "public": 3, "left out": 1}
+    assert "f03" not in {document.id for document in corpus.documents}, "a copy of a trained page is no control"
+    assert corpus.manifest.membership.assigned == "official"
+
+
+def test_a_name_that_no_document_has_is_refused(forms: Path, tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match="1 of 2 names are those of no document of the source, the first is f99"):
+        funsd.convert(forms, tmp_path / "out", HALVES, 5, division=Given(("f00", "f99.png")))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_source_with_its_own_division_takes_names_too(tmp_path: Path) -> None:
+    for part, count in (("train", 6), ("test", 4)):
+        folder = tmp_path / "snips" / part
+        folder.mkdir(parents=True)
+        (folder / "seq.in").write_text("".join(f"play {part} {number}\n" for number in range(count)))
+        (folder / "seq.out").write_text("O B-track I-track\n" * count)
+        (folder / "label").write_text("PlayMusic\n" * count)
+    given = Given(("train-00001", "test-00003"), "by-date")
+    snips.convert(tmp_path / "snips", tmp_path / "out", HALVES, 0, given)
+    corpus = manifests.load(tmp_path / "out")
+    assert {document.id for document in corpus.of("member")} == {"train-00001", "test-00003"}
+    assert Counter(document.split for document in corpus.documents) == {"member": 2, "heldout": 4, "public": 4}
+    assert corpus.manifest.membership.assigned == "by-date"
+
+
+def test_pages_of_a_members_document_are_left_out() -> None:
+    drawn = divide([["a"], ["b"], ["c"], ["d"]], [["a", "b"]], {}, {"heldout": 1.0}, 0, Given(("a",)))
+    assert drawn == {"a": "member", "c": "heldout", "d": "heldout"}
+
+
+def test_the_command_takes_a_file_of_names(forms: Path, tmp_path: Path) -> None:
+    names = tmp_path / "members.txt"
+    names.write_text("f04.png\n\n  f05\n", encoding="utf-8")
+    said = imported("funsd", forms, tmp_path / "out", "--members", names, "--assigned", "random", "--public", "0.25")
+    assert "must have been trained on the 2 documents of split member, and on none of heldout" in said
+    assert "invents membership" not in said
+    corpus = manifests.load(tmp_path / "out")
+    assert corpus.manifest.membership.assigned == "random"
+    assert {document.id for document in corpus.of("member")} == {"f04", "f05"}
+
+
+def test_a_division_that_was_drawn_is_said_to_invent_membership(forms: Path, tmp_path: Path) -> None:
+    said = imported("funsd", forms, tmp_path / "out")
+    assert "The audited model must have been trained on the 5 documents of split member, and on none of heldout" in said
+    assert "This division was drawn just now. For a model that was trained elsewhere it invents membership" in said
+    assert "--members FILE" in said
+    assert "--official" not in said, "FUNSD has no division of its own"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--members", "{names}", "--member", "0.5"), "--members names the members"),
+        (("--members", "{names}", "--by-provider"), "names no providers"),
+        (("--assigned", "random"), "add --members FILE"),
+        (("--members", "{nothing}"), "no document is named"),
+        (("--members", "{missing}"), "not a readable UTF-8 text file"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    options: tuple[str, ...], message: str, forms: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "names").write_text("f00\n")
+    (tmp_path / "nothing").write_text("\n")
+    places = {name: tmp_path / name for name in ("names", "nothing", "missing")}
+    arguments = [option.format(**places) for option in options]
+    result = CliRunner().invoke(app, ["import", "funsd", str(forms), str(tmp_path / "out"), *arguments])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_of_names_is_read_as_text(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes("caf\xe9\n".encode("latin-1"))
+    with pytest.raises(UsageError, match="not a readable UTF-8 text file"):
+        Given.read(tmp_path / "latin")
