@@ -69,7 +69,7 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(mod
         "membership": "completed",
         "provider_membership": "skipped",
         "redaction": "skipped",
-        "canaries": "inapplicable",
+        "canaries": "skipped",
     }
     assert record.references[0].source == "command line"
 
