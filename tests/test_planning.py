@@ -157,7 +157,7 @@ def test_units_are_of_metrics_that_a_policy_may_ask_for(budget):
 
 
 def test_what_a_data_set_decides_and_what_not():
-    made = corpus(pages(80, 90), "token-classification", references=replace(GIVEN, pretrained=None, auxiliary=None))
+    made = corpus(pages(120, 120), "token-classification", references=replace(GIVEN, pretrained=None, auxiliary=None))
     chosen = (
         NET,
         AUC,
@@ -178,9 +178,9 @@ def test_what_a_data_set_decides_and_what_not():
         "too small",
     ]
     net, auc, excess, _, _, repeated, docmia = found.limits
-    assert (net.resolution.members, net.resolution.others, net.resolution.unit) == (80, 0, "documents")
-    assert net.resolution.certified == pytest.approx(0.045, abs=0.001)
-    assert (auc.resolution.members, auc.resolution.others) == (80, 90)
+    assert (net.resolution.members, net.resolution.others, net.resolution.unit) == (120, 0, "documents")
+    assert net.resolution.certified == pytest.approx(0.030, abs=0.001)
+    assert (auc.resolution.members, auc.resolution.others) == (120, 120)
     assert auc.resolution.effect == pytest.approx(0.75)
     assert "no auxiliary model" in excess.reason
     assert f"about {excess.resolution.needed} documents a side" in excess.reason
@@ -208,7 +208,7 @@ def test_a_data_set_of_72_companies_is_too_small_to_ask_after_providers():
 
 
 def test_what_is_missing_is_named_and_what_it_would_open():
-    made = corpus(pages(100, 100), references=ReferencePaths(pretrained="p"))
+    made = corpus(pages(150, 150), references=ReferencePaths(pretrained="p"))
     found = planned(made, NET, AUC, replace(NET, metric="net.unique", required=False))
     assert [one.outcome for one in found.limits] == ["lacks", "decides", "lacks"]
     assert list(reasons(found)) == [
@@ -227,10 +227,10 @@ def test_an_attack_without_its_optional_reference_passes_nothing():
         ReferencePaths(baselines=("b",)): ["decides", "decides"],
         ReferencePaths(pretrained="p"): ["decides", "decides"],
     }.items():
-        # Compared by provider: 100 + 100 providers; document by document the 100 that were in.
-        found = planned(corpus(providers(100, 100), assigned="by-provider", references=references), asked, AUC)
+        # Compared by provider: 150 + 150 providers; document by document the 150 that were in.
+        found = planned(corpus(providers(150, 150), assigned="by-provider", references=references), asked, AUC)
         assert [one.outcome for one in found.limits] == outcomes
-    found = planned(corpus(providers(100, 100), assigned="by-provider", references=ReferencePaths()), asked, AUC)
+    found = planned(corpus(providers(150, 150), assigned="by-provider", references=ReferencePaths()), asked, AUC)
     by_provider, auc = found.limits
     assert by_provider.reason.startswith(
         "no reference: no model that knows none of the providers to compare with (give "
@@ -240,12 +240,12 @@ def test_an_attack_without_its_optional_reference_passes_nothing():
     assert "can decide 0 of 2 limits" in conclusion(found)
     assert "With that it could decide provider_membership balanced_accuracy, membership auc." in conclusion(found)
     # Baselines are trained on public documents: those of a provider that is asked about give it away.
-    known = [*providers(100, 100), page("p", "public", ["v"], provider="out 3")]
+    known = [*providers(150, 150), page("p", "public", ["v"], provider="out 3")]
     found = planned(corpus(known, assigned="by-provider", references=ReferencePaths(baselines=("b",))), asked)
     assert found.limits[0].outcome == "cannot pass"
     assert "baselines saw public documents" in found.limits[0].reason
     # A page of training that says not whose it is may be of a provider that counts as out.
-    unnamed = [*providers(100, 100), page("p", "member", ["v"])]
+    unnamed = [*providers(150, 150), page("p", "member", ["v"])]
     (found,) = planned(corpus(unnamed, assigned="by-provider", references=ReferencePaths(pretrained="p")), asked).limits
     assert found.outcome == "cannot pass"
     assert found.reason.startswith("1 document of training without a provider")
@@ -256,7 +256,7 @@ def test_an_attack_without_its_optional_reference_passes_nothing():
 
 def test_fewer_baselines_than_a_budget_wants_weaken_memorisation():
     full, standard = Memorisation.preset("full"), Memorisation.preset("standard")
-    made = corpus(pages(100, 100))
+    made = corpus(pages(150, 150))
     assert weakened(full, made, {"baselines": 1, "pretrained": 0}).startswith("1 of 3 baselines")
     assert weakened(full, made, {"baselines": 3, "pretrained": 0}) is None
     assert weakened(standard, made, {"baselines": 1, "pretrained": 0}) is None

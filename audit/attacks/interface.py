@@ -58,7 +58,6 @@ class Units:
         others: units that it never saw, which the members are compared with.
         methods: measurements that a limit on it is held against (`Findings.methods`), at most: all must be within it.
         most: the largest that the metric can be on this data set; None: what its kind allows.
-        rate: share of units that are hits though nothing leaks, of a difference; None: as good as none.
         about_text: whether it says what the documents give away, whatever the model; no budget samples for these.
     """
 
@@ -70,7 +69,6 @@ class Units:
     _: KW_ONLY
     methods: int = 1
     most: float | None = None
-    rate: float | None = None
     about_text: bool = False
 
 

@@ -19,7 +19,7 @@ from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.planning.cost import Cost
 from audit.policy import SIGNIFICANCE, Limit, Policy, check_names
 from audit.record import ALPHAS
-from audit.stats.power import CHANCE, DIFFERING, certified, needed, pass_power, power
+from audit.stats.power import CHANCE, certified, needed, pass_power, power
 
 Outcome = Literal[
     "decides",
@@ -242,18 +242,17 @@ def _planned(
 
 def _resolution(limit: float, units: Units, alpha: float) -> Resolution:
     kind, members, others = units.kind, units.members, units.others
-    rate = DIFFERING if units.rate is None else units.rate
     most = min(MAX_EFFECT, 1 if units.most is None else units.most)
     effect = max(CHANCE[kind], min(max(limit, CHANCE[kind]) + EXCESS, most))
     return Resolution(
         units.unit,
         members,
         others,
-        certified(kind, members, others, rate),
-        _all(pass_power(kind, members, others, limit, rate), units.methods),
+        certified(kind, members, others),
+        _all(pass_power(kind, members, others, limit), units.methods),
         effect,
-        power(kind, members, others, effect, limit, alpha=alpha, rate=rate),
-        needed(kind, limit, 1 - (1 - WANTED_POWER) / units.methods, rate),
+        power(kind, members, others, effect, limit, alpha=alpha),
+        needed(kind, limit, 1 - (1 - WANTED_POWER) / units.methods),
         units.methods,
         units.methods > 1 or kind == "balanced accuracy",
     )

@@ -46,7 +46,7 @@ _STAYS = 1.5
 times the number, looked at in steps of 2 %."""
 
 
-def certified(kind: Kind, members: int, others: int, rate: float = DIFFERING) -> float:
+def certified(kind: Kind, members: int, others: int) -> float:
     """The smallest limit that a model which leaks nothing passes with so many units, at its expected outcome.
 
     That is the upper end of the two-sided 95 % interval without any hit (differences), or at exactly 0.5.
@@ -55,35 +55,32 @@ def certified(kind: Kind, members: int, others: int, rate: float = DIFFERING) ->
         kind: what the metric is.
         members: units that training saw, at least one.
         others: units that it never saw, at least one unless the difference is paired.
-        rate: of a difference, the share of units on either side that are hits though nothing leaks; over `DIFFERING`
-            the expected outcome has as many.
 
     Raises:
-        ValueError: a side has no units, or a rate out of range.
+        ValueError: a side has no units.
     """
-    _check(kind, members, others, rate)
+    _check(kind, members, others)
     if kind == "auc":
         return float(_auc_upper(0.5, members, others))
     if kind == "low advantage":
         return advantage_upper(members, others)
-    share = rate if kind == "difference" and rate > DIFFERING else CHANCE[kind]
-    expected = _Shares(np.array([share]), np.array([share]), np.ones(1))
+    expected = _Shares(np.array([CHANCE[kind]]), np.array([CHANCE[kind]]), np.ones(1))
     return float(_bounds(kind, expected, members, others, TAIL)[1][0])
 
 
-def pass_power(kind: Kind, members: int, others: int, limit: float, rate: float = DIFFERING) -> float:
+def pass_power(kind: Kind, members: int, others: int, limit: float) -> float:
     """The chance that a model which leaks nothing passes `limit`: that the whole 95 % interval is within it.
 
     Of an AUC and a balanced accuracy: between `limit` and its mirror image 1 - `limit`. Args and errors are those of
     `certified`.
     """
-    _check(kind, members, others, rate)
+    _check(kind, members, others)
     if kind == "auc":
         one_side = _auc_chance(CHANCE[kind], members, others, limit, TAIL, over=False)
         return max(0.0, 2 * one_side - 1)
     if kind == "low advantage":
         return advantage_chance(CHANCE[kind], members, others, limit, TAIL, over=False)
-    likely = _likely(kind, members, others, 0.0, rate)
+    likely = _likely(kind, members, others, 0.0)
     lower, upper = _bounds(kind, likely, members, others, TAIL)
     least = 1 - limit if kind == "balanced accuracy" else -np.inf
     return float(likely.weight[(upper <= limit) & (lower >= least)].sum())
@@ -97,7 +94,6 @@ def power(
     limit: float,
     *,
     alpha: float = 0.05,
-    rate: float = DIFFERING,
 ) -> float:
     """The chance that a leak is confirmed over `limit`: that its one-sided lower bound lies above.
 
@@ -109,12 +105,11 @@ def power(
             [0.5, 1). A leak adds hits on members; a classifier is taken to be right on members and others alike.
         limit: what it is held against.
         alpha: one-sided level of the bound.
-        rate: see `certified`.
 
     Raises:
         ValueError: as `certified`, or an effect or a level out of range.
     """
-    _check(kind, members, others, rate)
+    _check(kind, members, others)
     chance = CHANCE[kind]
     if not chance <= effect <= 1 - DIFFERING or not 0 < alpha < 0.5:
         raise ValueError(f"the effect lies between {chance} and {1 - DIFFERING}, the level between 0 and 0.5")
@@ -122,11 +117,11 @@ def power(
         return _auc_chance(effect, members, others, limit, alpha, over=True)
     if kind == "low advantage":
         return advantage_chance(effect, members, others, limit, alpha, over=True)
-    likely = _likely(kind, members, others, effect - chance, rate)
+    likely = _likely(kind, members, others, effect - chance)
     return float(likely.weight[_bounds(kind, likely, members, others, alpha)[0] > limit].sum())
 
 
-def needed(kind: Kind, limit: float, power: float = 0.8, rate: float = DIFFERING) -> int | None:
+def needed(kind: Kind, limit: float, power: float = 0.8) -> int | None:
     """How many units a side a model that leaks nothing needs to pass `limit` with this power, 2 % too many at most.
 
     For a paired difference: how many members. None: more than `MAX_UNITS`, as for a limit without any room for chance.
@@ -136,17 +131,17 @@ def needed(kind: Kind, limit: float, power: float = 0.8, rate: float = DIFFERING
     """
     if not 0 < power < 1:
         raise ValueError("a power lies between 0 and 1")
-    if certified(kind, MAX_UNITS, MAX_UNITS, rate) > limit:
+    if certified(kind, MAX_UNITS, MAX_UNITS) > limit:
         return None
     low, high = 0, MAX_UNITS  # at `high`, and not at `low`, an expected outcome passes
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if certified(kind, middle, middle, rate) <= limit else (middle, high)
+        low, high = (low, middle) if certified(kind, middle, middle) <= limit else (middle, high)
     candidate = n = high
     while n <= candidate * _STAYS:
         if n > MAX_UNITS:
             return None
-        if pass_power(kind, n, n, limit, rate) < power:
+        if pass_power(kind, n, n, limit) < power:
             candidate = _next(n)
         n = _next(n)
     return candidate
@@ -156,11 +151,9 @@ def _next(n: int) -> int:
     return max(n + 1, int(n * _STEP))
 
 
-def _check(kind: Kind, members: int, others: int, rate: float) -> None:
+def _check(kind: Kind, members: int, others: int) -> None:
     if members < 1 or (others < 1 and kind != "paired difference"):
         raise ValueError("give at least one unit of each side")
-    if not 0 <= rate < 1:
-        raise ValueError("a rate of hits lies between 0 and 1")
 
 
 class _Shares(NamedTuple):
@@ -175,16 +168,16 @@ class _Shares(NamedTuple):
     weight: Floats
 
 
-def _likely(kind: Kind, members: int, others: int, leak: float, rate: float) -> _Shares:
+def _likely(kind: Kind, members: int, others: int, leak: float) -> _Shares:
     """The outcomes that are not negligible when the metric is `leak` above chance."""
     match kind:
         case "paired difference":
             others = members
-            rates = rate / 2 + leak, rate / 2
+            rates = DIFFERING / 2 + leak, DIFFERING / 2
         case "balanced accuracy":
             rates = 0.5 + leak, 0.5 + leak
         case _:
-            rates = rate + leak, rate
+            rates = DIFFERING + leak, DIFFERING
     (first, p), (second, q) = (_hits(n, min(1.0, share)) for n, share in zip((members, others), rates, strict=True))
     one, other = np.meshgrid(first / members, second / others, indexing="ij")
     return _Shares(one.ravel(), other.ravel(), np.outer(p, q).ravel())

@@ -164,7 +164,8 @@ def test_shuffled_answers_give_no_alarm_and_a_leak_of_twice_the_limit_never_pass
         counts = benchmark.decided(setting, 8)
         for limit in LIMITS:
             if "nothing told" in name:
-                assert counts[limit] == {"confirmed": 0, "passed": 8}, (name, limit)
+                assert counts[limit]["confirmed"] == 0, (name, limit)
+                assert counts[limit]["passed"] >= 6, (name, limit)
             elif "twice" in name and not (setting.rarest_only and limit == "lift_share"):
                 assert counts[limit]["passed"] == 0, (name, limit)
 
@@ -175,7 +176,10 @@ def test_the_committed_calibration_is_nominal():
         assert row["audits"] == 1000
         for limit, counts in row["decided"].items():
             rare = row["setting"]["rarest_only"] and limit == "lift_share"
-            if row["setting"]["told"] <= 1:
+            if row["setting"]["told"] == 0:
+                assert counts["confirmed"] == 0
+                assert counts["passed"] >= 800, (name, limit)
+            elif row["setting"]["told"] == 1:
                 assert counts["confirmed"] <= 64, (name, limit)
             elif not rare:
                 assert counts["passed"] <= 25, (name, limit)

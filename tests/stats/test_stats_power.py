@@ -181,21 +181,3 @@ def test_large_numbers_are_taken_together_without_changing_the_power():
 def test_what_makes_no_sense_is_refused(called, problem):
     with pytest.raises(ValueError, match=problem):
         called()
-
-
-def test_hits_that_nothing_leaked_cost_power():
-    """As of a true-positive rate at a false-positive rate of 10 %."""
-    few, many = (pass_power("difference", 150, 150, 0.2, rate) for rate in (DIFFERING, 0.1))
-    assert few > many > 0.9
-    assert certified("difference", 150, 150, 0.1) > certified("difference", 150, 150)
-    assert power("difference", 150, 150, 0.3, 0.2, rate=0.1) < power("difference", 150, 150, 0.3, 0.2)
-    assert needed("difference", 0.2, rate=0.1) > needed("difference", 0.2)
-    rng = np.random.default_rng(0)
-    passed = 0
-    for _ in range(N_RUNS):
-        member, other = hits(rng, 150, 0.1), hits(rng, 150, 0.1)
-        columns = member, zeros(150), np.arange(150), other, zeros(150), np.arange(150)
-        passed += excess_rate(*columns, rng, n_resamples=500).high <= 0.2
-    assert passed / N_RUNS == pytest.approx(many, abs=TOLERANCE)
-    with pytest.raises(ValueError, match="rate"):
-        certified("difference", 10, 10, 1.0)

@@ -125,11 +125,14 @@ class Membership:
         sides = [splits.count(split) for split in SCORED]
         of_score = dict.fromkeys(("", *SCORES), sides)
         of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
-        if corpus.manifest.task.kind in ADAPTED and enough(of_score["docmia"], sides):
+        adapted = corpus.manifest.task.kind in ADAPTED and enough(of_score["docmia"], sides)
+        if adapted:
             of_score[""] = of_score["docmia"]  # the smallest sample that a limit is held against
+        # Loss, calibrated loss, Min-K of answers and DocMIA, see `scores.gated_scores`; split models add two.
+        methods = 2 + answering + adapted
         kinds: dict[str, Kind] = {"auc": "auc", LOW: "low advantage"}
         return tuple(
-            Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *numbers)
+            Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *numbers, methods=1 if score else methods)
             for metric, kind in kinds.items()
             for score, numbers in of_score.items()
         )

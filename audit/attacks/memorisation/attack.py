@@ -117,8 +117,9 @@ class Memorisation:
                 contexts = (f"net.{context}" for context in self.contexts if context != "exact")
                 for metric in ("net", f"net.{group}", f"net.{asked.pii}", *contexts):
                     documents[metric].add(asked.document.id)
+        methods = {"net": sum(name in self.contexts for name in GATED)}
         return tuple(
-            Units(metric, "paired difference", "documents", len(documents[metric]), 0)
+            Units(metric, "paired difference", "documents", len(documents[metric]), 0, methods=methods.get(metric, 1))
             for metric in METRICS
             if metric in documents
         )

@@ -137,7 +137,7 @@ class Reconstruction:
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents with a field of the group, however many tokens a model makes of it."""
-        return most_units(corpus, self.min_tokens, self.max_tokens)
+        return most_units(corpus, self.min_tokens, self.max_tokens, len(self.rules))
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""

@@ -15,8 +15,15 @@ from audit.record import Coverage
 ALL = "all"
 
 
-def most_units(corpus: Corpus, min_tokens: int, max_tokens: int) -> tuple[Units, ...]:
-    """Documents with a field of each group, at most: how many tokens a field has only a model's tokenizer tells."""
+def most_units(corpus: Corpus, min_tokens: int, max_tokens: int, methods: int) -> tuple[Units, ...]:
+    """Documents with a field of each group, at most: how many tokens a field has only a model's tokenizer tells.
+
+    Args:
+        corpus: the data set.
+        min_tokens: of a field of the usual groups.
+        max_tokens: of such a field.
+        methods: how many choose among the candidates.
+    """
     seen = occurrences(corpus)
     documents: Counter[tuple[str, str]] = Counter()
     for document in corpus.of(*ATTACKED):
@@ -26,7 +33,13 @@ def most_units(corpus: Corpus, min_tokens: int, max_tokens: int) -> tuple[Units,
                 held |= _groups(document, entity, seen, min_tokens, max_tokens)
         documents.update([(document.split, group) for group in held])
     return tuple(
-        Units(f"{what}.{group}", "difference", "documents", *(documents[split, group] for split in ATTACKED))
+        Units(
+            f"{what}.{group}",
+            "difference",
+            "documents",
+            *(documents[split, group] for split in ATTACKED),
+            methods=methods,
+        )
         for what in EXCESSES
         for group in (*GROUPS, *LENGTHS_APART)
     )
