@@ -29,6 +29,7 @@ from audit.stats.roc import auc
 from benchmarks.provider_calibration import CERTAIN, LIMITS, SETTINGS, UNEQUAL, cover, detect, find, leaking, simulate
 from benchmarks.provider_invoices_permuted import rerun
 from benchmarks.provider_simulated import Setting, answered, simulated
+from benchmarks.provider_verdicts import decided
 
 LOWER = ("loss", "memory_change")
 SHARE = 0.15
@@ -581,6 +582,22 @@ def test_a_leak_that_one_method_alone_sees_is_held_against_the_limit():
     }
     assert confirmed(found, "low_fpr_advantage", 0.2) == {"low_fpr_advantage.memory_similarity"}
     assert "some companies are known for certain" in found.findings.alarms[0]
+    overall, outcomes = decided(found)
+    assert overall == "violated"
+    assert {outcome for outcome, _ in outcomes.values()} == {"violated"}
+
+
+def test_companies_that_the_model_unlearned_are_told_by_the_opposite_sign():
+    """An AUC of 0.02 met a limit of at most 0.70."""
+    table = reading(200)
+    found = measured(replace(table, user=table.user - 3 * table.member))
+    assert by_name(found)["auc"].value < 0.05
+    assert decided(found)[1]["auc"] == ("violated", "auc")
+
+
+def test_a_model_that_gives_nothing_away_still_passes():
+    overall, outcomes = decided(measured(reading(300, seed=1), n_seeds=25))
+    assert (overall, {outcome for outcome, _ in outcomes.values()}) == ("passed", {"passed"})
 
 
 def test_what_limits_are_held_against_is_fixed_and_measured():
@@ -604,6 +621,7 @@ def test_a_few_that_are_known_for_certain_raise_an_alarm():
     assert certain.low > 0.15
     assert diagnostics(found)["low_fpr"] == 0.1
     assert len(found.findings.alarms) == 1
+    assert "passed" not in {outcome for outcome, _ in decided(found)[1].values()}
     assert measured(table).findings.alarms == ()
 
 
