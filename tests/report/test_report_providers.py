@@ -416,7 +416,7 @@ def test_the_blind_check_stands_beside_document_membership_too() -> None:
     assert "AUC by what they look at: how they look 0.52." in section(page)
     (row,) = [row for row in tables(page)[0] if row[0].startswith("Without the model")]
     assert row[1].startswith("0.52")
-    assert row[3:] == ["–", "–"]
+    assert row[3:] == ["–", "–", "–"]
     assert "(blind check)" not in section(page_of(result))
 
 
