@@ -8,7 +8,7 @@ from audit.attacks.blindness import Blind, by_document, by_provider
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.membership.documents import compared
 from audit.attacks.provider_membership.matching import IN, OUT
-from audit.attacks.provider_membership.providers import perhaps_askable, providers_of, tried
+from audit.attacks.provider_membership.providers import least_of, perhaps_askable, providers_of, tried
 from audit.attacks.reconstruction.fields import ATTACKED, trial_id
 from audit.corpus.documents import Corpus
 from audit.engine.interface import SILENT, Progress, Trial
@@ -74,7 +74,7 @@ def _of_fields(corpus: Corpus, share: float, progress: Progress) -> Blind:
 
 
 def _of_providers(corpus: Corpus, share: float, progress: Progress) -> Blind:
-    providers = {one.name: one for one in tried(providers_of(corpus, perhaps_askable(corpus)))}
+    providers = {one.name: one for one in tried(providers_of(corpus, perhaps_askable(corpus)), least_of(corpus))}
     trials = [Trial(one.name, one.name, IN if one.member else OUT) for one in providers.values()]
     taken = [providers[trial.unit] for trial in sample(trials, share, SEED)]
     asked = [(one, document) for one in taken for document in one.asked]

@@ -86,11 +86,13 @@ def _inapplicable(record: AuditRecord, policy: Policy, limit: Limit, reason: str
     return _undecided(limit, f"this model cannot be asked, and the policy permits no such gap: {reason}", permit, "gap")
 
 
-def unresolved(limit: Limit, result: Completed) -> Decision | None:
+def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Completed) -> Decision | None:
     """The decision where the question's own number could not be had; None when it could."""
     measured = next(item for item in result.measurements if item.name == limit.metric)
     if isinstance(measured, Estimate):
         return None
+    if measured.inapplicable:
+        return _inapplicable(record, policy, limit, measured.reason)
     needed = f"; {measured.needed} would be needed" if measured.needed else ""
     # More units than the data set holds: what is not required does without. Other reasons can be mended.
     excused = measured.needed is not None and not limit.required and not result.ablations

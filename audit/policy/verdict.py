@@ -78,7 +78,9 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             found = {(name, side): p for (place, name, side), p in confirmed.items() if place == index}
             completed = results[limit.attack]
             assert isinstance(completed, Completed)
-            decision = _decide(limit, completed, methods, found, useless)
+            few = unresolved(record, policy, limit, completed)
+            decision = _decide(limit, completed, methods, found, useless) if few is None else few
+            decision = replace(decision, about_text=limit.metric in completed.about_text)
         decisions.append(_waive(decision, policy, today))
     return _verdict(policy, tuple(decisions))
 
@@ -145,9 +147,6 @@ def _decide(
     useless: str | None,
 ) -> Decision:
     about_text = limit.metric in result.about_text
-    few = unresolved(limit, result)
-    if few is not None:
-        return replace(few, about_text=about_text)
     name, side = min(confirmed, key=lambda key: (confirmed[key], -_reach(limit, methods[key[0]])))
     p_value, power = confirmed[name, side], power_of(result)
 
@@ -155,17 +154,17 @@ def _decide(
     p_worst = min(p for (method, _), p in confirmed.items() if method == worst.name)
 
     def undecided(reason: str, remedy: str, cause: Cause) -> Decision:
-        return Decision(limit, "undecided", reason, remedy, worst, power, p_worst, about_text=about_text, cause=cause)
+        return Decision(limit, "undecided", reason, remedy, worst, power, p_worst, cause=cause)
 
     if result.confounded is not None and not about_text:
         return undecided(result.confounded, AGAIN, "confounded")
     if p_value <= SIGNIFICANCE:
-        return Decision(limit, "violated", _confirmed(side), "", methods[name], power, p_value, about_text=about_text)
+        return Decision(limit, "violated", _confirmed(side), "", methods[name], power, p_value)
     found = hindrance(limit, result, methods, None if about_text else useless)
     if found is not None:
         return undecided(*found)
     if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
-        return Decision(limit, "passed", within(result), "", worst, power, p_worst, about_text=about_text)
+        return Decision(limit, "passed", within(result), "", worst, power, p_worst)
     return undecided(
         "the interval reaches over the limit", MORE_PROVIDERS if worst.unit == "providers" else MORE, "wide"
     )

@@ -125,7 +125,7 @@ class Membership:
         sides = [splits.count(split) for split in SCORED]
         of_score = dict.fromkeys(("", *SCORES), sides)
         of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
-        adapted = corpus.manifest.task.kind in ADAPTED and enough(of_score["docmia"], sides)
+        adapted = corpus.manifest.task.kind in ADAPTED and enough(of_score["docmia"])
         if adapted:
             of_score[""] = of_score["docmia"]  # the smallest sample that a limit is held against
         # Loss, calibrated loss, Min-K of answers and DocMIA, see `scores.gated_scores`; split models add two.

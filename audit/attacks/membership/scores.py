@@ -90,8 +90,8 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
     """The scores that a limit is held against, one after the other: all that this audit can have.
 
     They follow from the kind of the target, the references, and which documents are tried: never from an outcome. With
-    DocMIA only where it is given every document that is tried, or `RESOLVING` of each split: a smaller sample of its
-    own would leave most audits without any leak undecided.
+    DocMIA only where it is given `RESOLVING` documents of each split: it adapts the model to each in turn, and with
+    fewer would leave most audits without any leak undecided.
 
     Args:
         case: the audit.
@@ -100,7 +100,7 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
     """
     chosen = adapted_ids(case, n_adapted)
     tried = [[trial.unit for trial in trials if trial.stratum == split] for split in SCORED]
-    adapted = enough([len(chosen.intersection(side)) for side in tried], [len(side) for side in tried])
+    adapted = enough([len(chosen.intersection(side)) for side in tried])
     splits = bool(case.references.splits)
     public = sum(trial.stratum == "public" for trial in trials)
     there = {
@@ -114,9 +114,9 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
     return tuple(score for score in SCORES if there[score])
 
 
-def enough(adapted: Sequence[int], tried: Sequence[int]) -> bool:
-    """Whether a limit is held against DocMIA: of each split it has every document that is tried, or `RESOLVING`."""
-    return all(0 < min(RESOLVING, n_tried) <= n for n, n_tried in zip(adapted, tried, strict=True))
+def enough(adapted: Sequence[int]) -> bool:
+    """Whether a limit is held against DocMIA: it has `RESOLVING` documents of each split."""
+    return min(adapted) >= RESOLVING
 
 
 def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Scored:

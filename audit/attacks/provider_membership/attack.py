@@ -23,6 +23,7 @@ from audit.attacks.provider_membership.providers import (
     askable,
     asked_of,
     kind_of,
+    least_of,
     perhaps_askable,
     provider_of,
     providers_of,
@@ -89,7 +90,7 @@ class ProviderMembership:
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
-        lacking = shortage(providers_of(corpus, perhaps_askable(corpus)))
+        lacking = shortage(providers_of(corpus, perhaps_askable(corpus)), least_of(corpus))
         return None if lacking is None else lacking[0]
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
@@ -119,12 +120,12 @@ class ProviderMembership:
         """One for each provider with a kept-aside document to ask about; none where a side has too few."""
         return [
             Trial(provider.name, provider.name, IN if provider.member else OUT)
-            for provider in tried(providers_of(case.corpus, askable(case)))
+            for provider in tried(providers_of(case.corpus, askable(case)), least_of(case.corpus))
         ]
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""
-        lacking = shortage(providers_of(case.corpus, askable(case)))
+        lacking = shortage(providers_of(case.corpus, askable(case)), least_of(case.corpus))
         assert lacking is not None
         return lacking
 

@@ -20,6 +20,9 @@ Kind = Literal["answers", "pages", "masks"]
 Askable = Callable[[Document], bool]
 MIN_PROVIDERS = 2
 """Providers in, and out, without which nothing can be compared (ours: one alone has no spread)."""
+BY_CHANCE = 20
+"""The same where documents were drawn by lot (ours): few providers are out then, by chance, and nothing can be said of
+so few."""
 NO_HELDOUT, NOTHING_TO_ASK = "no kept-aside document", "nothing to ask"
 REASONS = {
     NO_HELDOUT: "providers all of whose documents are member or public ones: none was kept aside to ask about",
@@ -110,16 +113,21 @@ def _provider(name: str, number: int, documents: list[Document], askable: Askabl
     )
 
 
-def tried(providers: tuple[Provider, ...]) -> list[Provider]:
+def tried(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> list[Provider]:
     """Those that can be asked about; none where a side has too few to compare."""
     asked = [provider for provider in providers if provider.asked]
     sides = [sum(provider.member == side for provider in asked) for side in (True, False)]
-    return asked if min(sides) >= MIN_PROVIDERS else []
+    return asked if min(sides) >= least else []
 
 
-def shortage(providers: tuple[Provider, ...]) -> tuple[str, str] | None:
+def least_of(corpus: Corpus) -> int:
+    """How many providers of a side can be compared at the least."""
+    return BY_CHANCE if corpus.manifest.membership.assigned == "random" else MIN_PROVIDERS
+
+
+def shortage(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> tuple[str, str] | None:
     """Why the providers of a data set cannot be compared, and what the owner can add; None when they can."""
-    if tried(providers):
+    if tried(providers, least):
         return None
     add_out = "keep all documents of some providers out of training (docaudit import ... --by-provider)"
     if not providers:
@@ -147,7 +155,7 @@ def shortage(providers: tuple[Provider, ...]) -> tuple[str, str] | None:
     asked = {name: sum(bool(one.asked) for one in side) for name, side in sides.items()}
     return (
         f"{asked['in']} providers in and {asked['out']} out of training can be asked about: "
-        f"{MIN_PROVIDERS} of each are the least",
+        f"{least} of each are the least",
         "add kept-aside documents of more providers",
     )
 
