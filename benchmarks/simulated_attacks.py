@@ -39,7 +39,7 @@ from audit.attacks.reconstruction.table import named
 from audit.corpus.canaries import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
 from audit.record import Coverage, Measurement
-from audit.stats.roc import lowest_resolved
+from audit.stats.advantage import lowest_resolved
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -250,13 +250,11 @@ def escaping_path(data):
     (data / "documents.jsonl").write_text(text.replace('"images/', '"../images/', 1))
 
 
-def short_fields(data):
+def unmarked_fields(data):
     documents = [json.loads(line) for line in (data / "documents.jsonl").read_text().splitlines()]
     for document in documents:
         for entity in document["entities"]:
-            for index in entity["words"]:
-                document["words"][index]["text"] = "z"
-            entity["words"] = entity["words"][:1]
+            entity["attack"] = False
     (data / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
 
 
@@ -277,7 +275,7 @@ BAD_DATA = {
     "60,000 x 60,000 PNG": (huge_image, "megapixels"),
     "path that leaves DATA_DIR": (escaping_path, "image"),
     "tokenizer that knows no word": (unknown_words, "tokenizer does not know"),
-    "no field of 3 to 15 tokens": (short_fields, "no field of 3 to 15 tokens"),
+    "no field to attack": (unmarked_fields, "no field that the model can spell out"),
 }
 
 
