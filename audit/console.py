@@ -174,17 +174,26 @@ def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
     for decision in verdict.decisions:
         table.add_row(*_row(decision))
     console.print(table)
-    for decision in verdict.decisions:
-        if decision.outcome not in ("passed", "violated"):
-            remedy = f"; to decide it: {decision.remedy}" if decision.remedy else ""
-            console.print(
-                _plain(f"  {decision.limit.attack} {decision.limit.metric}: {decision.reason}{remedy}"),
-                soft_wrap=True,
-                style="yellow",
-            )
+    for (attack, reason, remedy), metrics in _open_reasons(verdict).items():
+        helps = f"; to decide it: {remedy}" if remedy else ""
+        console.print(
+            _plain(f"  {attack} {', '.join(metrics)}: {reason}{helps}"),
+            soft_wrap=True,
+            style="yellow",
+        )
     if out is not None:
         written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
         console.print(f"Read {_plain(', '.join(str(out / name) for name in written))}", soft_wrap=True)
+
+
+def _open_reasons(verdict: Verdict) -> dict[tuple[str, str, str], list[str]]:
+    """By attack, reason and remedy, the metrics whose limits are neither passed nor violated."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for decision in verdict.decisions:
+        if decision.outcome not in ("passed", "violated"):
+            key = (decision.limit.attack, decision.reason, decision.remedy)
+            found.setdefault(key, []).append(decision.limit.metric)
+    return found
 
 
 def show_sweep(axis: str, rows: Sequence[tuple[float, str, AuditRecord | None, Verdict | None]], out: Path) -> None:

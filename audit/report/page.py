@@ -16,7 +16,7 @@ from audit.report.pictures import DrawnFigure, draw, forgotten
 from audit.report.recommend import Recommendation, recommend
 from audit.report.words import Numbers, Words, in_one_line
 
-FIRST_PAGE_LIMITS = 5
+FIRST_PAGE_LIMITS = 4
 """Limits shown on page one, the worst first; all of them follow in their own chapter (chosen here: what fits on A4)."""
 FIRST_PAGE_RISKS = 3
 """Attacks described on page one, those with a violated limit first; every attack has its own section after it."""

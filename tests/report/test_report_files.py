@@ -106,7 +106,7 @@ def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> No
     report.write(*examples.judged(record, Policy(1, "a policy with a rather long name", limits)), tmp_path)
     first, second, *_ = texts(tmp_path / "report.pdf")
     assert "Signature" in first
-    assert "4 more limits" in first
+    assert "5 more limits" in first
     assert "surest" in first
     assert "Findings in pictures" in second
 

@@ -206,7 +206,7 @@ def test_the_attack_that_leaks_most_is_told_first_and_what_does_not_fit_is_count
     assert text.index("at least 93 of 150") < text.index("gain of at least 0.90")
     assert text.index("Violated") < text.index("Met")
     assert "1 more attack is described" in text
-    assert "1 more limit in the table" in text
+    assert "2 more limits in the table" in text
 
 
 def test_limits_that_nothing_was_tried_for_leave_page_one_to_the_others() -> None:
