@@ -114,7 +114,7 @@ def power(
     if not chance <= effect <= 1 - DIFFERING or not 0 < alpha < 0.5:
         raise ValueError(f"the effect lies between {chance} and {1 - DIFFERING}, the level between 0 and 0.5")
     if kind == "auc":
-        return _auc_chance(effect, members, others, limit, alpha, over=True)
+        return _auc_power(effect, members, others, limit, alpha)
     if kind == "low advantage":
         return advantage_chance(effect, members, others, limit, alpha, over=True)
     likely = _likely(kind, members, others, effect - chance)
@@ -252,6 +252,18 @@ def _auc_chance(effect: float, members: int, others: int, limit: float, tail: fl
         return 0.0
     room = float(logit(effect) - logit(limit)) * (1 if over else -1)
     return float(ndtr(room / error + stdtrit(degrees, tail)))
+
+
+def _auc_power(effect: float, members: int, others: int, limit: float, tail: float) -> float:
+    """The chance that a leak is confirmed over `limit`, which never falls as the AUC grows.
+
+    The normal approximation on the logit scale does near 1 with few units (ours): scores that are better separated are
+    no harder to tell apart, so that beyond its largest chance the effect that has it stands in.
+    """
+    effects = np.arange(50, 100) / 100
+    chances = [_auc_chance(float(one), members, others, limit, tail, over=True) for one in effects]
+    most = float(effects[int(np.argmax(chances))])
+    return _auc_chance(min(effect, most), members, others, limit, tail, over=True)
 
 
 def _auc_error(value: float, members: int, others: int) -> tuple[float, float]:
