@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import PIL.ImageFile
 from PIL import ExifTags, Image
 
 from audit.corpus.documents import Corpus, Document
@@ -70,10 +71,21 @@ class ImageFile:
 
 
 @contextmanager
+def _whole_files() -> Iterator[None]:
+    """Truncated files are damaged, though WeasyPrint tells Pillow to pad them, for the whole process."""
+    padded = PIL.ImageFile.LOAD_TRUNCATED_IMAGES
+    PIL.ImageFile.LOAD_TRUNCATED_IMAGES = False
+    try:
+        yield
+    finally:
+        PIL.ImageFile.LOAD_TRUNCATED_IMAGES = padded
+
+
+@contextmanager
 def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
     """An image whose header passed; every fault of the file, also later while decoding, becomes a ManifestError."""
     # Pillow warns about sizes under our own limit. Not for several threads at once, like all of catch_warnings.
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _whole_files():
         warnings.simplefilter("ignore")
         try:
             with Image.open(stream, formats=FORMATS) as image:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFile
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task, TaskKind, Word
@@ -203,7 +203,12 @@ def test_it_does_not_matter_how_a_reader_divides_words(tmp_path: Path) -> None:
     assert find_copies(corpus_of(documents, root=tmp_path)).pairs == (("h0", "m0"),)
 
 
-def test_every_page_that_cannot_be_decoded_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("padded", [False, True])
+def test_every_page_that_cannot_be_decoded_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, padded: bool
+) -> None:
+    # WeasyPrint, which draws the PDF, sets this for the whole process.
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", padded)
     documents = [pictured(tmp_path, f"m{n}", "member", page(lines_of(letter(n)))) for n in range(3)]
     for name in ("m0", "m2"):
         whole = (tmp_path / f"{name}.png").read_bytes()
