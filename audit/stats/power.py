@@ -38,7 +38,7 @@ TAIL = 0.025
 """A limit is passed when the upper end of the two-sided 95 % interval is within it."""
 MAX_UNITS = 1_000_000
 """More units a side are not asked for."""
-_NEGLIGIBLE = 1e-6
+_NEGLIGIBLE = 1e-8
 _MAX_NUMBERS = 300
 _STEP = 1.02
 _STAYS = 1.5
