@@ -12,6 +12,7 @@ from scipy import stats
 
 from audit.stats.advantage import low_advantage
 from audit.stats.balanced import balanced_accuracy
+from audit.stats.advantage import lowest_resolved
 from audit.stats.power import CHANCE, DIFFERING, MAX_UNITS, certified, needed, pass_power, power
 from audit.stats.rates import excess_rate
 from audit.stats.roc import auc_interval
@@ -146,7 +147,9 @@ def test_more_units_show_smaller_limits(kind, members, others, more):
     # fall as the sides part (at 4 + 15 against 6 + 15).
     if kind != "auc" or min(members, others) >= 10:
         assert certified(kind, members + more, others) <= fewest + 1e-12
-        assert certified(kind, members, others + more) <= fewest + 1e-12
+        # More others may resolve a lower rate of false alarms, which is another number.
+        if kind != "low advantage" or lowest_resolved(others) == lowest_resolved(others + more):
+            assert certified(kind, members, others + more) <= fewest + 1e-12
 
 
 @settings(deadline=None, max_examples=60)
