@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from audit.stats.advantage import low_advantage
+from audit.stats.advantage import low_advantage, lowest_resolved
 from audit.stats.balanced import balanced_accuracy
-from audit.stats.advantage import lowest_resolved
 from audit.stats.power import CHANCE, DIFFERING, MAX_UNITS, certified, needed, pass_power, power
 from audit.stats.rates import excess_rate
 from audit.stats.roc import auc_interval
