@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from audit.policy.decision import Cause, Decision
 from audit.policy.limits import Limit, Policy
 from audit.record import (
+    AttackResult,
     AuditRecord,
     Completed,
     Estimate,
@@ -37,12 +38,13 @@ Reason = tuple[str, str, Cause]
 """Why, what would help, and of which kind it is."""
 
 
-def missing_result(record: AuditRecord, policy: Policy, limit: Limit) -> Decision | None:
-    """The decision for a limit whose attack gave no numbers; None when it did."""
+def missing_result(
+    record: AuditRecord, policy: Policy, limit: Limit, result: AttackResult | LeftOut | None
+) -> Decision | None:
+    """The decision for a limit whose attack gave no numbers, `result` being what came of it; None when it did."""
     if limit.attack not in record.battery:
         reason = "the docaudit that wrote the record had no such attack"
         return _undecided(limit, reason, "scan again with this version", "unmeasured", excused=not limit.required)
-    result = next((item for item in reversed(record.attacks) if item.attack == limit.attack), None)
     match result:
         case Completed():
             if any(item.name == limit.metric for item in result.measurements):
@@ -56,9 +58,8 @@ def missing_result(record: AuditRecord, policy: Policy, limit: Limit) -> Decisio
         case Failed():
             reason = f"the attack broke down ({result.type} at {result.place})"
             return _undecided(limit, reason, "report this failure with the record", "unmeasured")
-        case None:
-            left_out = next((item for item in record.left_out if item.attack == limit.attack), None)
-            return _left_out(record, policy, limit, left_out)
+        case LeftOut() | None:
+            return _left_out(record, policy, limit, result)
 
 
 def _undecided(limit: Limit, reason: str, remedy: str, cause: Cause, *, excused: bool = False) -> Decision:

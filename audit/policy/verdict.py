@@ -21,7 +21,7 @@ from audit.policy.reasons import (
     unresolved,
     within,
 )
-from audit.record import AttackResult, AuditRecord, Completed, Estimate
+from audit.record import AttackResult, AuditRecord, Completed, Estimate, LeftOut
 
 Key = TypeVar("Key")
 Side = Literal["limit", "mirror"]
@@ -52,14 +52,10 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
         RecordError: the record contradicts itself.
     """
     check_consistency(record)
-    results = {result.attack: result for result in record.attacks}
-    left_out = {item.attack: item for item in record.left_out}
+    results = {result.attack: result for result in (*record.attacks, *record.left_out)}
     # An attack that an older scan left out gave no list of metrics: its limits are taken at their word.
     asked = {limit.metric for limit in policy.limits}
-    metrics = {
-        name: results[name].metrics if name in results else left_out[name].metrics if name in left_out else asked
-        for name in record.battery
-    }
+    metrics = {name: results[name].metrics if name in results else asked for name in record.battery}
     check_names(policy, metrics, complete=False)
     held = [_methods(limit, results.get(limit.attack)) for limit in policy.limits]
     confirmed = _holm(
@@ -73,7 +69,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     useless = not_useful(record)
     decisions = []
     for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True)):
-        decision = missing_result(record, policy, limit)
+        decision = missing_result(record, policy, limit, results.get(limit.attack))
         if decision is None:
             found = {(name, side): p for (place, name, side), p in confirmed.items() if place == index}
             completed = results[limit.attack]
@@ -96,7 +92,7 @@ def _verdict(policy: Policy, decisions: tuple[Decision, ...]) -> Verdict:
     return Verdict(policy.name, overall, decisions, exit_code, reason, text, text_reason)
 
 
-def _methods(limit: Limit, result: AttackResult | None) -> dict[str, Estimate]:
+def _methods(limit: Limit, result: AttackResult | LeftOut | None) -> dict[str, Estimate]:
     """The measurements that a limit is held against, by name; those that this case could not have are left out."""
     if not isinstance(result, Completed):
         return {}
