@@ -30,7 +30,7 @@ from audit.attacks.interface import Findings
 from audit.policy import Decision, Limit, Policy, load
 
 KINDS = {
-    "tagger": ("reconstruction", "membership"),
+    "tagger": ("reconstruction", "attribute_inference", "membership"),
     "question answering": ("memorisation", "membership"),
     "question answering, companies": ("provider_membership",),
     "utterances": ("canaries", "membership"),
@@ -55,6 +55,8 @@ def simulate(kind: str, audit: Audit, seed: int, policy: Policy) -> dict[str, De
             found[name] = attacks.reconstruction(audit, rng, wanted)
         elif name == "memorisation":
             found[name] = attacks.memorisation(audit, rng)
+        elif name == "attribute_inference":
+            found[name] = attacks.attributes(audit, rng)
         elif name == "membership":
             found[name] = attacks.membership(audit, rng)
         elif name == "canaries":

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from audit.attacks.attributes import measures as attribute_measures
+from audit.attacks.attributes.table import build_table as build_choices
 from audit.attacks.canaries import Canaries, tallies
 from audit.attacks.canaries import measures as canary_measures
 from audit.attacks.canaries.asking import Outcome, Ranked
@@ -54,6 +56,10 @@ READS = 0.6
 """ANLS of both models on whole held-out pages."""
 DIGITS = 10
 LENGTH = 4
+CANDIDATES = 16
+"""Of a list of plausible values."""
+PICKED = 0.19
+"""Share of values that are picked from it without memory by the loss, as drawn here."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +217,47 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
 def _counted(n: int, gained: int, lost: int, rng: np.random.Generator) -> tuple[Mask, Mask]:
     order = rng.permutation(n)
     return order < gained, (order >= gained) & (order < gained + lost)
+
+
+def attributes(audit: Audit, rng: np.random.Generator) -> Findings:
+    """Values on lists of 16: target and public model share what is likely anyway, and the target remembers some.
+
+    One value in five stands in several documents. With a correlation the true values of a document are likely, or
+    unlikely, together.
+    """
+    member, cluster = rows_of(audit)
+    leak = audit.leaks("attribute_inference", "excess")
+    shape = (cluster.size, CANDIDATES)
+    prior = rng.normal(0, 1, shape)
+    together = rng.normal(0, 1, int(cluster.max()) + 1)[cluster]
+    prior[:, 0] = math.sqrt(1 - audit.correlation) * prior[:, 0] + math.sqrt(audit.correlation) * together
+    target, public = (prior + rng.normal(0, 1, shape) for _ in range(2))
+    # What is picked anyway cannot be picked because of a leak.
+    given = member & occurs(min(0.95, leak / (1 - PICKED)), cluster, audit.correlation, rng)
+    target[given, 0] -= 100.0
+    unique = rng.random(cluster.size) < 0.8
+    hidden = [
+        SimpleNamespace(
+            document=SimpleNamespace(id=f"{document:05}", split="member" if own else "heldout"),
+            unique=one,
+            category="person",
+        )
+        for document, own, one in zip(cluster.tolist(), member.tolist(), unique.tolist(), strict=True)
+    ]
+    outcomes = [{"target": own, "public": other} for own, other in zip(target.tolist(), public.tolist(), strict=True)]
+    table = build_choices(hidden, outcomes, alike=True)  # type: ignore[arg-type]
+    limited = ("excess.unique", "excess.all", attribute_measures.POWER)
+    jobs = [job for job in attribute_measures.jobs(table, rng) if _limited(job, limited)]
+    total = int(member.sum())
+    return Findings(
+        tuple(job() for job in jobs),
+        methods=attribute_measures.gated_methods(table),
+        coverage=(Coverage("all", total, total, "values"),),
+    )
+
+
+def _limited(job: Any, names: Iterable[str]) -> bool:
+    return job.func is attribute_measures._power or job.args[0] in names
 
 
 def membership(audit: Audit, rng: np.random.Generator) -> Findings:

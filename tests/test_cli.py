@@ -66,6 +66,7 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(mod
     assert {attack.attack: attack.status for attack in record.attacks} == {
         "reconstruction": "completed",
         "memorisation": "inapplicable",
+        "attribute_inference": "completed",
         "membership": "completed",
         "provider_membership": "skipped",
         "redaction": "skipped",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from audit.attacks.attributes import AttributeInference
 from audit.attacks.canaries import Canaries
 from audit.attacks.interface import Attack
 from audit.attacks.membership import Membership
@@ -13,6 +14,7 @@ from audit.attacks.redaction import RedactionContext
 BATTERY: tuple[type[Attack], ...] = (
     Reconstruction,
     Memorisation,
+    AttributeInference,
     Membership,
     ProviderMembership,
     RedactionContext,

@@ -52,6 +52,7 @@ _RANGES: Mapping[str, Mapping[str, Any]] = {
         "n_absent": Field(ge=0),
         "n_absent_keys": Field(ge=1),
     },
+    "attribute_inference": {"n_candidates": Field(ge=4), "n_per_document": Field(ge=1)},
     "redaction": {"n_folds": Field(ge=2)},
     "canaries": {
         "n_epochs": Field(ge=0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import shutil
@@ -85,11 +86,15 @@ class Tesseract:
         if program is None:
             return [None] * len(queries)
         with ThreadPoolExecutor(self.workers) as pool:
-            return list(pool.map(lambda picture: _read(program, picture), [_picture(query) for query in queries]))
+            return list(pool.map(lambda picture: _read_once(program, picture), [_picture(query) for query in queries]))
 
 
 READER = Tesseract()
 """The reader that attacks ask."""
+
+
+_TEXTS: dict[tuple[str, bytes], str] = {}
+"""What was read, by program and the picture's sha256: attacks that take the same answers off their pages share it."""
 
 
 @cache
@@ -137,10 +142,21 @@ def _view(page: Image, query: ReadCrop, view: View) -> Image | None:
     return page.crop((x0, y0, x1, y1)).convert("L").resize(size, Resampling.LANCZOS)
 
 
-def _read(program: str, picture: bytes | None) -> str | None:
-    """What the program reads; through pipes, so that no part of a page lies in a temporary folder."""
+def _read_once(program: str, picture: bytes | None) -> str | None:
+    """What the program reads on a picture; the same picture is read once, unless nothing came back."""
     if picture is None:
         return None
+    key = (program, hashlib.sha256(picture).digest())
+    if key not in _TEXTS:
+        text = _read(program, picture)
+        if text is None:
+            return None
+        _TEXTS[key] = text
+    return _TEXTS[key]
+
+
+def _read(program: str, picture: bytes) -> str | None:
+    """What the program reads; through pipes, so that no part of a page lies in a temporary folder."""
     try:
         done = subprocess.run(
             [program, "stdin", "stdout", "--psm", ONE_BLOCK],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from audit.attacks.attributes.offered import holding
 from audit.attacks.blindness import Blind, by_document, by_provider
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.membership.documents import compared
@@ -43,6 +44,8 @@ def blind_checks(
     found: dict[str, Blind] = {}
     if "membership" in fed:
         found["membership"] = _of_documents(corpus, SHARES[budget], progress)
+    if "attribute_inference" in fed:
+        found["attribute_inference"] = _of_values(corpus, SHARES[budget], progress)
     if "reconstruction" in fed:
         found["reconstruction"] = _of_fields(corpus, SHARES[budget], progress)
     if "provider_membership" in fed:
@@ -68,9 +71,18 @@ def _of_fields(corpus: Corpus, share: float, progress: Progress) -> Blind:
         for entity in document.entities
         if entity.attack
     ]
+    return _taken(corpus, trials, share, progress)
+
+
+def _taken(corpus: Corpus, trials: Sequence[Trial], share: float, progress: Progress) -> Blind:
+    """The check of the documents that a budget's trials are about."""
     taken = {trial.unit for trial in sample(trials, share, SEED)}
     documents = [document for document in corpus.documents if document.id in taken]
     return by_document(corpus, documents, [document.split == "member" for document in documents], progress)
+
+
+def _of_values(corpus: Corpus, share: float, progress: Progress) -> Blind:
+    return _taken(corpus, [Trial(name, name, split) for name, split in holding(corpus)], share, progress)
 
 
 def _of_providers(corpus: Corpus, share: float, progress: Progress) -> Blind:

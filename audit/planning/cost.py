@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from audit.attacks import BATTERY
+from audit.attacks.attributes import AttributeInference
+from audit.attacks.attributes.attack import NO_REFERENCE as NO_CHOICE
+from audit.attacks.attributes.offered import most_trials as most_trials_of_values
 from audit.attacks.budget import SHARES
 from audit.attacks.interface import Attack
 from audit.attacks.membership import Membership
@@ -136,6 +139,11 @@ def weakened(attack: Attack, corpus: Corpus, given: Mapping[str, int]) -> str | 
                 f"no reference: {NO_DOCUMENT_REFERENCE} (give --reference baselines=PATH, see docaudit train-baseline, "
                 "or pretrained=PATH)"
             )
+        case AttributeInference() if not any(given.get(name) for name in attack.uses):
+            return (
+                f"no reference: {NO_CHOICE} (give --reference baselines=PATH, see docaudit train-baseline, or "
+                "pretrained=PATH)"
+            )
         case Memorisation() if 0 < given["baselines"] < attack.n_baselines:
             return f"{given['baselines']} of {attack.n_baselines} baselines (give more: --reference baselines=PATH)"
     return None
@@ -143,10 +151,12 @@ def weakened(attack: Attack, corpus: Corpus, given: Mapping[str, int]) -> str | 
 
 def offered(attack: Attack, corpus: Corpus) -> Sides:
     """Trials of members and of others: fields, questions, or else one for each unit."""
-    match attack.name:
-        case "reconstruction":
+    match attack:
+        case Reconstruction():
             return _of_each_split(most_trials(corpus))
-        case "memorisation":
+        case AttributeInference():
+            return _of_each_split(most_trials_of_values(corpus, attack.n_per_document))
+        case Memorisation():
             return _of_each_split([asked.document.split for asked in all_questions(corpus)])
     units = attack.units(corpus)
     return max((unit.members for unit in units), default=0), max((unit.others for unit in units), default=0)

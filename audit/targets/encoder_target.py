@@ -30,6 +30,7 @@ from audit.targets.interface import (
     FirstOrderLoss,
     Floats,
     Ints,
+    MaskedCompletionLoss,
     MaskedLoss,
     PageAdaptation,
     Query,
@@ -121,6 +122,7 @@ class EncoderTarget:
             BestTokens: self._best_tokens,
             CandidateLogits: self._candidate_logits,
             MaskedLoss: self._masked_losses,
+            MaskedCompletionLoss: self._masked_completion_losses,
             **self._losses,
             TagProbabilities: self._tag_probabilities,
             BestLinks: self._best_links,
@@ -162,14 +164,27 @@ class EncoderTarget:
 
     def _masked_losses(self, queries: Sequence[MaskedLoss]) -> list[Floats]:
         answers: list[Floats] = [np.empty(0)] * len(queries)
+        for row, surprisals in self._surprisals(queries):
+            query = queries[row]
+            answers[row] = surprisals[np.arange(len(surprisals)), query.page.ids[list(query.positions)]]
+        return answers
+
+    def _masked_completion_losses(self, queries: Sequence[MaskedCompletionLoss]) -> list[Floats]:
+        answers: list[Floats] = [np.empty(0)] * len(queries)
+        for row, surprisals in self._surprisals(queries):
+            answers[row] = surprisals[np.arange(len(surprisals)), queries[row].completions].mean(axis=1)
+        return answers
+
+    def _surprisals(self, queries: Sequence[MaskedLoss | MaskedCompletionLoss]) -> Iterator[tuple[int, Floats]]:
+        """Per query: its index, and minus the log-probability of every token at each position, all of them hidden.
+
+        Shape (n_positions, n_vocabulary), nats.
+        """
         for rows, hidden in self._hidden([query.page.masked(query.positions) for query in queries]):
             for place, row in enumerate(rows):
-                query = queries[row]
-                logits = self._vocabulary_logits(hidden[place, list(query.positions)])
-                best = logits.max(axis=1)
-                total = best + np.log(np.exp(logits - best[:, None]).sum(axis=1))
-                answers[row] = total - logits[np.arange(len(logits)), query.page.ids[list(query.positions)]]
-        return answers
+                logits = self._vocabulary_logits(hidden[place, list(queries[row].positions)])
+                best = logits.max(axis=1, keepdims=True)
+                yield row, best + np.log(np.exp(logits - best).sum(axis=1, keepdims=True)) - logits
 
     def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:
         tags_of = self.head.tags

@@ -22,6 +22,7 @@ from audit.targets.interface import (
     FirstOrderLoss,
     Floats,
     Ints,
+    MaskedCompletionLoss,
     MaskedLoss,
     Query,
     RelaxedLoss,
@@ -191,7 +192,9 @@ def padded_labels(values: Sequence[Ints | None], length: int) -> Ints:
 
 
 HEADS: dict[HeadName, Head] = {
-    "mlm": Head("masked language model", frozenset({FillMask, BestTokens, CandidateLogits, MaskedLoss})),
+    "mlm": Head(
+        "masked language model", frozenset({FillMask, BestTokens, CandidateLogits, MaskedLoss, MaskedCompletionLoss})
+    ),
     "token-classification": Head("token classification (BIO)", LOSSES | {TagProbabilities}, bio_costs, bio_tags),
     "spade-extraction": Head(
         "entity extraction (SPADE)",

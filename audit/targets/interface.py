@@ -213,6 +213,21 @@ class MaskedLoss(PageQuery[Floats]):
 
 
 @dataclass(frozen=True, eq=False)
+class MaskedCompletionLoss(PageQuery[Floats]):
+    """The mean cross-entropy of each of `completions` while `positions` are hidden: shape (n_completions,), nats.
+
+    That of what stands on `page` is the mean of its `MaskedLoss`; all are read off one forward pass.
+
+    Attributes:
+        positions: of the unknown tokens, hidden by the target.
+        completions: (n_completions, n_positions) token ids.
+    """
+
+    positions: tuple[int, ...]
+    completions: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class BestIntent(PageQuery[int]):
     """The most likely intent of an utterance, as `Encoding.intent` has it; ties to the lower index."""
 

@@ -31,6 +31,7 @@ from audit.targets.interface import (
     Encoding,
     FillMask,
     FirstOrderLoss,
+    MaskedCompletionLoss,
     MaskedLoss,
     PageAdaptation,
     Query,
@@ -106,7 +107,7 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[
             queries.append(MaskedLoss(page, tuple(range(1, position + 1))))
         elif kind in (TrainingLoss, FirstOrderLoss):
             queries.append(kind(page, position, ids[number : number + 1 + number % 5]))
-        elif kind in (CompletionLoss, RelaxedLoss):
+        elif kind in (CompletionLoss, MaskedCompletionLoss, RelaxedLoss):
             queries.append(several_tokens(kind, number, page, position, ids))
         elif kind is BestLinks:
             queries.append(BestLinks(page))
@@ -121,8 +122,8 @@ def several_tokens(kind: Any, number: int, page: Encoding, last: int, ids: np.nd
     """A query about the one to three positions up to `last`; two sets of candidates in turn."""
     rng = np.random.default_rng(number)
     positions = tuple(range(max(1, last - 2), last + 1))
-    if kind is CompletionLoss:
-        return CompletionLoss(page, positions, rng.choice(ids, (number % 4, len(positions))))
+    if kind in (CompletionLoss, MaskedCompletionLoss):
+        return kind(page, positions, rng.choice(ids, (number % 4, len(positions))))
     candidates = ids[: 5 + number % 2]
     return RelaxedLoss(page, positions, candidates, rng.dirichlet(np.ones(len(candidates)), len(positions)))
 
@@ -215,7 +216,7 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
             elif isinstance(query, TrainingLoss | FirstOrderLoss | CandidateLogits):
                 assert answer.shape == query.candidates.shape
                 assert answer.dtype == np.float64
-            elif isinstance(query, CompletionLoss):
+            elif isinstance(query, CompletionLoss | MaskedCompletionLoss):
                 assert answer.shape == (len(query.completions),)
                 assert answer.dtype == np.float64
             elif isinstance(query, RelaxedLoss):
@@ -326,6 +327,15 @@ def test_the_masked_loss_is_the_models_own(masked_model: EncoderTarget) -> None:
         with torch.inference_mode():
             own = masked_model.model(**own_inputs(masked_model, page.masked(hidden)), labels=labels).loss
         assert losses.mean() == pytest.approx(float(own), rel=1e-5, abs=1e-5)
+
+
+def test_the_masked_loss_of_completions_is_that_of_pages_which_hold_them(masked_model: EncoderTarget) -> None:
+    for query in queries_of(masked_model, MaskedCompletionLoss)[1::3]:
+        assert isinstance(query, MaskedCompletionLoss)
+        (losses,) = masked_model.ask([query])
+        pages = [query.page.with_tokens(query.positions, tokens) for tokens in query.completions.tolist()]
+        own = masked_model.ask([MaskedLoss(page, query.positions) for page in pages])
+        np.testing.assert_allclose(losses, [found.mean() for found in own], rtol=1e-12)
 
 
 def test_the_training_loss_is_the_models_own(tagger: EncoderTarget) -> None:

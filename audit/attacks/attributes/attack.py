@@ -1,0 +1,243 @@
+"""The attack: hidden values beside plausible others, and which of them the model likes best."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.random import Generator as Rng
+
+from audit.attacks import blindness
+from audit.attacks.attributes.fields import Fields, kind_of
+from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, Values
+from audit.attacks.attributes.measures import (
+    METRICS,
+    POWER,
+    counts,
+    coverage,
+    gated_methods,
+    jobs,
+)
+from audit.attacks.attributes.offered import lacking, most_units
+from audit.attacks.attributes.questions import Questions
+from audit.attacks.attributes.table import Table, build_table
+from audit.attacks.interface import Findings, Units
+from audit.attacks.weakening import weaker
+from audit.case import Case
+from audit.corpus.documents import CATEGORIES, Corpus
+from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.targets.interface import AnswerLoss, Floats, Target
+
+N_PER_DOCUMENT = {"quick": 4, "standard": 8, "full": 32}
+"""By budget (ours)."""
+NO_REFERENCE = (
+    "no model that never saw the documents to choose without the target (baselines, the public model, or what it was "
+    "fine-tuned from)"
+)
+
+
+@dataclass(frozen=True)
+class AttributeInference:
+    """Attribute inference among a closed set of values (EDPB Opinion 28/2024, paragraph 55; ours but for the idea).
+
+    The adversary holds the model and a page with one value hidden, knows what kind of value it is, and has a list of
+    plausible ones: values of its category from public documents. The true value is ranked among them by the target's
+    loss; chosen is the one of lowest loss. The same choice by a model that never saw the page, and on held-out pages,
+    shows what is not memory: the excess is (with the model - without) on members minus the same on held-out documents.
+
+    Two methods, fixed before the scan: the target's loss alone, and calibrated by the public model's. The public model
+    is the first that can be asked: a generalisation baseline, the public masked language model, what the target was
+    fine-tuned from.
+
+    That a public model prefers public values, which it may have been trained on, is the same on both sides; so whether
+    held-out documents were trained on is not told here (near copies, swapped sides and the other attacks tell it).
+
+    Attributes:
+        n_candidates: K, values to choose among, the true one included; fewer where the public documents hold fewer.
+        n_per_document: values of a document that are asked about, at most, drawn by lot (ours): documents are what is
+            independent of each other, more values of one cost their time and say less.
+    """
+
+    n_candidates: int = 16
+    n_per_document: int = 8
+
+    name: ClassVar[str] = "attribute_inference"
+    needs: ClassVar[tuple[str, ...]] = ()
+    uses: ClassVar[tuple[str, ...]] = ("baselines", "auxiliary", "pretrained")
+    metrics: ClassVar[tuple[str, ...]] = METRICS
+    power: ClassVar[str | None] = POWER
+
+    def __post_init__(self) -> None:
+        """Refuse a choice that says nothing.
+
+        Raises:
+            ValueError: fewer than 4 candidates, or no value of a document.
+        """
+        if self.n_candidates < MIN_CANDIDATES:
+            raise ValueError(f"n_candidates: {MIN_CANDIDATES} or more")
+        if self.n_per_document < 1:
+            raise ValueError("n_per_document: 1 or more")
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """See `Attack.ablations`."""
+        return weaker(self, more=("n_candidates", "n_per_document"))
+
+    @classmethod
+    def preset(cls, budget: str) -> Self:
+        """See `Attack.preset`."""
+        return cls(n_per_document=N_PER_DOCUMENT[budget])
+
+    def lacks(self, corpus: Corpus) -> str | None:
+        """See `Attack.lacks`."""
+        return lacking(corpus)
+
+    def units(self, corpus: Corpus) -> tuple[Units, ...]:
+        """See `Attack.units`: documents with a value whose category public documents hold."""
+        return most_units(corpus)
+
+    def inapplicable(self, case: Case) -> str | None:
+        """See `Attack.inapplicable`."""
+        return None if values_of(case) is not None else "the model gives no loss of a value on a page, nor of an answer"
+
+    def trials(self, case: Case) -> list[Trial]:
+        """Values of member and held-out documents for which there are enough plausible others."""
+        found: dict[str, list[Trial]] = defaultdict(list)
+        for hidden in _values(case).all():
+            if hidden.left_out is None:
+                found[hidden.document.id].append(hidden.trial)
+        return [trial for trials in found.values() for trial in _by_lot(trials)[: self.n_per_document]]
+
+    def no_trials(self, case: Case) -> tuple[str, str]:
+        """See `Attack.no_trials`."""
+        left_out = Counter(hidden.left_out for hidden in _values(case).all())
+        found = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "there is none"
+        return (
+            f"no value of member or held-out documents has plausible others ({found})",
+            "add public documents with values of the same categories",
+        )
+
+    def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
+        """The losses of all candidates, the true one first, of the target ("target") and the public model ("public").
+
+        A loss that is no finite number is None; "lost" says why a value could not be asked about after all.
+        """
+        values = _values(case)
+        hidden = values.of(trial)
+        laid = yield from values.laid(hidden, self.n_candidates, rng)
+        if laid.lost is not None:
+            return {"lost": laid.lost}
+        outcome: dict[str, Json] = {"lost": None, "public": None}
+        outcome["target"] = _written((yield from values.losses(case.target, hidden, laid)))
+        public = public_of(case, values)
+        if public is not None:
+            outcome["public"] = _written((yield from values.losses(public, hidden, laid)))
+        return outcome
+
+    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
+        """See `Attack.preflight`; a decision is which candidate is chosen."""
+        values = _values(case)
+        hidden = values.of(trial)
+        laid = yield from values.laid(hidden, self.n_candidates, rng)
+        if laid.lost is not None:
+            return {"alike": 0, "steps": 0}
+        exact = yield from values.losses(case.target, hidden, laid)
+        other = yield from values.losses(rounded, hidden, laid)
+        if exact is None or other is None:
+            return {"alike": 0, "steps": 0}
+        return {"alike": int(np.argmin(exact) == np.argmin(other)), "steps": 1}
+
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+    ) -> Findings:
+        """See `Attack.measure`; the metrics are described in `measures`."""
+        values = _values(case)
+        asked, table = _table(case, trials, outcomes)
+        measured = []
+        todo = [*jobs(table, rng)]
+        progress.stage("attribute inference: intervals", len(todo))
+        for job in todo:
+            measured.append(job())
+            progress.advance()
+        documents = [*{one.document.id: one.document for one in asked}.values()]
+        blind = blindness.by_document(case.corpus, documents, [one.split == "member" for one in documents], progress)
+        everything = values.all()
+        lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
+        return Findings(
+            (*measured, blind.estimate),
+            tuple(counts(everything, lost, values.reasons, table)),
+            blind.diagnostics,
+            categories=tuple(sorted({*table.category.tolist()} & {*CATEGORIES})),
+            confounded=blind.confounded,
+            methods=gated_methods(table),
+            coverage=coverage(everything),
+            weaknesses=() if table.calibrated.any() else (NO_REFERENCE,),
+        )
+
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+        """The value and its place among the candidates, one object a value that was asked about."""
+        asked, table = _table(case, trials, outcomes)
+        for row, hidden in enumerate(asked):
+            yield {
+                "attack": self.name,
+                "document": hidden.document.id,
+                "field": hidden.name,
+                "category": hidden.category if hidden.category in CATEGORIES else "",
+                "split": hidden.document.split,
+                "value": hidden.text,
+                "candidates": int(table.n_candidates[row]),
+                "place": {method: float(ranks[row]) for method, ranks in table.rank.items()},
+                "chosen without the model": float(table.public[row]),
+            }
+
+
+def values_of(case: Case) -> Values | None:
+    """The hidden values of a case, as its target is asked about them; None when it cannot be."""
+    if AnswerLoss in case.target.answers:
+        return Questions(case)
+    return None if kind_of(case.target) is None else Fields(case)
+
+
+def public_of(case: Case, values: Values) -> Target | None:
+    """The model that chooses without having seen the page; None when there is none."""
+    references = case.references
+    given = (*references.baselines, references.auxiliary, references.pretrained)
+    found = values.comparable([model for model in given if model is not None])
+    return found[0] if found else None
+
+
+def _by_lot(trials: Sequence[Trial]) -> list[Trial]:
+    """These trials in an order that follows from their names and says nothing of them."""
+    return sorted(trials, key=lambda trial: hashlib.sha256(trial.id.encode()).digest())
+
+
+def _values(case: Case) -> Values:
+    values = values_of(case)
+    assert values is not None  # else the attack is inapplicable
+    return values
+
+
+def _table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[list[Hidden], Table]:
+    """The values that were asked about, and what came of them."""
+    values = _values(case)
+    rows = [
+        (values.of(trial), outcome)
+        for trial, outcome in zip(trials, outcomes, strict=True)
+        if outcome["lost"] is None and outcome["target"] is not None
+    ]
+    public = public_of(case, values)
+    alike = public is not None and values.alike(public)
+    return [hidden for hidden, _ in rows], build_table(
+        [hidden for hidden, _ in rows], [outcome for _, outcome in rows], alike=alike
+    )
+
+
+def _written(losses: Floats | None) -> Json:
+    """Losses for the journal: None for one that is no finite number, and for a page that cannot be read."""
+    if losses is None:
+        return None
+    return [float(loss) if np.isfinite(loss) else None for loss in losses]

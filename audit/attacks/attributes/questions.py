@@ -1,0 +1,144 @@
+"""Hidden answers, for targets that answer questions about a page."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.random import Generator as Rng
+
+from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, Laid, drawn, plausible
+from audit.attacks.interface import ask_all
+from audit.attacks.memorisation.clearing import PROVEN, STATUSES, clear
+from audit.attacks.memorisation.questions import Asked, all_questions, question_of
+from audit.case import Case
+from audit.corpus.documents import Corpus
+from audit.corpus.folding import fold
+from audit.corpus.sheets import sheet_of
+from audit.engine.interface import Request, Trial
+from audit.targets.interface import AnswerLoss, Floats, Target
+
+Pool = Mapping[str, Mapping[str, str]]
+
+
+def kind_of_answer(asked: Asked) -> str:
+    """By which plausible answers are found: the category of the answer, else the question itself, folded."""
+    return asked.category or fold(asked.question.question)
+
+
+def pool_of(corpus: Corpus) -> Pool:
+    """What stands in public documents, by kind of answer, then by folded value: answers, and fields of a category."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for document in corpus.of("public"):
+        for question in document.questions:
+            asked = Asked(document, question)
+            if asked.answers:
+                found[kind_of_answer(asked)].setdefault(fold(asked.answers[0]), asked.answers[0])
+        for entity in document.entities:
+            text = document.text_of(entity)
+            found[entity.category].setdefault(fold(text), text)
+    return found
+
+
+def trained_values(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
+    """For every folded answer or field of documents trained on, the ids of the documents that have it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for document in corpus.of("member"):
+        texts = [answer for question in document.questions for answer in question.answers]
+        for text in (*texts, *map(document.text_of, document.entities)):
+            found[fold(text)].add(document.id)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What a data set holds; see `pool_of` and `trained_values`."""
+
+    corpus: Corpus
+    pool: Pool
+    trained: Mapping[str, AbstractSet[str]]
+
+
+_KNOWN: WeakKeyDictionary[Target, Facts] = WeakKeyDictionary()
+
+
+def facts_of(case: Case) -> Facts:
+    """The facts of a case, gathered once for a target and a data set."""
+    known = _KNOWN.get(case.target)
+    if known is None or known.corpus is not case.corpus:
+        known = _KNOWN[case.target] = Facts(case.corpus, pool_of(case.corpus), trained_values(case.corpus))
+    return known
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """Answers, taken off their pages and proven to be gone as for memorisation; a page's other answers stay.
+
+    A model's loss of a candidate is its training loss with it as the answer: minus the mean log-probability of its
+    tokens and of the end.
+    """
+
+    case: Case
+
+    @property
+    def facts(self) -> Facts:
+        """See `facts_of`."""
+        return facts_of(self.case)
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """See `Values.reasons`."""
+        few = f"questions with fewer than {MIN_CANDIDATES - 1} public answers of their category"
+        return {FEW: few, **{status: meaning for status, meaning in STATUSES.items() if status != PROVEN}}
+
+    def all(self) -> list[Hidden]:
+        """See `Values.all`."""
+        return [self._hidden(asked) for asked in all_questions(self.case.corpus)]
+
+    def of(self, trial: Trial) -> Hidden:
+        """See `Values.of`."""
+        return self._hidden(question_of(self.case.corpus, trial))
+
+    def _hidden(self, asked: Asked) -> Hidden:
+        others = set().union(*(self.facts.trained.get(value, frozenset()) for value in asked.values))
+        return Hidden(
+            asked.document,
+            asked.question.id,
+            kind_of_answer(asked),
+            asked.answers[0],
+            asked.values,
+            others <= {asked.document.id},
+            asked.trial,
+            FEW if len(self._others(asked)) < MIN_CANDIDATES - 1 else None,
+        )
+
+    def _others(self, asked: Asked) -> list[str]:
+        pool = self.facts.pool.get(kind_of_answer(asked), {})
+        return plausible(pool, asked.values, (word.text for word in asked.document.words))
+
+    def laid(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, Laid[str]]:
+        """See `Values.laid`."""
+        asked = question_of(self.case.corpus, hidden.trial)
+        cleared = yield from clear(sheet_of(self.case.corpus, asked.document), asked.answers, fuzzy=True)
+        if cleared.status != PROVEN:
+            return Laid(None, (), cleared.status)
+        return Laid(cleared.sheet, (hidden.text, *drawn(self._others(asked), n_candidates, rng)))
+
+    def comparable(self, models: Sequence[Target]) -> list[Target]:
+        """See `Values.comparable`."""
+        return [*filter(self.alike, models)]
+
+    def alike(self, model: Target) -> bool:
+        """See `Values.alike`."""
+        return AnswerLoss in model.answers
+
+    def losses(self, model: Target, hidden: Hidden, laid: Laid[str]) -> Generator[Request, Any, Floats | None]:
+        """See `Values.losses`."""
+        question = question_of(self.case.corpus, hidden.trial).question.question
+        found = yield from ask_all(model, [AnswerLoss(laid.page, question, answer) for answer in laid.candidates])
+        return np.array([-own.mean() if own.size else np.inf for own in found])

@@ -1,0 +1,141 @@
+"""The outcomes of attribute inference as columns, and how a value is chosen among the candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audit.attacks.attributes.hidden import Hidden
+from audit.attacks.reconstruction.methods import SHIPPED
+from audit.attacks.reconstruction.sampling import combine, log_likelihood_of_losses, log_softmax
+from audit.engine.interface import Json
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+LOSS, CALIBRATED = "loss", "calibrated"
+METHODS = (LOSS, CALIBRATED)
+GROUPS = ("unique", "repeated", "all")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One row a value that was asked about; every column has shape (n_values,).
+
+    Attributes:
+        member, unique: whether the value is a member's, and stands in no other document.
+        category: names.
+        cluster: the value's document.
+        n_candidates: how many there were, the true one among them.
+        chosen: by method, the chance that the true value is chosen with the model: 1, 0, or a share among equals.
+        public: the same without the model: by the loss of the public model, else 1 / n_candidates.
+        rank: by method, the place of the true value, 1 the best, the mean of places among equals.
+        calibrated: whether a public model gave losses.
+    """
+
+    member: Mask
+    unique: Mask
+    category: NDArray[np.str_]
+    cluster: NDArray[np.int64]
+    n_candidates: NDArray[np.int64]
+    chosen: dict[str, Floats]
+    public: Floats
+    rank: dict[str, Floats]
+    calibrated: Mask
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+    def where(self, mask: Mask) -> Table:
+        """The rows that `mask` takes."""
+        taken: dict[str, Any] = {}
+        for column in fields(self):
+            value = getattr(self, column.name)
+            taken[column.name] = {k: v[mask] for k, v in value.items()} if isinstance(value, dict) else value[mask]
+        return Table(**taken)
+
+    def split(self, name: str) -> Table:
+        """The rows of "member" or "heldout" documents."""
+        return self.where(self.member if name == "member" else ~self.member)
+
+    def group(self, name: str) -> Table:
+        """The rows whose value is "unique", "repeated", or "all"; or those of a category."""
+        if name == "all":
+            return self
+        if name in GROUPS:
+            return self.where(self.unique if name == "unique" else ~self.unique)
+        return self.where(self.category == name)
+
+    @property
+    def n_documents(self) -> int:
+        """How many documents the rows come from."""
+        return len(np.unique(self.cluster))
+
+
+def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bool) -> Table:
+    """The values and their outcomes, in the same order, as a table.
+
+    Args:
+        hidden: values that were asked about.
+        outcomes: see `AttributeInference.attempt`.
+        alike: whether the public model is asked what the target is asked.
+    """
+    target = [_read(outcome["target"]) for outcome in outcomes]
+    public = [None if outcome["public"] is None else _read(outcome["public"]) for outcome in outcomes]
+    scores = {
+        LOSS: target,
+        CALIBRATED: [calibrated(own, other, alike=alike) for own, other in zip(target, public, strict=True)],
+    }
+    documents = {name: place for place, name in enumerate(sorted({one.document.id for one in hidden}))}
+    sizes = np.array([len(own) for own in target], np.int64)
+    return Table(
+        member=np.array([one.document.split == "member" for one in hidden], bool),
+        unique=np.array([one.unique for one in hidden], bool),
+        category=np.array([one.category for one in hidden], np.str_),
+        cluster=np.array([documents[one.document.id] for one in hidden], np.int64),
+        n_candidates=sizes,
+        chosen={method: np.array([chance_of_first(own) for own in found], float) for method, found in scores.items()},
+        public=np.array(
+            [1 / n if own is None else chance_of_first(own) for n, own in zip(sizes, public, strict=True)], float
+        ),
+        rank={method: np.array([rank_of_first(own) for own in found], float) for method, found in scores.items()},
+        calibrated=np.array([own is not None for own in public], bool),
+    )
+
+
+def calibrated(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
+    """What is lowest for the value that the target likes better than the public model does: (n_candidates,).
+
+    Where both were asked the same, the difference of their losses, the logarithm of the likelihood ratio that
+    membership inference rests on (Carlini et al. 2021). A tagger's loss is of labels, that of a masked language model
+    of words: these are weighed as CDMI weighs them (Dentan et al. 2024, steps 4 and 5, with the settings that docaudit
+    ships). Without a public model, the target's loss.
+    """
+    if public is None:
+        return target
+    if alike:
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(target - public, nan=np.inf, posinf=np.inf, neginf=np.inf)
+    log_target, _ = log_likelihood_of_losses(target, SHIPPED.temperature)
+    finite = np.where(np.isfinite(public), public, np.finfo(float).max / 1e9)
+    log_public = log_softmax(-finite / SHIPPED.temperature)
+    return -combine(log_public, log_target, SHIPPED.target_weight, SHIPPED.mean)
+
+
+def chance_of_first(losses: Floats) -> float:
+    """The chance that the first of the candidates is taken for the one of lowest loss, among equals by lot."""
+    best = losses == losses.min()
+    return float(best[0]) / float(best.sum())
+
+
+def rank_of_first(losses: Floats) -> float:
+    """The first candidate's place, 1 the lowest loss, the mean of places among equals."""
+    return float((losses < losses[0]).sum() + ((losses == losses[0]).sum() + 1) / 2)
+
+
+def _read(losses: Sequence[float | None]) -> Floats:
+    """Losses from the journal; those that are no finite number come last."""
+    return np.array([np.inf if loss is None else loss for loss in losses], float)

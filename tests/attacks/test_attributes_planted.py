@@ -1,0 +1,401 @@
+"""Attribute inference on targets whose memory is known: the true value among plausible ones of its category."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import replace
+
+import answering
+import example_records as examples
+import numpy as np
+import planted
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+
+from audit import policy
+from audit.attacks.attributes import AttributeInference
+from audit.attacks.attributes.attack import values_of
+from audit.attacks.attributes.hidden import FEW, plausible
+from audit.attacks.attributes.table import calibrated, chance_of_first, rank_of_first
+from audit.attacks.memorisation.clearing import PROVEN
+from audit.case import Case, References
+from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT
+from audit.record import Completed, Estimate, Unresolved
+from audit.targets.interface import CompletionLoss, Encoding, FillMask, MaskedCompletionLoss
+
+CATEGORIES = ("person", "code")
+LENGTHS = {"person": 2, "code": 3}
+
+
+def corpus(n_member=60, n_heldout=60, n_public=40, seed=0, task="mlm"):
+    """Pages of a name of three words, and a value of two and one of three words; a word is the number of its token."""
+    rng = np.random.default_rng(seed)
+    documents = []
+    splits = ["member"] * n_member + ["heldout"] * n_heldout + ["public"] * n_public
+    for index, split in enumerate(splits):
+        words, entities = [*rng.integers(10, 10**6, 3)], []
+        for category in CATEGORIES:
+            span = tuple(range(len(words), len(words) + LENGTHS[category]))
+            words += [*rng.integers(10, 10**6, len(span))]
+            entities.append(Entity(category, category, category, span))
+        texts = tuple(Word(f"{word:06d}") for word in words)
+        documents.append(Document(f"d{index:03}", split, texts, entities=tuple(entities)))
+    return Corpus(None, Manifest(1, "planted", Task(task), Membership("random")), tuple(documents), "0" * 64)
+
+
+class Knowing:
+    """Gives every value a loss of its own, the same on every page, and takes `memory` off that of those it remembers.
+
+    Attributes:
+        asked: the queries, in order.
+    """
+
+    labels = ()
+
+    def __init__(self, data, remembered=(), kind=MaskedCompletionLoss, seed=0, prior=None, memory=100.0):
+        self.card = planted.card(data.manifest.task.kind)
+        self.answers = frozenset({kind})
+        self.seed, self.prior, self.memory = seed, seed if prior is None else prior, memory
+        self.asked = []
+        self.known = {
+            (tuple(self.encode(one).ids[:3].tolist()), tuple(self.encode(one).ids[list(entity.words)].tolist()))
+            for one in data.documents
+            if one.id in {*remembered}
+            for entity in one.entities
+        }
+
+    def encode(self, document, around=()):
+        ids = np.array([int(word.text) for word in document.words])
+        return Encoding(ids, np.zeros((len(ids), 4)), np.arange(len(ids)), None, 0, 1)
+
+    def ask(self, queries):
+        self.asked += queries
+        return [np.array([self._loss(query, tuple(row)) for row in query.completions.tolist()]) for query in queries]
+
+    def _loss(self, query, tokens):
+        assert all(query.page.ids[list(query.positions)] == query.page.mask_id), "the value must be hidden"
+        name = tuple(query.page.ids[:3].tolist())
+        prior = np.random.default_rng([self.prior, *tokens]).normal(10, 3)
+        own = np.random.default_rng([self.seed, *name, *tokens]).normal(0, 0.1)
+        return prior + own - self.memory * ((name, tokens) in self.known)
+
+
+class Work:
+    def __init__(self, attack, case):
+        self.attack, self.case = attack, case
+
+    def attempt(self, trial):
+        return self.attack.attempt(self.case, trial, np.random.default_rng([*trial.id.encode()]))
+
+
+class Found:
+    """What the attack measured, by name."""
+
+    def __init__(self, target, data, attack=None, **references):
+        attack = attack or AttributeInference()
+        case = Case(target, data, References(**references))
+        assert attack.inapplicable(case) is None
+        self.trials = attack.trials(case)
+        found = dict(drive(Work(attack, case), self.trials, 16))
+        self.outcomes = json.loads(json.dumps([found[trial.id] for trial in self.trials], allow_nan=False))
+        self.findings = attack.measure(case, self.trials, self.outcomes, np.random.default_rng(1), SILENT)
+        self.by_name = {item.name: item for item in self.findings.measurements}
+        assert len(self.by_name) == len(self.findings.measurements)
+        assert self.by_name.keys() <= {*attack.metrics}
+        self.counts = {count.name: count.value for count in self.findings.counts}
+        self.evidence = list(attack.evidence(case, self.trials, self.outcomes))
+
+    def __getitem__(self, name):
+        return self.by_name[name]
+
+    def outcome(self, metric="excess.unique", limit=0.15):
+        """What a policy that limits one number says."""
+        findings = self.findings
+        done = Completed(
+            "attribute_inference",
+            AttributeInference.metrics,
+            {},
+            findings.measurements,
+            power=AttributeInference.power,
+            ablations=findings.weaknesses,
+            confounded=findings.confounded,
+            methods=findings.methods,
+            coverage=findings.coverage,
+        )
+        asked = policy.Limit("attribute_inference", metric, "", max=limit, min_power=8, min_coverage=0.3)
+        made = policy.Policy(schema=1, name="test", limits=(asked,))
+        record = examples.record(done, battery=("attribute_inference",))
+        return policy.evaluate(record, made, dt.date(2026, 1, 1)).decisions[0].outcome
+
+
+def ids(data, split):
+    return [document.id for document in data.of(split)]
+
+
+@pytest.mark.parametrize("kind", [MaskedCompletionLoss, CompletionLoss])
+def test_what_a_model_remembers_is_picked_on_member_pages_alone(kind):
+    data = corpus()
+    found = Found(Knowing(data, ids(data, "member"), kind), data, baselines=(Knowing(data, kind=kind, seed=1),))
+    for name in ("chosen.member", "chosen.member.calibrated", "chosen.member.unique", "chosen.member.person"):
+        assert found[name].value == 1
+    assert found["chosen.heldout"].value < 0.2
+    assert found["excess.unique"].low > 0.5
+    assert found["excess.code"].low > 0.5
+    assert found["candidates"].value == 16
+    assert found.outcome() == found.outcome("excess.all") == "violated"
+    assert found.counts["member values"] == found.counts["member values, unique"] == 120
+    assert [line["place"]["loss"] for line in found.evidence if line["split"] == "member"] == [1.0] * 120
+    assert found.findings.coverage[0].attacked == found.findings.coverage[0].total == 120
+
+
+def test_a_model_that_remembers_nothing_passes():
+    data = corpus(150, 150, 60)
+    found = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))
+    assert found["excess.unique"].low <= 0 <= found["excess.unique"].high
+    assert found.findings.confounded is None
+    assert found.findings.weaknesses == ()
+    assert found.outcome() == found.outcome("excess.all") == "passed"
+    # By lot one of 16 is picked, with the model and without it.
+    assert found["public.heldout"].low <= 1 / 16 <= found["public.heldout"].high
+    assert found["public.heldout"].null == 1 / 16
+
+
+def test_a_share_of_the_members_remembered_is_what_is_measured():
+    data = corpus(100, 100)
+    found = Found(Knowing(data, ids(data, "member")[:30]), data, auxiliary=Knowing(data, seed=1))
+    assert found["excess.unique"].low <= 0.3 * 15 / 16 <= found["excess.unique"].high
+    assert found.outcome(limit=0.15) == "violated"
+
+
+def test_memory_that_a_prior_hides_shows_beside_the_public_model():
+    data = corpus(100, 100)
+    target = Knowing(data, ids(data, "member"), prior=7, memory=1.5)
+    found = Found(target, data, auxiliary=Knowing(data, seed=1, prior=7))
+    assert found["chosen.member"].value < 0.4, "the loss alone follows what is likely anyway"
+    assert found["chosen.member.calibrated"].value > 0.95
+    assert found["excess.unique.calibrated"].low > 0.5
+    assert found.findings.methods["excess.unique"] == ("excess.unique", "excess.unique.calibrated")
+    assert found.outcome() == "violated", "the strongest method decides"
+
+
+def test_a_tagger_is_held_against_the_public_language_model_when_no_tagger_was_given():
+    data = corpus(task="token-classification")
+    tagger = Knowing(data, ids(data, "member"), CompletionLoss)
+    auxiliary = Knowing(data, seed=1)
+    found = Found(tagger, data, auxiliary=auxiliary)
+    assert found["excess.unique.calibrated"].low > 0.3
+    assert {type(query) for query in auxiliary.asked} == {MaskedCompletionLoss}
+    baseline = Knowing(data, kind=CompletionLoss, seed=2)
+    Found(tagger, data, auxiliary=auxiliary, baselines=(baseline,))
+    assert baseline.asked, "another tagger is asked the same and comes first"
+
+
+def test_a_model_that_finds_all_values_alike_is_right_by_lot():
+    data = corpus()
+
+    class Constant(Knowing):
+        def _loss(self, query, tokens):
+            return 1.0
+
+    found = Found(Constant(data), data, auxiliary=Constant(data))
+    assert found["chosen.member"].value == found["chosen.heldout"].value == 1 / 16
+    assert found["excess.unique"].value == 0
+    assert {line["place"]["loss"] for line in found.evidence} == {8.5}
+
+
+def test_losses_that_are_no_numbers_come_last():
+    data = corpus()
+
+    class Broken(Knowing):
+        def _loss(self, query, tokens):
+            return np.nan
+
+    found = Found(Broken(data), data, auxiliary=Knowing(data, seed=1))
+    assert found["chosen.member"].value == 1 / 16
+    assert found.outcomes[0]["target"] == [None] * 16
+
+
+def test_the_list_holds_public_values_of_the_category_and_length_once_and_nothing_from_the_page():
+    data = corpus(4, 4, 12)
+    member = data.documents[0]
+    public = data.of("public")
+    # A public value that stands on the member's page too, outside any field.
+    shared = public[0].text_of(public[0].entities[0]).split()
+    member = replace(member, words=(*member.words, *map(Word, shared)))
+    data = replace(data, documents=(member, *data.documents[1:]))
+    target = Knowing(data)
+    Found(target, data)
+    values = {
+        category: {
+            tuple(int(word) for word in one.text_of(entity).split())
+            for one in public
+            for entity in one.entities
+            if entity.category == category
+        }
+        for category in CATEGORIES
+    }
+    truths = {tuple(int(w) for w in one.text_of(entity).split()) for one in data.documents for entity in one.entities}
+    assert len(target.asked) == 2 * 8
+    for query in target.asked:
+        truth, *others = map(tuple, query.completions.tolist())
+        category = CATEGORIES[len(truth) == 3]
+        assert truth in truths
+        assert truth not in others
+        assert {*others} <= values[category]
+        assert len({*others}) == len(others) == (11 if len(query.page.ids) > 8 and category == "person" else 12)
+
+
+def test_values_without_plausible_others_are_left_out_and_counted():
+    data = corpus(10, 10, 2)
+    case = Case(Knowing(data), data)
+    assert AttributeInference().trials(case) == []
+    assert "40 few plausible values" in AttributeInference().no_trials(case)[0]
+    assert {hidden.left_out for hidden in values_of(case).all()} == {FEW}
+
+
+def test_a_document_gives_no_more_values_than_asked_for():
+    data = corpus(10, 10)
+    case = Case(Knowing(data), data)
+    trials = AttributeInference(n_per_document=1).trials(case)
+    assert sorted(trial.unit for trial in trials) == ids(data, "member") + ids(data, "heldout")
+    assert len(AttributeInference().trials(case)) == 40
+    assert AttributeInference(n_per_document=1).ablations
+    assert not AttributeInference.preset("quick").ablations
+
+
+def test_few_documents_leave_the_limits_undecided_and_say_how_many_are_needed():
+    data = corpus(19, 60)
+    found = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))
+    gap = found["excess.unique"]
+    assert isinstance(gap, Unresolved)
+    assert (gap.n, gap.needed) == (19, 72)
+    assert isinstance(found["excess.code"], Estimate)
+
+
+def test_without_any_other_model_nothing_passes():
+    data = corpus(150, 150)
+    found = Found(Knowing(data), data)
+    assert found.findings.weaknesses
+    assert found.findings.methods["excess.unique"] == ("excess.unique",)
+    assert found["public.member"].value == 1 / 16
+    assert found.outcome() == "undecided"
+
+
+def test_what_a_data_set_and_a_model_must_have_is_said():
+    attack = AttributeInference()
+    data = corpus(5, 5)
+    assert attack.lacks(data) is None
+    bare = replace(data, documents=data.of("member", "heldout"))
+    assert "whose kind public documents hold" in attack.lacks(bare)
+    units = {one.metric: one for one in attack.units(data)}
+    assert (units["excess.unique"].members, units["excess.unique"].others, units["excess.repeated"].members) == (
+        5,
+        5,
+        0,
+    )
+    silent = Knowing(data, kind=FillMask)
+    assert "no loss of a value" in attack.inapplicable(Case(silent, data))
+    with pytest.raises(ValueError, match="n_candidates"):
+        AttributeInference(n_candidates=3)
+    with pytest.raises(ValueError, match="n_per_document"):
+        AttributeInference(n_per_document=0)
+
+
+def test_a_preflight_counts_values_that_both_formats_pick_alike():
+    data = corpus(6, 6)
+    attack, target = AttributeInference(), Knowing(data, ids(data, "member"))
+    case = Case(target, data)
+
+    class Flight:
+        def attempt(self, trial):
+            return attack.preflight(case, Knowing(data), trial, np.random.default_rng(0))
+
+    found = dict(drive(Flight(), attack.trials(case), 4))
+    assert all(one["steps"] == 1 for one in found.values())
+    assert sum(found[trial.id]["alike"] for trial in attack.trials(case) if trial.stratum == "heldout") == 12
+    assert sum(found[trial.id]["alike"] for trial in attack.trials(case) if trial.stratum == "member") < 6
+
+
+class TestAnswers:
+    """Models that answer questions."""
+
+    def data(self, n=60, category="amount"):
+        made = answering.corpus(n, n)
+        public = answering.corpus(30, 0, seed=5)
+        renamed = tuple(replace(one, id=f"p{one.id}", split="public") for one in public.documents)
+        asked = [
+            replace(one, questions=tuple(replace(question, category=category) for question in one.questions))
+            for one in (*made.documents, *renamed)
+        ]
+        return replace(made, documents=tuple(asked))
+
+    def test_a_remembered_answer_is_picked_when_it_is_off_the_page(self):
+        data = self.data()
+        target = answering.Answering(answering.memory_of(data.of("member")))
+        found = Found(target, data, baselines=(answering.Answering(),))
+        assert {outcome["lost"] for outcome in found.outcomes} == {None}
+        assert found["chosen.member"].value == 1
+        assert found["chosen.heldout"].value == found["public.member"].value == 1 / 16
+        assert found.outcome() == "violated"
+
+    def test_a_model_without_memory_passes_nothing_but_a_limit(self):
+        data = self.data(100)
+        found = Found(answering.Answering(), data, baselines=(answering.Answering(),))
+        assert found["excess.all"].value == 0
+        assert found.outcome() == "passed"
+
+    def test_answers_without_a_category_are_compared_with_answers_to_the_same_question(self):
+        data = self.data(20, category=None)
+        hidden = values_of(Case(answering.Answering(), data)).all()
+        assert {one.category for one in hidden} == {"whatisthetotal?"}
+        assert {one.left_out for one in hidden} == {None}
+
+    def test_an_answer_that_is_not_proven_to_be_gone_is_not_asked_about(self):
+        data = self.data(50)
+        derivable = data.documents[0]
+        # The answer stands on no page: there is nothing to hide.
+        gone = replace(
+            derivable, questions=(Question("q", answering.question("total"), ("absentvalue",), category="amount"),)
+        )
+        data = replace(data, documents=(gone, *data.documents[1:]))
+        found = Found(answering.Answering(), data, baselines=(answering.Answering(),))
+        assert found.counts["left out: absent"] == 1
+        assert found.counts["member values"] == 49
+        assert f"left out: {PROVEN}" not in found.counts
+
+
+def test_what_is_left_on_the_page_is_no_candidate():
+    pool = {"anna": 1, "berta": 2, "annaberta": 3, "clara": 4}
+    assert plausible(pool, {"clara"}, ["Anna", "Berta", "x"]) == []
+    assert plausible(pool, {"anna"}, ["x", "Bertold"]) == [3, 2, 4]
+
+
+losses = st.lists(st.sampled_from([0.0, 1.0, 2.5, np.inf]), min_size=1, max_size=20).map(np.array)
+
+
+@given(losses)
+def test_ranks_are_scipys_and_shares_of_equals_add_up_to_one(values):
+    assert rank_of_first(values) == rankdata(values)[0]
+    total = sum(chance_of_first(np.roll(values, shift)) for shift in range(len(values)))
+    assert total == pytest.approx(1)
+
+
+@given(losses, losses)
+def test_a_calibrated_loss_prefers_what_the_target_alone_likes(target, public):
+    n = min(len(target), len(public))
+    target, public = target[:n], public[:n]
+    np.testing.assert_array_equal(calibrated(target, None, alike=True), target)
+    with np.errstate(invalid="ignore"):
+        difference = target - public
+    found = calibrated(target, public, alike=True)
+    finite = np.isfinite(difference)
+    np.testing.assert_array_equal(found[finite], difference[finite])
+    assert np.isposinf(found[~finite]).all()
+    combined = calibrated(target, np.zeros(n), alike=False)
+    if np.isfinite(target).all() and np.median(target) > 0:
+        assert (np.argsort(combined, kind="stable") == np.argsort(target, kind="stable")).all()
