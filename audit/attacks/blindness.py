@@ -8,7 +8,7 @@ compares, which a budget may have drawn.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -94,6 +94,10 @@ class Blind:
     weakness: str | None
 
 
+_LAST: deque[tuple[Corpus, object, Blind]] = deque(maxlen=4)
+"""The last checks, by data set and what was compared: several attacks of a scan compare the same documents."""
+
+
 def by_document(
     corpus: Corpus, documents: Sequence[Document], member: npt.ArrayLike, progress: Progress = SILENT
 ) -> Blind:
@@ -149,7 +153,25 @@ def _check(
     unit: Unit,
     progress: Progress,
 ) -> Blind:
-    """`names` says which unit a document belongs to, `within` which stratum."""
+    """`names` says which unit a document belongs to, `within` which stratum; the last checks are not made again."""
+    key = (unit, tuple(document.id for document in documents), tuple(names), np.asarray(member, bool).tobytes())
+    for known, made, blind in _LAST:
+        if known is corpus and made == key:
+            return blind
+    blind = _made(corpus, documents, names, member, within, unit, progress)
+    _LAST.append((corpus, key, blind))
+    return blind
+
+
+def _made(
+    corpus: Corpus,
+    documents: Sequence[Document],
+    names: Sequence[str],
+    member: npt.ArrayLike,
+    within: Sequence[str] | None,
+    unit: Unit,
+    progress: Progress,
+) -> Blind:
     rng = np.random.default_rng(SEED)
     labels = np.asarray(member, bool)
     chosen = _drawn(documents, names, labels, rng)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -269,3 +270,18 @@ def test_real_receipts_split_by_year_are_caught_and_split_at_random_are_not(tmp_
     blind = blindness.by_document(whole, [d for d, _ in dated], [year == "2018" for _, year in dated])
     assert TELLING in blind.confounded
     assert blind.estimate.low > 0.8
+
+
+def test_the_same_documents_are_described_once_however_many_attacks_compare_them(monkeypatch):
+    described = []
+    original = blindness.describe
+    monkeypatch.setattr(blindness, "describe", lambda *args: described.append(1) or original(*args))
+    data = corpus(receipts(80), halves(80))
+    members = [document.split == "member" for document in data.documents]
+    first = blindness.by_document(data, data.documents, members)
+    assert blindness.by_document(data, data.documents, members) is first
+    assert len(described) == 1
+    blindness.by_document(data, data.documents[1:], members[1:])
+    blindness.by_document(replace(data), data.documents, members)
+    blindness.by_document(data, data.documents, [not member for member in members])
+    assert len(described) == 4
