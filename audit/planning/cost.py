@@ -24,7 +24,7 @@ from audit.corpus.documents import Corpus, Split, TaskKind
 
 Sides = tuple[int, int]
 """Of members and of others."""
-ANSWERING = "does not apply to models that answer questions"
+ANSWERING = "does not apply to models that see pages as pixels only; give --model for one that reads words"
 UNASKED: Mapping[tuple[str, TaskKind], str] = {
     ("reconstruction", "question-answering"): ANSWERING,
     ("reconstruction", "intent-slots"): "does not apply to models of utterances, which have a vocabulary of their own",
