@@ -9,7 +9,7 @@ import pytest
 import tiny
 from answering_checkpoints import make_donut
 from asked_pages import corpus
-from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, make_vt5
+from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, make_vt5, vt5_model
 from typer.testing import CliRunner
 
 from audit import record as records
@@ -23,6 +23,7 @@ from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.record import Completed, Inapplicable, Skipped
 from audit.runner import execution
+from audit.targets.answering.vt5_reader import spelling_tokenizer
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -39,14 +40,14 @@ def place(tmp_path_factory):
     for seed, (name, make) in enumerate(makers.items()):
         make(root / name, seed)
     made = corpus(root / "data", members=2, heldout=2)
-    write(root / "data", made.manifest, [with_one_field(document) for document in made.documents])
+    write(root / "data", made.manifest, [with_one_field(document, "TOTAL") for document in made.documents])
     (root / "parameters.toml").write_text("[reconstruction]\nn_candidates = 8\nn_attempts = 2\n")
     return root
 
 
-def with_one_field(document):
-    """The document with its total alone to attack."""
-    fields = (replace(entity, attack=entity.label == "TOTAL") for entity in document.entities)
+def with_one_field(document, label):
+    """The document with the field of this label alone to attack."""
+    fields = (replace(entity, attack=entity.label == label) for entity in document.entities)
     return replace(document, entities=tuple(fields))
 
 
@@ -162,3 +163,31 @@ def test_a_manifest_may_name_the_public_model(place, tmp_path):
     found = runner.open_scan(runner.Options(place / "vt5", tmp_path / "data", tmp_path / "out", "quick"))
     assert found.prepared.source == "manifest"
     assert found.prepared.auxiliary is not None
+
+
+def test_a_masked_language_model_with_the_targets_vocabulary_proposes_too(place, tmp_path):
+    words = tiny.tokenizer()
+    settings = {"max_input_tokens": tiny.POSITIONS - 1, "decoder_start_token_id": words.pad_token_id}
+    ends = {"pad_token_id": words.pad_token_id, "eos_token_id": words.sep_token_id}
+    model = vt5_model(3, visual=False, vocab_size=len(words), **settings, **ends)
+    for part in (model, spelling_tokenizer(words)):
+        part.save_pretrained(tmp_path / "vt5")
+    made = corpus(tmp_path / "data", members=2, heldout=2)
+    # Vendors have letters alone, whose every piece the tiny vocabulary has.
+    write(tmp_path / "data", made.manifest, [with_one_field(document, "VENDOR") for document in made.documents])
+    references = {"auxiliary": [tiny.checkpoint(tmp_path / "bert", "bert")]}
+    options = runner.Options(
+        tmp_path / "vt5", tmp_path / "data", tmp_path / "out", "quick", ("reconstruction",), references=references
+    )
+    found = runner.open_scan(options)
+    (attack,) = found.attacks
+    attack = replace(attack, n_candidates=6, n_attempts=1)
+    case = Case(found.target, found.corpus, found.beside(runner.scan._fill(found, SILENT)))
+    trials = attack.trials(case)
+    outcomes = dict(drive(execution.AttackWork(attack, case, 0), trials, 4))
+    assert len(outcomes) == 4
+    special = {words.mask_token_id, words.unk_token_id, words.cls_token_id, words.sep_token_id, words.pad_token_id}
+    for outcome in outcomes.values():
+        for player in ("attack", "baseline"):
+            assert not special & {*outcome[player][0]["tokens"]}
+        assert not outcome["unusable"]
