@@ -28,7 +28,8 @@ class References:
     """Models that never saw the audited documents.
 
     Attributes:
-        auxiliary: the adversary's masked language model, trained on public documents (PUB-MLM).
+        auxiliary: the adversary's masked language model, trained on public documents (PUB-MLM), or a public model that
+            proposes tokens as one does; answers `FillMask`.
         baselines: f_G: models of the target's recipe, trained without the audited documents.
         pretrained: what the target was fine-tuned from.
         splits: K models of the target's recipe, each trained with half of the audited documents.

@@ -40,7 +40,7 @@ from audit.planning.confounding import blind_checks
 from audit.planning.cost import UNASKED, Cost, Time, at_most, weakened
 from audit.planning.limits import checked, plan
 from audit.planning.words import conclusion, costs_table, limits_table, reasons
-from audit.policy import Limit, Policy
+from audit.policy import Gap, Limit, Policy
 from audit.runner import Options, open_scan
 
 GIVEN = ReferencePaths(pretrained="p", auxiliary="a", baselines=("b",))
@@ -346,11 +346,24 @@ def test_a_missing_reference_is_said_and_is_nothing_that_the_data_set_lacks():
     assert "no auxiliary model in [references]" in cost.lacks
 
 
-def test_reconstruction_is_not_planned_for_models_that_answer():
+def test_reconstruction_is_not_planned_for_models_that_answer_before_there_is_one():
     found = planned(corpus(pages(150, 150)), EXCESS).limits[0]
-    reason = "does not apply to models that answer questions; the policy permits no such gap"
+    reason = "applies to models that read pages as words only (VT5, UDOP): give --model; the policy permits no such gap"
     assert (found.outcome, found.reason) == ("inapplicable", reason)
     assert planned(corpus(pages(150, 150), "token-classification"), EXCESS).limits[0].outcome == "decides"
+
+
+def test_a_gap_excuses_no_model_at_hand_that_can_be_attacked():
+    made = corpus(pages(150, 150))
+    gap = Gap("reconstruction", ("question-answering",), "it sees pixels")
+    policy = checked(Policy(1, "mine", (EXCESS,), gaps=(gap,)))
+    lacking = {"lacks": "it needs a reference", "inapplicable": None}
+    for exact, outcome in ((False, "inapplicable"), (True, "lacks")):
+        costs = [
+            replace(cost, exact=exact, **lacking) if cost.attack == "reconstruction" else cost
+            for cost in at_most(made, "standard")
+        ]
+        assert plan(made, policy, "standard", costs, {}).limits[0].outcome == outcome
 
 
 def test_a_budget_takes_fewer_trials_and_reaches_fewer_units():
@@ -408,7 +421,11 @@ def test_the_times_of_all_attacks_add_up():
     ]
     _, _, rows = costs_table(planned(made, AUC, costs=costs))
     assert rows[-1] == ("in all", "", "20 min (10 min to 40 min)")
-    assert rows[0] == ("reconstruction", "at most 0", "does not apply to models that answer questions")
+    assert rows[0] == (
+        "reconstruction",
+        "at most 0",
+        "applies to models that read pages as words only (VT5, UDOP): give --model",
+    )
     _, columns, table = limits_table(planned(made, AUC, costs=costs))
     assert all(len(row) == len(columns) for row in table)
 

@@ -102,3 +102,32 @@ def make_udop(folder: Path, seed: int = 0, *, ends: str = ENDS) -> Path:
     # As people's checkpoints have it: with its own OCR, which must not be asked for here.
     images = LayoutLMv3ImageProcessorPil(size={"height": PICTURE, "width": PICTURE}, apply_ocr=True)
     return saved(folder, udop_model(seed), udop_tokenizer(), images, ends=ends)
+
+
+N_SENTINELS = 8
+
+
+def sentinel_tokenizer() -> Any:
+    """`t5_tokenizer` with sentinels behind the same tokens."""
+    from transformers import T5Tokenizer
+
+    return T5Tokenizer(vocab=unigram_vocabulary(), extra_ids=N_SENTINELS)
+
+
+def make_t5(folder: Path, seed: int = 0) -> Path:
+    """A T5 with sentinels and no training, saved in `folder`; gives the folder back."""
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    words = sentinel_tokenizer()
+    config = T5Config(**SIZES, vocab_size=len(words), decoder_start_token_id=0)
+    return saved(folder, seeded(T5ForConditionalGeneration, config, seed), words, ends="")
+
+
+def make_sentinel_vt5(folder: Path, seed: int = 0, visual: bool = True) -> Path:
+    """A VT5 whose vocabulary has sentinels, as those that were made of T5."""
+    from transformers.models.beit.image_processing_pil_beit import BeitImageProcessorPil
+
+    words = sentinel_tokenizer()
+    images = BeitImageProcessorPil(size={"height": PICTURE, "width": PICTURE}, do_center_crop=False)
+    model = vt5_model(seed, visual, vocab_size=len(words))
+    return saved(folder, model, words, *([images] if visual else []))

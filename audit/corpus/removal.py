@@ -6,7 +6,7 @@ What it takes away is decided by `found`; that it is gone is shown by `audit.cor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -20,7 +20,7 @@ from audit.corpus.documents import Box, Word
 from audit.corpus.matching import found
 from audit.corpus.sheets import Sheet
 
-__all__ = ["GROWTH", "WHITE", "Colour", "Removal", "derivable", "found", "line_height", "remove"]
+__all__ = ["GROWTH", "WHITE", "Colour", "Removal", "cover", "derivable", "found", "line_height", "remove"]
 
 Colour = tuple[int, int, int]
 WHITE: Colour = (255, 255, 255)
@@ -78,6 +78,20 @@ def remove(
     if opener is not None and boxes:
         opener = partial(_painted, opener, boxes, colour) if blur is None else partial(_blurred, opener, boxes, blur)
     return Removal(Sheet(left, sheet.size, opener), words, boxes)
+
+
+def cover(sheet: Sheet, words: Iterable[int]) -> Sheet:
+    """The page with white boxes over these words, as `remove` paints them; its words stay.
+
+    Args:
+        sheet: the page.
+        words: indices of its words; those without a box are passed over.
+    """
+    boxes = tuple(_grown(sheet, box) for index in words if (box := sheet.words[index].box) is not None)
+    opener = sheet.open_page
+    if opener is not None and boxes:
+        opener = partial(_painted, opener, boxes, WHITE)
+    return Sheet(sheet.words, sheet.size, opener)
 
 
 def line_height(words: Sequence[Word], box: Box) -> float:

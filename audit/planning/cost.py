@@ -27,12 +27,12 @@ from audit.corpus.documents import Corpus, Split, TaskKind
 
 Sides = tuple[int, int]
 """Of members and of others."""
-ANSWERING = "does not apply to models that answer questions"
+ANSWERING = "applies to models that read pages as words only (VT5, UDOP): give --model"
 UNASKED: Mapping[tuple[str, TaskKind], str] = {
     ("reconstruction", "question-answering"): ANSWERING,
     ("reconstruction", "intent-slots"): "does not apply to models of utterances, which have a vocabulary of their own",
 }
-"""Attacks that no model of a task is put to: what `Attack.inapplicable` says, before there is a model."""
+"""Attacks that no model of a task is put to, or few: what `Attack.inapplicable` may say, before there is a model."""
 UNTIMED = "give --model to time it"
 SPLITS: tuple[Split, Split] = ("member", "heldout")
 

@@ -182,8 +182,11 @@ def plan(
 
 
 def _without(cost: Cost, permitted: bool) -> Cost:
-    """The cost of an attack, which the policy may permit models of this task to go without."""
-    if permitted and cost.lacks is not None and cost.inapplicable is None:
+    """The cost of an attack, which the policy may permit models of this task to go without.
+
+    A model at hand says itself whether the attack applies to it.
+    """
+    if permitted and cost.lacks is not None and cost.inapplicable is None and not cost.exact:
         return replace(cost, inapplicable="the policy does without it for models of this task")
     return cost
 

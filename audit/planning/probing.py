@@ -32,7 +32,8 @@ from audit.planning.cost import Cost, Sides, Time, offered, weakened
 from audit.runner import Opened
 from audit.runner.execution import AttackWork, in_number_format
 from audit.runner.opening import taken_by
-from audit.training.references import PROVIDE_AUXILIARY, Filled, complete
+from audit.training.public_model import provide
+from audit.training.references import Filled, complete
 
 FIRST_SECONDS = 10.0
 """For the first trial of each attack, which pays for what is loaded and compiled once (ours): with six attacks a model
@@ -113,7 +114,7 @@ def _missing(opened: Opened, attack: Attack, filled: Filled) -> str | None:
     """The reference that an attack cannot do without, that nobody gave and that a scan does not train."""
     missing = dict(filled.missing)
     if filled.references.auxiliary is None and opened.prepared.pretrained is None:
-        missing["auxiliary"] = PROVIDE_AUXILIARY
+        missing["auxiliary"] = provide(opened.target)
     return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
 
 

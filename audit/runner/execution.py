@@ -8,14 +8,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 import audit
 from audit.attacks.interface import Attack
 from audit.case import Case
+from audit.corpus.canaries import open_page
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
@@ -29,6 +32,7 @@ from audit.engine.local import LocalEngine
 from audit.errors import EngineError
 from audit.record import Diagnostic, TargetCard
 from audit.runner.opening import Opened, behind, parameters_of, references_behind
+from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.embedder import EmbedderTarget, files_of_embedder, load_embedder
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads
@@ -37,6 +41,7 @@ from audit.targets.loading import files_of
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.references import Filled
 
+M = TypeVar("M", bound=Target)
 PREFLIGHT_STEPS = 64
 MIN_AGREEMENT = 0.99
 
@@ -183,18 +188,27 @@ class _Loaded:
     batch_rows: int | None
 
     @classmethod
-    def of(cls, model: Checkpoint) -> _Loaded:
+    def of(cls, model: Checkpoint | Denoiser) -> _Loaded:
         """How this model computes."""
         if isinstance(model, EncoderTarget):
             return cls(model.card, model.batch_tokens, None)
-        return cls(model.card, None, model.batch_rows)
+        return cls(model.card, None, None if isinstance(model, Denoiser) else model.batch_rows)
+
+    def reference_again(self, folder: Path, corpus: Corpus) -> Checkpoint | Denoiser:
+        """A copy of a reference, computing as it does here."""
+        if self.card.task != DENOISING:
+            return self.again(folder, corpus)
+        return self._unchanged(load_denoiser(folder, device=self.card.device, images=partial(open_page, corpus)))
 
     def again(self, folder: Path, corpus: Corpus) -> Checkpoint:
         """A copy of it, computing as it does here."""
-        copy = target_of(folder, corpus, self.card.device, self.batch_tokens, self.batch_rows)
+        copy = self._unchanged(target_of(folder, corpus, self.card.device, self.batch_tokens, self.batch_rows))
+        return copy if copy.card.dtype == self.card.dtype else copy.rounded(self.card.dtype)
+
+    def _unchanged(self, copy: M) -> M:
         if copy.card.sha256 != self.card.sha256:
             raise EngineError(f"{self.card.name} has changed since the scan began", "scan again, and leave it alone")
-        return copy if copy.card.dtype == self.card.dtype else copy.rounded(self.card.dtype)
+        return copy
 
 
 @dataclass(frozen=True)
@@ -236,7 +250,7 @@ class _Elsewhere:
             raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
         corpus = without_copies(corpus, self.copies)
         target = self.target.again(folders["target"], corpus)
-        models = {role: model.again(folders[role], corpus) for role, model in self.models.items()}
+        models = {role: model.reference_again(folders[role], corpus) for role, model in self.models.items()}
         references = references_behind(self.defence, models, self.members)
         if self.embedder is not None:
             references = replace(references, embedder=_embedder_again(self.embedder, folders["embedder"]))

@@ -24,6 +24,7 @@ from audit.defenses.registry import defence
 from audit.engine.interface import Json
 from audit.engine.local import WIDTH
 from audit.errors import ManifestError, UsageError
+from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.environment import device_named
@@ -113,10 +114,17 @@ def behind(defence: Defence | None, target: Checkpoint) -> Target:
 
 
 def references_behind(
-    defence: Defence | None, models: Mapping[str, Checkpoint], members: Mapping[str, frozenset[str]]
+    defence: Defence | None, models: Mapping[str, Checkpoint | Denoiser], members: Mapping[str, frozenset[str]]
 ) -> References:
-    """The references behind the target's countermeasure, so that both are asked the same; see `References.of`."""
-    return References.of({role: behind(defence, model) for role, model in models.items()}, members)
+    """The references behind the target's countermeasure, so that both are asked the same; see `References.of`.
+
+    The public model proposes tokens and is asked nothing that a countermeasure changes.
+    """
+    asked: dict[str, Target] = {
+        role: model if role == "auxiliary" or isinstance(model, Denoiser) else behind(defence, model)
+        for role, model in models.items()
+    }
+    return References.of(asked, members)
 
 
 def known_metrics() -> dict[str, tuple[str, ...]]:

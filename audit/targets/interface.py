@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,11 +130,11 @@ class Encoding:
         """Positions of the tokens of these words, left to right."""
         return tuple(int(position) for position in np.flatnonzero(np.isin(self.words, list(words))))
 
-    def masked(self, positions: Sequence[int]) -> Encoding:
+    def masked(self, positions: Sequence[int]) -> Self:
         """This page with [MASK] at `positions`."""
         return self.with_tokens(positions, [self.mask_id] * len(positions))
 
-    def scrubbed(self, positions: Sequence[int]) -> Encoding:
+    def scrubbed(self, positions: Sequence[int]) -> Self:
         """This page as the adversary gets it: [MASK] at `positions`, and white patches over them in the image.
 
         The patches stay when tokens are put in place (Dentan et al. 2024, section 4.1).
@@ -144,14 +144,14 @@ class Encoding:
             return masked
         return replace(masked, picture=self.picture.painted(self.boxes[list(positions)]))
 
-    def with_noise(self, seed: Sequence[int]) -> Encoding:
+    def with_noise(self, seed: Sequence[int]) -> Self:
         """This page with Gaussian noise in place of its image, patches kept (Dentan et al. 2024, section 6.2).
 
         As it is for targets that see no image. The noise follows from `seed`.
         """
         return self if self.picture is None else replace(self, picture=self.picture.noise(seed))
 
-    def with_tokens(self, positions: Sequence[int], ids: Sequence[int]) -> Encoding:
+    def with_tokens(self, positions: Sequence[int], ids: Sequence[int]) -> Self:
         """This page with `ids` at `positions`; boxes, labels and picture stay."""
         changed = self.ids.copy()
         changed[list(positions)] = ids

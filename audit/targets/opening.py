@@ -37,7 +37,13 @@ def target_of(
     if is_nlu(folder):
         return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
     if is_answering(folder):
-        return load_answering(folder, device=device, prompt=corpus.manifest.recipe.prompt, batch_rows=batch_rows)
+        return load_answering(
+            folder,
+            device=device,
+            prompt=corpus.manifest.recipe.prompt,
+            batch_rows=batch_rows,
+            images=partial(open_page, corpus),
+        )
     return load(
         folder,
         device=device,

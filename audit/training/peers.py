@@ -12,6 +12,8 @@ from typing import Literal
 
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
+from audit.targets.answering.denoiser import is_denoiser
+from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.embedder import EmbedderTarget, load_embedder
 from audit.targets.encoder_target import EncoderTarget
@@ -106,11 +108,12 @@ def load_peers(
 def _asked_alike(folder: Path, target: Checkpoint, target_dir: Path, corpus: Corpus) -> bool:
     """Whether what the target was fine-tuned from can be asked what the target is asked.
 
-    Models that answer questions begin as such; a masked language model too. A tagger mostly begins as a masked language
-    model or a bare encoder: these give no loss of tags, and are the start of the public model only.
+    Models that answer questions begin as such, unless they begin as T5; a masked language model too. A tagger mostly
+    begins as a masked language model or a bare encoder: these give no loss of tags, and are the start of the public
+    model only.
     """
     if not isinstance(target, EncoderTarget):
-        return isinstance(target, AnsweringTarget)
+        return isinstance(target, AnsweringTarget) and (is_answering(folder) or not is_denoiser(folder))
     refuse_the_target("pretrained", folder, target_dir)
     try:
         _of_kind("pretrained", folder, target, corpus)

@@ -6,20 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from audit.case import References
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.engine.interface import Progress
-from audit.errors import ManifestError, TargetError, UsageError
+from audit.errors import TargetError, UsageError
 from audit.record import ReferenceCard
+from audit.targets.answering.denoiser import Denoiser
 from audit.targets.encoder_target import EncoderTarget
 from audit.targets.encoding import Encoder
 from audit.targets.interface import FillMask
-from audit.targets.loading import config_of, load, load_tokenizer, pictures_of
+from audit.targets.loading import config_of, load_tokenizer, pictures_of
 from audit.targets.opening import Checkpoint
-from audit.targets.pictures import OpenImage, PictureReader
+from audit.targets.pictures import OpenImage
 from audit.training.fitting import Recipe
 from audit.training.masked_lm import fit_public_mlm
 from audit.training.origin import refuse_the_target
@@ -33,12 +34,18 @@ from audit.training.peers import (
     given_embedder,
     load_peers,
 )
+from audit.training.public_model import (
+    PublicModel,
+    check_sight,
+    check_tokens,
+    load_public,
+    pretrained_denoiser,
+    proposed_to,
+    provide,
+    refuse_audited,
+)
 
 REFERENCE_NAMES = ("auxiliary", *PEERS, "embedder")
-PROVIDE_AUXILIARY = (
-    "give the public masked language model (--reference auxiliary=PATH), or what the target was fine-tuned from "
-    "(--reference pretrained=PATH) together with documents of split public"
-)
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Filled:
         embedder: reads texts, not pages: no countermeasure stands before it.
     """
 
-    models: Mapping[str, Checkpoint] = field(default_factory=dict)
+    models: Mapping[str, Checkpoint | Denoiser] = field(default_factory=dict)
     cards: tuple[ReferenceCard, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, Path] = field(default_factory=dict)
@@ -76,7 +83,7 @@ class Prepared:
     """What was given, loaded and checked, and what the auxiliary would be trained from; nothing has been written yet.
 
     Attributes:
-        auxiliary: the public masked language model, when somebody gave one.
+        auxiliary: the public model, when somebody gave one.
         source: who gave it.
         folder: where it lies.
         pretrained: what to train it from, when nobody did and there are public documents.
@@ -87,7 +94,7 @@ class Prepared:
         embedder: the sentence embedder, when somebody gave one.
     """
 
-    auxiliary: EncoderTarget | None = None
+    auxiliary: PublicModel | None = None
     source: Literal["manifest", "command line"] = "manifest"
     pretrained: Path | None = None
     documents: tuple[Document, ...] = ()
@@ -152,41 +159,43 @@ def prepare(
     places = _locate(corpus, given)
     if public is not None:
         places = _without_auxiliary(places)
-        _refuse_audited(public, corpus)
+        refuse_audited(public, corpus)
     peers = load_peers([name for name in PEERS if name in needs], target, target_dir, corpus, places)
     if public is not None and not isinstance(target, EncoderTarget):
-        raise UsageError(f"--public: {target.card.architecture} is attacked without a public language model")
+        raise UsageError(
+            f"--public: {target.card.architecture} is attacked without a public model that is trained here"
+        )
     embedder = given_embedder(target, target_dir, places) if "embedder" in needs else None
-    if "auxiliary" not in needs or not isinstance(target, EncoderTarget):
+    if "auxiliary" not in needs or not proposed_to(target):
         return Prepared(peers=peers, embedder=embedder)
     prepared = _auxiliary(target, target_dir, corpus, places, batch_tokens, public)
     return replace(prepared, peers=peers, embedder=embedder)
 
 
 def _auxiliary(
-    target: EncoderTarget,
+    target: Checkpoint,
     target_dir: Path,
     corpus: Corpus,
     places: Mapping[str, Sequence[Place]],
     batch_tokens: int | None,
     public: Corpus | None,
 ) -> Prepared:
-    """The public masked language model, or what it would be trained from."""
+    """The public model, or what it would be trained from."""
     if "auxiliary" in places:
         ((path, source),) = places["auxiliary"]
         refuse_the_target("auxiliary", path, target_dir)
-        auxiliary = load(path, device=target.card.device, batch_tokens=batch_tokens, images=target.encoder.images)
-        _check_auxiliary(path, auxiliary, target)
-        return Prepared(auxiliary, source, folder=path)
+        return Prepared(load_public(path, target, batch_tokens), source, folder=path)
     documents = (public or corpus).of("public")
-    if "pretrained" in places and documents:
-        ((path, _),) = places["pretrained"]
+    if "pretrained" in places and (documents or not isinstance(target, EncoderTarget)):
+        ((path, source),) = places["pretrained"]
         refuse_the_target("pretrained", path, target_dir)
+        if not isinstance(target, EncoderTarget):
+            return Prepared(pretrained_denoiser(path, target), source, folder=path)
         tokenizer = load_tokenizer(path)
-        _check_tokens("pretrained", path, tokenizer, target)
+        check_tokens("pretrained", path, tokenizer, target)
         images = partial(open_image, public or corpus)
         pictures = pictures_of(path, config_of(path), images)
-        _check_sight("pretrained", path, pictures, target)
+        check_sight("pretrained", path, pictures, target)
         prepared = Prepared(pretrained=path, documents=documents, images=images)
         if public is None:
             return prepared
@@ -207,24 +216,6 @@ def _without_auxiliary(places: Mapping[str, list[Place]]) -> dict[str, list[Plac
     return {name: found for name, found in places.items() if name != "auxiliary"}
 
 
-def _refuse_audited(public: Corpus, corpus: Corpus) -> None:
-    """A public model that has seen audited documents would hide what the target gives away about them."""
-    if not public.of("public"):
-        raise ManifestError(f"--public {public.root}: no document of split public")
-    audited = {_texts(document) for document in corpus.of("member", "heldout") if document.words}
-    shared = [document.id for document in public.of("public") if _texts(document) in audited]
-    if shared:
-        raise ManifestError(
-            f"--public {public.root}: {len(shared)} public documents have the words of a member or held-out document "
-            f"of {corpus.root}, the first is {shared[0]}",
-            "the public model must not have seen what is audited",
-        )
-
-
-def _texts(document: Document) -> tuple[str, ...]:
-    return tuple(word.text for word in document.words)
-
-
 def pretrained_of(
     target: EncoderTarget, target_dir: Path, corpus: Corpus, given: Mapping[str, Sequence[Path]]
 ) -> Path | None:
@@ -240,9 +231,9 @@ def pretrained_of(
         return None
     ((path, _),) = places["pretrained"]
     refuse_the_target("pretrained", path, target_dir)
-    _check_tokens("pretrained", path, load_tokenizer(path), target)
+    check_tokens("pretrained", path, load_tokenizer(path), target)
     if FillMask not in target.answers:
-        _check_sight("pretrained", path, pictures_of(path, config_of(path), None), target)
+        check_sight("pretrained", path, pictures_of(path, config_of(path), None), target)
     return path
 
 
@@ -271,13 +262,13 @@ def complete(
         EngineError: the cache cannot be written.
     """
     beside = _beside(prepared, needs)
-    if "auxiliary" not in needs or not isinstance(target, EncoderTarget):
+    if "auxiliary" not in needs or not proposed_to(target):
         return beside
     auxiliary, path, recipe = prepared.auxiliary, prepared.folder, None
     source: Literal["manifest", "command line", "trained"] = prepared.source
     if auxiliary is None:
         if prepared.pretrained is None:
-            return replace(beside, missing={**beside.missing, "auxiliary": PROVIDE_AUXILIARY})
+            return replace(beside, missing={**beside.missing, "auxiliary": provide(target)})
         public = Recipe(seed=seed)
         device = target.card.device
         path = fit_public_mlm(
@@ -289,8 +280,7 @@ def complete(
             progress=progress,
             images=prepared.images,
         )
-        auxiliary = load(path, device=device, batch_tokens=batch_tokens, images=target.encoder.images)
-        _check_auxiliary(path, auxiliary, target)
+        auxiliary = load_public(path, target, batch_tokens)
         source, recipe = "trained", public.as_json()
     card = ReferenceCard("auxiliary", source, auxiliary.card, recipe, prepared.corpus)
     assert path is not None  # where there is an auxiliary, it was loaded from somewhere
@@ -322,33 +312,3 @@ def _beside(prepared: Prepared, needs: Collection[str]) -> Filled:
         members={peer.role: peer.members for peer in peers if peer.members is not None},
         embedder=embedder,
     )
-
-
-def _check_auxiliary(path: Path, auxiliary: EncoderTarget, target: EncoderTarget) -> None:
-    if FillMask not in auxiliary.answers:
-        raise TargetError(f"reference auxiliary: {path} has no masked-language-model head")
-    if auxiliary.card.max_tokens < target.card.max_tokens:
-        raise TargetError(
-            f"reference auxiliary: {path} reads shorter pages than the target",
-            f"give one that reads {target.card.max_tokens} tokens, not {auxiliary.card.max_tokens}",
-        )
-    _check_tokens("auxiliary", path, auxiliary.encoder.tokenizer, target)
-    _check_sight("auxiliary", path, auxiliary.encoder.pictures, target)
-
-
-def _check_sight(role: str, path: Path, pictures: PictureReader | None, target: EncoderTarget) -> None:
-    """The public model reads the pages that the target reads: it sees no image, or the target's own."""
-    own = target.encoder.pictures
-    if pictures is not None and (own is None or (own.size, own.scale) != (pictures.size, pictures.scale)):
-        raise TargetError(
-            f"reference {role}: {path} sees page images, and the target sees none or takes them otherwise",
-            "give one that sees no images, or images of the target's size and scale",
-        )
-
-
-def _check_tokens(role: str, path: Path, tokenizer: Any, target: EncoderTarget) -> None:
-    if tokenizer.get_vocab() != target.encoder.tokenizer.get_vocab():
-        raise TargetError(
-            f"reference {role}: {path} has other tokens than the target",
-            "the public model proposes tokens to the target: both must come from one vocabulary",
-        )

@@ -14,7 +14,7 @@ from scipy.ndimage import gaussian_filter
 from audit.corpus.documents import Word
 from audit.corpus.matching import fold, letters_and_digits, wanted
 from audit.corpus.proof import survives
-from audit.corpus.removal import derivable, found, remove
+from audit.corpus.removal import cover, derivable, found, remove
 from audit.corpus.sheets import Sheet
 
 # answer | page; what has to go stands in brackets, "/" is the end of a line (words are what spaces divide).
@@ -401,3 +401,13 @@ def test_a_page_of_words_only() -> None:
 def test_answers_that_follow_from_what_is_left(page: str, answer: str, reason: str | None) -> None:
     assert derivable(page.split(), [answer]) == reason
     assert derivable(page.split(), ["something else", answer]) == reason
+
+
+def test_covered_words_are_painted_as_removed_ones_and_stay_in_the_words():
+    page = drawn.page(["total 48213 paid"])
+    removed = remove(page, ["48213"])
+    covered = cover(page, removed.words)
+    assert covered.words == page.words
+    np.testing.assert_array_equal(np.asarray(covered.image), np.asarray(removed.sheet.image))
+    assert (np.asarray(covered.image) != np.asarray(page.image)).any()
+    assert cover(Sheet((Word("a"),)), [0]).open_page is None

@@ -219,4 +219,7 @@ def test_on_a_cpu_a_forward_pass_has_one_row_or_full_blocks(values: int, expecte
         def prompts(self, samples: Sequence[Sample]) -> dict[str, torch.Tensor]:
             return {"pixel_values": torch.empty(len(samples), values)}
 
+        def alike(self, sample: Sample) -> object:
+            return None
+
     assert rows_for(Large(), "cpu") == expected  # type: ignore[arg-type]

@@ -16,8 +16,10 @@ from audit.corpus.sheets import Sheet
 from audit.errors import TargetError
 from audit.targets.answering import udop, vt5_reader
 from audit.targets.answering.layout import boxes_of
+from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
+from audit.targets.batching import STEP
 from audit.targets.interface import NOT_READ
 
 N_PAGES, N_TOKENS, N_ANSWER = 3, 20, 5
@@ -444,3 +446,21 @@ def test_a_udop_prompt_without_a_question_is_refused(udop_folder: Path) -> None:
 def test_no_udop_sample_shares_a_batch(udop_folder: Path) -> None:
     reader = udop_reader_of(udop_folder)
     assert reader.alike(Sample(PAGE, "who?")) != reader.alike(Sample(PAGE, "who?"))
+
+
+def test_a_udop_sample_fills_a_forward_pass_alone(udop_folder: Path, vt5_folder: Path) -> None:
+    assert load_answering(udop_folder).batch_rows == 1
+    assert load_answering(vt5_folder).batch_rows == STEP
+
+
+def test_a_picture_that_rows_share_is_encoded_once() -> None:
+    visual = tiny_text.vt5_model().encoder.visual
+    pixels = inputs()["pixel_values"][[0, 0, 1, 1, 0]]
+    calls = []
+    handle = visual.patches.register_forward_hook(lambda *_: calls.append(1))
+    with torch.no_grad():
+        found = visual(pixels)
+        handle.remove()
+        alone = torch.cat([visual(page[None]) for page in pixels])
+    assert len(calls) == 3
+    assert torch.equal(found, alone)

@@ -30,12 +30,15 @@ from audit.attacks.reconstruction.sampling import Mean
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.targets.interface import Encoding, FillMask, FirstOrderLoss, Target, TrainingLoss
+from audit.targets.interface import AnswerLoss, Encoding, FillMask, FirstOrderLoss, Target, TrainingLoss
 
 N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 """By budget. 128 is the paper's choice; with 512 it found 2 % more, at four times the cost (appendix A)."""
 N_ATTEMPTS = 8
 """Under every budget (ours)."""
+
+NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
+REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ class Reconstruction:
     by token, candidates of a public masked language model are weighed by how well the target's training loss likes
     them. Several attempts are made at every field; the first one is the one-shot attack, and a membership score chooses
     among all of them for the multi-shot attack.
+
+    Models that answer questions and read a page's words as tokens (VT5, UDOP) are attacked through the mean loss of
+    their answers to other questions about the page (ours, see `questions`).
 
     Three methods, fixed before the scan, choose among the same candidates; a limit is held against each of them.
     "default" samples as published, with temperatures, weight and nucleus that docaudit ships (the paper gives ranges),
@@ -144,6 +150,8 @@ class Reconstruction:
         if case.corpus.manifest.task.kind == "intent-slots":
             return "a model of utterances has a vocabulary of its own, which no public masked language model shares"
         if not {FillMask, TrainingLoss} & case.target.answers:
+            if AnswerLoss in case.target.answers:
+                return NO_TOKENS if hasattr(case.target, "encode") else REWORDED
             return "the model has neither a masked-language-model head nor a training loss over tokens"
         if self.screened is not None and not {FillMask, FirstOrderLoss} & case.target.answers:
             return "candidates cannot be screened: this kind of target gives no first-order estimate of its loss"

@@ -9,11 +9,12 @@ from typing import Literal
 
 import numpy as np
 
+from audit.attacks.reconstruction.questions import without_telling_questions
 from audit.case import Case
 from audit.corpus.documents import Document, Entity, Split
 from audit.corpus.removal import found
 from audit.engine.interface import Trial
-from audit.targets.interface import Encoding
+from audit.targets.interface import AnswerLoss, Encoding
 
 _JOINT = "\x1f"
 """Between the ids of document and field in a trial's id: control characters are refused in both."""
@@ -26,6 +27,7 @@ REASONS = {
     "unknown tokens": "fields that hold [UNK], which no reconstruction can spell out",
     "no window": "fields that do not fit into one window of the model",
     "outside the trained window": "fields that training did not read, for it cut long pages off before them",
+    "no question": "fields whose document has no question that can be used without giving them away",
 }
 
 
@@ -146,6 +148,8 @@ def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | No
     (`TrainingRecipe.window`). A field behind it was never read where the manifest says that pages are cut off, and is
     no member; where it says nothing, the field is attacked in a window with itself in the middle (ours).
     """
+    if AnswerLoss in case.target.answers:
+        return _read_with_questions(case, without_telling_questions(document, entity), entity)
     around = case.reader.encode(document, entity.words)
     if around is None:
         return None, "no window"
@@ -157,3 +161,11 @@ def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | No
     if first is not None and len(first.positions_of(entity.words)) == len(around.positions_of(entity.words)):
         return first, None
     return (None, "outside the trained window") if window == "first" else (around, None)
+
+
+def _read_with_questions(case: Case, document: Document, entity: Entity) -> tuple[Encoding | None, str | None]:
+    """The same for a model that answers questions, which reads a page from its beginning only."""
+    if not document.questions:
+        return None, "no question"
+    page = case.reader.encode(document, entity.words)
+    return (None, "outside the trained window") if page is None else (page, None)

@@ -11,25 +11,49 @@ from typing import Any
 import numpy as np
 import torch
 
+from audit.corpus.documents import Word
 from audit.corpus.sheets import Sheet
 from audit.errors import TargetError
 from audit.targets.answering.parts import image_of
-from audit.targets.answering.reader import Inputs, Sample
+from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.wording import special_tokens
 from audit.targets.interface import NOT_READ
 from audit.targets.loading import open_tokenizer
 
 BOX_SCALE = 1000
 """Boxes are whole thousandths of the page, as LayoutLM's (Xu et al. 2020, section 2.2)."""
+ROWS_KEPT = 64
+"""Rows that a reader keeps without their sample's own tokens (ours): candidates for one place share all others."""
 Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
 class Row:
-    """The tokens of one sample, the end token included, and the box of each."""
+    """The tokens of one sample, the end token included.
+
+    Attributes:
+        ids: of the tokens.
+        boxes: of each token.
+        words: the index of each token's word on the page; None for tokens that are not the page's.
+    """
 
     ids: list[int]
     boxes: list[Box]
+    words: list[int | None]
+
+    @property
+    def page(self) -> PageTokens:
+        """The page's own tokens."""
+        own = [(token, word) for token, word in zip(self.ids, self.words, strict=True) if word is not None]
+        return PageTokens(tuple(token for token, _ in own), tuple(word for _, word in own))
+
+    def holding(self, tokens: Sequence[int] | None) -> Row:
+        """This row with the first of `tokens` in place of the page's own ones, as many as there are; None: as it is."""
+        if tokens is None:
+            return self
+        given = iter(tokens)
+        ids = [own if word is None else next(given, own) for own, word in zip(self.ids, self.words, strict=True)]
+        return Row(ids, self.boxes, self.words)
 
 
 def boxes_of(sheet: Sheet) -> list[Box]:
@@ -85,6 +109,13 @@ def unpadded(tokenizer: Any) -> Any:
     return backend
 
 
+def tokens_of_words(tokenizer: Any, marks: re.Pattern[str], words: Sequence[Word]) -> PageTokens:
+    """The tokens of a page's words, tokenised word by word; `marks` are read as spaces, see `marks_of`."""
+    texts = [marks.sub(" ", word.text) for word in words]
+    encoded = unpadded(tokenizer).encode(texts, is_pretokenized=True, add_special_tokens=False)
+    return PageTokens(tuple(encoded.ids), tuple(encoded.word_ids))
+
+
 def answer_ids(tokenizer: Any, end: int, answer: str, most: int) -> list[int]:
     """The tokens of an answer and its end, cut to `most`: an answer that is too long has no end."""
     ids: list[int] = unpadded(tokenizer).encode(answer, add_special_tokens=False).ids
@@ -133,12 +164,14 @@ class PageImages:
             )
 
     def __call__(self, samples: Sequence[Sample]) -> torch.Tensor:
-        """The pages' images: (n_samples, 3, height, width).
+        """The pages' images: (n_samples, 3, height, width); samples of one sheet share the work.
 
         Raises:
             TargetError: a page without an image.
         """
-        return torch.cat([self._pixels(image_of(sample)) for sample in samples])
+        sheets = {id(sample.sheet): sample for sample in samples}
+        made = {sheet: self._pixels(image_of(sample)) for sheet, sample in sheets.items()}
+        return torch.cat([made[id(sample.sheet)] for sample in samples])
 
     def _pixels(self, page: Any) -> torch.Tensor:
         # A page can be a few pixels wide: its shape does not tell which of its sides is the channels'.

@@ -20,6 +20,7 @@ from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.loading import DAMAGE, load_whole_model, one_line, quiet, sha256_of
+from audit.targets.pictures import OpenImage
 from audit.targets.refusals import refuse_unsafe
 from audit.targets.trainer_state import trained
 
@@ -64,7 +65,12 @@ def is_answering(folder: Path) -> bool:
 
 
 def load_answering(
-    folder: Path, *, device: str = "cpu", prompt: str | None = None, batch_rows: int | None = None
+    folder: Path,
+    *,
+    device: str = "cpu",
+    prompt: str | None = None,
+    batch_rows: int | None = None,
+    images: OpenImage | None = None,
 ) -> AnsweringTarget:
     """Load a checkpoint as a target that answers questions.
 
@@ -74,6 +80,7 @@ def load_answering(
         prompt: what the model was trained to be asked with, "{question}" standing for the question; None: what its
             family is trained with.
         batch_rows: see `AnsweringTarget`.
+        images: see `AnsweringTarget`.
 
     Raises:
         TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights or a processor.
@@ -111,7 +118,7 @@ def load_answering(
         resolution=reader.resolution,
         lifted=withheld,
     )
-    return AnsweringTarget(model.to(device), reader, card, batch_rows)
+    return AnsweringTarget(model.to(device), reader, card, batch_rows, images)
 
 
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -16,11 +16,16 @@ Inputs = dict[str, torch.Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A question on a sheet, and its answer where one is given."""
+    """A question on a sheet, and its answer where one is given.
+
+    Attributes:
+        tokens: ids that take the place of the page's own, for a `TokenReader`; None: the page as it is.
+    """
 
     sheet: Sheet
     question: str
     answer: str | None = None
+    tokens: tuple[int, ...] | None = None
 
 
 class Reader(Protocol):
@@ -64,4 +69,29 @@ class Reader(Protocol):
 
     def text_of(self, ids: Sequence[int]) -> str:
         """The answer that these generated tokens spell, without special tokens, white space at its ends taken off."""
+        ...
+
+
+@dataclass(frozen=True)
+class PageTokens:
+    """The page's own tokens in one row: `ids`, and in `words` the index of each one's word on the page."""
+
+    ids: tuple[int, ...]
+    words: tuple[int, ...]
+
+
+@runtime_checkable
+class TokenReader(Reader, Protocol):
+    """A reader to which a page is words: it can lay other tokens before its model (`Sample.tokens`).
+
+    The page's tokens are the same under every question, but a longer question may cut off more of the last ones.
+    """
+
+    @property
+    def tokenizer(self) -> Any:
+        """The checkpoint's fast tokenizer."""
+        ...
+
+    def page_tokens(self, sheet: Sheet, question: str) -> PageTokens:
+        """The page's tokens that a row with this question holds."""
         ...

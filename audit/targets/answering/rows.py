@@ -7,7 +7,8 @@ only samples that need the same shapes share a batch (`Reader.alike`), so that n
 On a CPU kernels treat all rows of full blocks alike (see `audit.targets.batching`), as long as one thread does them
 all: on two, the attention of the second thread's rows was seen to differ in its last bits. So with a multiple of `STEP`
 samples in a forward pass, on one thread, an answer is the same bit for bit whatever stands beside it (the contract
-tests check it). With one sample it is so by construction, on any number of threads.
+tests check it). With one sample it is so by construction, on any number of threads; readers whose samples are all
+unlike have one sample in a forward pass, and one thread, so that their answers do not depend on the threads either.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ class Rows:
 
 
 @contextmanager
-def steady(device: str, n_rows: int) -> Iterator[None]:
-    """Within, a forward pass of several rows runs on one thread of a CPU.
+def steady(device: str) -> Iterator[None]:
+    """Within, a forward pass runs on one thread of a CPU: for several rows, and for readers whose samples share none.
 
     Models so small that several rows are taken are slower on two threads anyway (measured: 5 ms on one thread, 33 ms on
     two, for an answer of a tiny Donut).
     """
     threads = torch.get_num_threads()
-    alone = device == "cpu" and n_rows > 1 and threads > 1
+    alone = device == "cpu" and threads > 1
     if alone:
         torch.set_num_threads(1)
     try:
@@ -70,11 +71,19 @@ def trial_sample() -> Sample:
     return Sample(page, "a", "a")
 
 
+def share(reader: Reader) -> bool:
+    """Whether samples of this reader ever share a forward pass."""
+    return reader.alike(trial_sample()) == reader.alike(trial_sample())
+
+
 def rows_for(reader: Reader, device: str) -> int:
     """The number of samples of a forward pass that suits the size of the reader's images.
 
-    On a CPU 1 or `STEP`; it follows from the checkpoint and the kind of device alone.
+    On a CPU 1 or `STEP`; it follows from the checkpoint and the kind of device alone. 1 where no two samples are alike:
+    more rows would repeat one sample.
     """
+    if not share(reader):
+        return 1
     inputs = reader.prompts([trial_sample()])
     values = sum(value.numel() for value in inputs.values() if value.is_floating_point())
     fitting = min(MOST_ROWS[device], VALUES[device] // max(1, values))

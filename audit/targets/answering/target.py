@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
 
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.sheets import Sheet
 from audit.errors import ManifestError, TargetError
 from audit.record import TargetCard
 from audit.targets.answering.adapting import adapt_to_answer
 from audit.targets.answering.generation import greedy, ids_of
-from audit.targets.answering.reader import Inputs, Reader, Sample
-from audit.targets.answering.rows import Rows, batched, filled, rows_for, steady
+from audit.targets.answering.pages import AskedPage, asked_of, read_page
+from audit.targets.answering.reader import Inputs, Reader, Sample, TokenReader
+from audit.targets.answering.rows import Rows, batched, filled, rows_for, share, steady
 from audit.targets.forward import DTYPES
 from audit.targets.interface import (
     NOT_READ,
@@ -24,20 +27,27 @@ from audit.targets.interface import (
     Adapted,
     Answer,
     AnswerLoss,
+    Encoding,
     Floats,
     Given,
+    PageQuery,
     Query,
     SheetQuery,
+    TrainingLoss,
     type_asked,
 )
 from audit.targets.loading import quiet
+from audit.targets.pictures import OpenImage
 
 A = TypeVar("A")
 NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"
 
 
 class AnsweringTarget:
-    """Answers questions about sheets with one generative checkpoint; implements `audit.targets.interface.Target`.
+    """Answers questions about sheets with one generative checkpoint; implements `audit.targets.interface.TokenTarget`.
+
+    Where its reader reads a page's words as tokens, pages have a training loss too (`AskedPage`); otherwise it encodes
+    none.
 
     A question is answered greedily by the model's own `generate`, under those of the checkpoint's own rules about
     tokens that keep no answer from being given (see `audit.targets.answering.generation`).
@@ -49,14 +59,28 @@ class AnsweringTarget:
         batch_rows: samples of one forward pass; None: what suits the device and the size of its images. Memory depends
             on it. Answers depend on it in their last bits only, and never on the queries beside them: on a CPU when it
             is 1 or a multiple of `audit.targets.batching.STEP`.
+        images: opens the pages of documents that are encoded; None: they have none.
     """
 
-    def __init__(self, model: Any, reader: Reader, card: TargetCard, batch_rows: int | None = None) -> None:
+    labels: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        model: Any,
+        reader: Reader,
+        card: TargetCard,
+        batch_rows: int | None = None,
+        images: OpenImage | None = None,
+    ) -> None:
         self.model = model.eval()
         self.reader = reader
         self.card = card
+        self.images = images
         self.answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
+        if isinstance(reader, TokenReader):
+            self.answers |= {TrainingLoss}
         self.rows = Rows(batch_rows or rows_for(reader, card.device))
+        self._shares = share(reader)
         self._ends = reader.ends | ids_of(model.generation_config.eos_token_id)
         self._unspoken = reader.forbidden | self._ends
         model.generation_config = greedy(model.generation_config, self._ends, reader.forbidden)
@@ -86,7 +110,7 @@ class AnsweringTarget:
         Matrix products up to the last hidden states are computed in `dtype`; sums, norms, the scores of tokens and all
         that follows from them stay in float32.
         """
-        other = AnsweringTarget(self.model, self.reader, replace(self.card, dtype=dtype), self.rows.n)
+        other = AnsweringTarget(self.model, self.reader, replace(self.card, dtype=dtype), self.rows.n, self.images)
         other.rows = self.rows
         return other
 
@@ -106,23 +130,41 @@ class AnsweringTarget:
                 NO_IMAGE,
             )
 
+    def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
+        """See `TokenTarget.encode`: the document's page with its questions, which decide how much of it is read."""
+        if not isinstance(self.reader, TokenReader):
+            return None
+        opener = None if document.image is None or self.images is None else partial(self.images, document)
+        return read_page(self.reader, Sheet(document.words, document.size, opener), asked_of(document), around)
+
+    def token_strings(self, ids: Sequence[int]) -> str:
+        """See `TokenTarget.token_strings`."""
+        return self.reader.text_of(ids)
+
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
         """See `Target.ask`.
 
         Raises:
-            ValueError: a query of a type this target cannot answer, or queries of several types.
+            ValueError: a query of a type this target cannot answer, queries of several types, or the training loss of
+                a page that comes with no question.
             TargetError: a page without an image, which this model cannot read.
         """
         kind = type_asked(self, queries)
         if kind is None:
             return []
-        answer: Any = {Answer: self._given, AnswerLoss: self._log_probabilities, Adaptation: self._adaptations}[kind]
-        self._refuse_pages_without_image(cast("Sequence[SheetQuery[Any]]", queries))
+        answer: Any = {
+            Answer: self._given,
+            AnswerLoss: self._log_probabilities,
+            Adaptation: self._adaptations,
+            TrainingLoss: self._page_losses,
+        }[kind]
+        self._refuse_pages_without_image(queries)
         with torch.inference_mode(), quiet():
             return cast("list[A]", answer(queries))
 
-    def _refuse_pages_without_image(self, queries: Sequence[SheetQuery[Any]]) -> None:
-        if self.needs_image and any(query.sheet.open_page is None for query in queries):
+    def _refuse_pages_without_image(self, queries: Sequence[Query[Any]]) -> None:
+        sheets = [query.sheet if isinstance(query, SheetQuery) else _page(query).sheet for query in queries]
+        if self.needs_image and any(sheet.open_page is None for sheet in sheets):
             raise TargetError(
                 f"a page without an image: {self.card.architecture} reads pages from their images", NO_IMAGE
             )
@@ -134,6 +176,19 @@ class AnsweringTarget:
     def _log_probabilities(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
         samples = [Sample(query.sheet, query.question, query.answer) for query in queries]
         return self._each(samples, self._taught)
+
+    def _page_losses(self, queries: Sequence[TrainingLoss]) -> list[Floats]:
+        """The mean loss of the page's questions with each candidate in place; one query at a time, for memory."""
+        return [self._candidate_losses(_page(query), query) for query in queries]
+
+    def _candidate_losses(self, page: AskedPage, query: TrainingLoss) -> Floats:
+        if not page.asked:
+            raise ValueError("a page without questions has no training loss")
+        pages = [page.with_tokens([query.position], [token]) for token in query.candidates.tolist()]
+        samples = [sample for one in pages for sample in one.samples()]
+        losses = np.array([-log_probabilities.mean() for log_probabilities in self._each(samples, self._taught)])
+        means: Floats = losses.reshape(len(pages), -1).mean(axis=1)
+        return means
 
     def _adaptations(self, queries: Sequence[Adaptation]) -> list[Adapted]:
         return [self._adapted(query) for query in queries]
@@ -157,7 +212,7 @@ class AnsweringTarget:
 
     def _generated(self, samples: Sequence[Sample], n_rows: int) -> list[Given]:
         """The greedy answers to one batch."""
-        with steady(self.card.device, n_rows), self._computing():
+        with self._steady(n_rows), self._computing():
             out = self.model.generate(
                 **self._inputs(self.reader.prompts(samples), len(samples), n_rows),
                 max_new_tokens=self.reader.max_new_tokens,
@@ -185,7 +240,7 @@ class AnsweringTarget:
     def _taught(self, samples: Sequence[Sample], n_rows: int) -> list[Floats]:
         """The log-probability of each token of the true answers of one batch."""
         inputs = self._inputs(self.reader.taught(samples), len(samples), n_rows)
-        with steady(self.card.device, n_rows), self._computing():
+        with self._steady(n_rows), self._computing():
             logits = self.model(**inputs).logits
         labels = inputs["labels"]
         if not self.model.config.is_encoder_decoder:
@@ -197,6 +252,9 @@ class AnsweringTarget:
 
     def _inputs(self, inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
         return {name: value.to(self.card.device) for name, value in filled(inputs, n_samples, n_rows).items()}
+
+    def _steady(self, n_rows: int) -> AbstractContextManager[None]:
+        return steady(self.card.device) if n_rows > 1 or not self._shares else nullcontext()
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
@@ -222,6 +280,13 @@ class AnsweringTarget:
         finally:
             for hook in hooks:
                 hook.remove()
+
+
+def _page(query: Query[Any]) -> AskedPage:
+    """The page of a query about pages, as `AnsweringTarget.encode` gives it."""
+    assert isinstance(query, PageQuery)
+    assert isinstance(query.page, AskedPage)
+    return query.page
 
 
 def _log_probabilities_of(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:

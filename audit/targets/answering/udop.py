@@ -17,15 +17,19 @@ Two things to know about transformers' UDOP (5.x):
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
+from audit.corpus.documents import Word
+from audit.corpus.sheets import Sheet
 from audit.errors import TargetError
 from audit.targets.answering.layout import (
     BOX_SCALE,
+    ROWS_KEPT,
     Box,
     PageImages,
     Row,
@@ -39,7 +43,7 @@ from audit.targets.answering.layout import (
     side_lengths,
 )
 from audit.targets.answering.parts import image_processor_of
-from audit.targets.answering.reader import Inputs, Sample
+from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION
 
 PROMPT = f"Question answering. {QUESTION}"
@@ -49,7 +53,7 @@ MAX_TOKENS = 512
 
 
 class UdopReader:
-    """Implements `audit.targets.answering.reader.Reader` for transformers' UDOP.
+    """Implements `audit.targets.answering.reader.TokenReader` for transformers' UDOP.
 
     Args:
         tokenizer: a `UdopTokenizer`.
@@ -77,6 +81,12 @@ class UdopReader:
         self._images = images
         self._prompt = prompt
         self._marks = marks_of(tokenizer)
+        self._rows = lru_cache(ROWS_KEPT)(self._laid_out)
+
+    @property
+    def tokenizer(self) -> Any:
+        """See `TokenReader.tokenizer`."""
+        return self._tokenizer
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`: `input_ids`, `bbox`, `attention_mask`, `pixel_values`."""
@@ -98,16 +108,28 @@ class UdopReader:
         text: str = self._tokenizer.decode(spoken, clean_up_tokenization_spaces=False)
         return text.strip()
 
+    def page_tokens(self, sheet: Sheet, question: str) -> PageTokens:
+        """See `TokenReader.page_tokens`."""
+        return self._rows(sheet.words, sheet.size, question).page
+
     def _row(self, sample: Sample) -> Row:
+        return self._rows(sample.sheet.words, sample.sheet.size, sample.question).holding(sample.tokens)
+
+    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> Row:
         encoded = self._tokenizer(
-            [self._prompt.replace(QUESTION, self._marks.sub(" ", sample.question))],
-            text_pair=[[self._marks.sub(" ", word.text) for word in sample.sheet.words]],
-            boxes=[boxes_of(sample.sheet)],
+            [self._prompt.replace(QUESTION, self._marks.sub(" ", question))],
+            text_pair=[[self._marks.sub(" ", word.text) for word in words]],
+            boxes=[boxes_of(Sheet(words, size))],
             # The longer of the two loses its end first: the words, unless a question is longer than the page.
             truncation="longest_first",
             max_length=self.max_tokens,
         )
-        return Row(encoded["input_ids"][0], [self._own(box) for box in encoded["bbox"][0]])
+        of_page = zip(encoded.sequence_ids(0), encoded.word_ids(0), strict=True)
+        return Row(
+            encoded["input_ids"][0],
+            [self._own(box) for box in encoded["bbox"][0]],
+            [word if sequence == 1 else None for sequence, word in of_page],
+        )
 
     def _own(self, box: Sequence[float]) -> Box:
         x0, y0, x1, y1 = (value / self._box_unit for value in box)

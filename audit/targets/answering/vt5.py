@@ -93,9 +93,17 @@ class VisualTokens(nn.Module):
         """
         # On a CPU one picture at a time when it counts: attention over an odd number of tokens gives other last bits in
         # another place of a batch, and an answer would depend on the pages beside it (`audit.targets.answering.rows`).
-        alone = pixel_values.device.type == "cpu" and not self.training
-        groups = [page[None] for page in pixel_values] if alone else [pixel_values]
-        return torch.cat([self.projection(self.patches(group).last_hidden_state) for group in groups])
+        if self.training or pixel_values.device.type != "cpu":
+            return self._tokens(pixel_values)
+        made = [self._tokens(pixel_values[:1])]
+        for page, before in zip(pixel_values[1:], pixel_values, strict=False):
+            # Questions and candidates that share a page often follow each other.
+            made.append(made[-1] if torch.equal(page, before) else self._tokens(page[None]))
+        return torch.cat(made)
+
+    def _tokens(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        tokens: torch.Tensor = self.projection(self.patches(pixel_values).last_hidden_state)
+        return tokens
 
 
 @dataclass

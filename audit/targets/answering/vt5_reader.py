@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import transformers
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 
+from audit.corpus.documents import Word
+from audit.corpus.sheets import Sheet
 from audit.errors import TargetError
 from audit.targets.answering.layout import (
     BOX_SCALE,
+    ROWS_KEPT,
     Box,
     PageImages,
     Row,
@@ -23,10 +27,11 @@ from audit.targets.answering.layout import (
     never_spoken,
     padded,
     side_lengths,
+    tokens_of_words,
     unpadded,
 )
 from audit.targets.answering.parts import image_processor_of
-from audit.targets.answering.reader import Inputs, Sample
+from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.vt5_config import VT5Config
 from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION
 from audit.targets.batching import bucket_of
@@ -41,7 +46,7 @@ NOWHERE: Box = (0, 0, 0, 0)
 
 
 class VT5Reader:
-    """Implements `audit.targets.answering.reader.Reader` for VT5.
+    """Implements `audit.targets.answering.reader.TokenReader` for VT5.
 
     The prompt's tokens come first, then those of each word, tokenised word by word, with the word's box; the end token
     is last. What is too long loses its last words. The answer is tokenised as it is written.
@@ -70,6 +75,12 @@ class VT5Reader:
         self._marks = marks_of(tokenizer)
         self._images = images
         self._n_visual = config.n_visual
+        self._rows = lru_cache(ROWS_KEPT)(self._laid_out)
+
+    @property
+    def tokenizer(self) -> Any:
+        """See `TokenReader.tokenizer`."""
+        return self._tokenizer
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`: `input_ids`, `bbox`, `attention_mask`, and `pixel_values` where the model sees."""
@@ -93,19 +104,25 @@ class VT5Reader:
         text: str = self._tokenizer.decode(spoken, clean_up_tokenization_spaces=False)
         return text.strip()
 
+    def page_tokens(self, sheet: Sheet, question: str) -> PageTokens:
+        """See `TokenReader.page_tokens`."""
+        return self._rows(sheet.words, sheet.size, question).page
+
     def _bucket(self, row: Row) -> int:
         """Always longer than the row, and with the visual tokens full blocks (see `audit.targets.batching`)."""
         return bucket_of(len(row.ids), self._n_visual)
 
     def _row(self, sample: Sample) -> Row:
-        backend = unpadded(self._tokenizer)
-        prompt = " ".join(self._prompt.replace(QUESTION, self._marks.sub(" ", sample.question)).split())
-        asked: list[int] = backend.encode(prompt, add_special_tokens=False).ids
-        texts, boxes = [self._marks.sub(" ", word.text) for word in sample.sheet.words], boxes_of(sample.sheet)
-        words = backend.encode(texts, is_pretokenized=True, add_special_tokens=False)
-        ids = [*asked, *words.ids][: self.max_tokens - 1]
-        places = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in words.word_ids)][: self.max_tokens - 1]
-        return Row([*ids, self._end], [*places, NOWHERE])
+        return self._rows(sample.sheet.words, sample.sheet.size, sample.question).holding(sample.tokens)
+
+    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> Row:
+        prompt = " ".join(self._prompt.replace(QUESTION, self._marks.sub(" ", question)).split())
+        asked: list[int] = unpadded(self._tokenizer).encode(prompt, add_special_tokens=False).ids
+        page, boxes = tokens_of_words(self._tokenizer, self._marks, words), boxes_of(Sheet(words, size))
+        ids = [*asked, *page.ids][: self.max_tokens - 1]
+        places = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in page.words)][: self.max_tokens - 1]
+        own = [*[None] * len(asked), *page.words][: self.max_tokens - 1]
+        return Row([*ids, self._end], [*places, NOWHERE], [*own, None])
 
     def _answer(self, sample: Sample) -> list[int]:
         return answer_ids(self._tokenizer, self._end, self._marks.sub(" ", sample.answer or ""), self.max_new_tokens)

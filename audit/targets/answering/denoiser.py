@@ -1,0 +1,279 @@
+"""A public model for targets with T5's vocabulary: a T5 or VT5 that puts back hidden spans, and proposes candidates.
+
+T5 is trained to write what is missing (Raffel et al. 2020, section 3.1.4): each missing span of a text is one sentinel
+of its own, `<extra_id_0>` for the first, `<extra_id_1>` for the next, and the decoder gives `<extra_id_0>`, the tokens
+of the first span, `<extra_id_1>`, those of the second, and so on. So the scores of the token that follows the decoder's
+`<extra_id_0>` are those of a masked language model at the first token of a span. For the token at a position
+
+- the hidden tokens from there on, as far as they stand side by side, are one span, `<extra_id_0>`: what CDMI has not
+  reached yet is what is missing, and two sentinels never stand side by side, as in T5's own training;
+- every other span of hidden tokens, such as a copy of the value, is the next sentinel, in the page's order (ours: T5
+  numbers them from left to right, but begins to write with `<extra_id_0>`);
+- how many tokens a span has it is not told, as T5 never is. The published adversary knows it, and its masked language
+  model sees so many masks: in this the one here is weaker.
+
+The page's words are all that it reads, without a question; a VT5 also has their boxes, a span's being the box around
+its tokens (as in its authors' own denoising), and the page's picture. The checkpoint is taken as it is: nothing is
+trained on the data set's public documents, as the published adversary's model is (PUB-MLM).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import torch
+import transformers
+
+from audit.corpus.documents import Document
+from audit.corpus.sheets import Sheet
+from audit.errors import TargetError
+from audit.record import TargetCard
+from audit.targets.answering.layout import (
+    BOX_SCALE,
+    PageImages,
+    Row,
+    load_fast_tokenizer,
+    marks_of,
+    padded,
+    side_lengths,
+    tokens_of_words,
+)
+from audit.targets.answering.pages import AskedPage, page_of
+from audit.targets.answering.parts import image_processor_of
+from audit.targets.answering.reader import Inputs, PageTokens, Sample
+from audit.targets.answering.vt5 import VT5ForConditionalGeneration
+from audit.targets.answering.vt5_reader import NOWHERE
+from audit.targets.answering.wording import special_tokens
+from audit.targets.encoder_target import best_first
+from audit.targets.interface import (
+    BestTokens,
+    Candidates,
+    Encoding,
+    FillMask,
+    Floats,
+    Ints,
+    PageQuery,
+    Query,
+    type_asked,
+)
+from audit.targets.loading import load_whole_model, open_tokenizer, sha256_of
+from audit.targets.pictures import OpenImage
+from audit.targets.refusals import refuse_unsafe
+
+A = TypeVar("A")
+DENOISING = "denoising"
+"""The task on the card of such a model."""
+MAX_TOKENS = 512
+"""The longest page that is read (ours): that of T5's and VT5's training. Both would take longer ones."""
+_CLASSES: dict[str, tuple[str, Any]] = {
+    "t5": ("T5", transformers.T5ForConditionalGeneration),
+    "docaudit-vt5": ("VT5", VT5ForConditionalGeneration),
+}
+"""By the `model_type` of a configuration: the family's name, and what its checkpoints are loaded as."""
+
+
+class Denoiser:
+    """Proposes tokens for hidden places of a page; implements `audit.targets.interface.TokenTarget`.
+
+    One page at a time, so that an answer depends on its query alone. Candidates are the tokens of its vocabulary that
+    stand for text: no sentinels, no other special tokens, not the unknown one.
+
+    Args:
+        model: the transformers model, loaded; put into evaluation mode here.
+        tokenizer: its tokenizer, with sentinels.
+        card: what it is.
+        picture: makes the page's picture, for a model that sees it.
+        images: opens the pages of documents that are encoded; None: they have none.
+    """
+
+    labels: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        card: TargetCard,
+        picture: PageImages | None = None,
+        images: OpenImage | None = None,
+    ) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.card = card
+        self.answers: frozenset[type[Query[Any]]] = frozenset({FillMask, BestTokens})
+        self.text_tokens = text_tokens(tokenizer)
+        self._picture = picture
+        self._images = images
+        self._sentinels = _sentinels(tokenizer)
+        self._never = np.setdiff1d(np.arange(model.config.vocab_size), [*self.text_tokens.values()])
+
+    def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
+        """See `TokenTarget.encode`: the page's first tokens."""
+        opener = None if document.image is None or self._images is None else partial(self._images, document)
+        sheet = Sheet(document.words, document.size, opener)
+        if self._picture is not None and opener is None:
+            return None
+        read = tokens_of_words(self.tokenizer, marks_of(self.tokenizer), sheet.words)
+        tokens = PageTokens(read.ids[: MAX_TOKENS - 1], read.words[: MAX_TOKENS - 1])
+        held = {*tokens.words} - {*read.words[len(tokens.words) :]}
+        return page_of(self.tokenizer, sheet, tokens) if tokens.ids and {*around} <= held else None
+
+    def token_strings(self, ids: Sequence[int]) -> str:
+        """See `TokenTarget.token_strings`."""
+        return str(self.tokenizer.decode(list(ids))).strip()
+
+    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+        """See `Target.ask`; pages are those of a target that answers questions, or its own.
+
+        Raises:
+            ValueError: a query of a type this target cannot answer, or queries of several types.
+        """
+        kind = type_asked(self, queries)
+        if kind is None:
+            return []
+        answer: Any = {FillMask: self._fill_mask, BestTokens: self._best_tokens}[kind]
+        with torch.inference_mode():
+            return cast("list[A]", [answer(query) for query in queries])
+
+    def _fill_mask(self, query: FillMask) -> Candidates:
+        scores = self._scores(_page(query), query.position)
+        best = best_first(scores, query.n_candidates)
+        return Candidates(best, scores[best])
+
+    def _best_tokens(self, query: BestTokens) -> Ints:
+        page = _page(query)
+        found = [self._scores(page, position).argmax() for position in query.positions]
+        return np.array(found, np.int64)
+
+    def _scores(self, page: AskedPage, position: int) -> Floats:
+        """The decoder's score of every token of the vocabulary for the hidden token at `position`."""
+        inputs = self._inputs(page, position)
+        begun = torch.tensor([[self.model.config.decoder_start_token_id, self._sentinels[0]]])
+        device = self.card.device
+        out = self.model(
+            **{name: value.to(device) for name, value in inputs.items()}, decoder_input_ids=begun.to(device)
+        )
+        scores: Floats = out.logits[0, -1].float().cpu().double().numpy()
+        scores[self._never] = -np.inf
+        return scores
+
+    def _inputs(self, page: AskedPage, position: int) -> Inputs:
+        row = self._row(page, position)
+        inputs = padded([row], len(row.ids), 0)
+        if self.card.family == "T5":
+            del inputs["bbox"]
+        if self._picture is not None:
+            inputs["pixel_values"] = self._picture([Sample(page.sheet, "")])
+        return inputs
+
+    def _row(self, page: AskedPage, position: int) -> Row:
+        """The page with sentinels for its hidden spans, and the end."""
+        boxes = np.rint(page.boxes * BOX_SCALE)
+        ids, places = [], []
+        others = iter(self._sentinels[1:])
+        for span in _spans(page, position):
+            if page.ids[span[0]] != page.mask_id:
+                ids.append(int(page.ids[span[0]]))
+            else:
+                ids.append(self._sentinels[0] if span[0] == position else next(others, self._sentinels[-1]))
+            x0, y0 = boxes[span, :2].min(axis=0).tolist()
+            x1, y1 = boxes[span, 2:].max(axis=0).tolist()
+            places.append((x0, y0, x1, y1))
+        return Row([*ids, self.model.config.eos_token_id], [*places, NOWHERE], [None] * (len(ids) + 1))
+
+
+def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
+    """The positions of the page's own tokens: each that is shown alone, hidden ones that stand side by side together.
+
+    A span that holds `position` begins there anew.
+    """
+    span: list[int] = []
+    for place in np.flatnonzero(page.words >= 0).tolist():
+        hidden = page.ids[place] == page.mask_id
+        if span and (not hidden or place == position or page.ids[span[0]] != page.mask_id):
+            yield span
+            span = []
+        span.append(place)
+    if span:
+        yield span
+
+
+def _page(query: PageQuery[Any]) -> AskedPage:
+    assert isinstance(query.page, AskedPage)
+    return query.page
+
+
+def text_tokens(tokenizer: Any) -> dict[str, int]:
+    """The tokens that stand for text, by what they are written as."""
+    silent = {*special_tokens(tokenizer).values(), *tokenizer.all_special_ids, *_sentinels(tokenizer)}
+    return {token: number for token, number in tokenizer.get_vocab().items() if number not in silent}
+
+
+def _sentinels(tokenizer: Any) -> list[int]:
+    """The ids of `<extra_id_0>`, `<extra_id_1>` ..., as many as the vocabulary has."""
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    found: list[int] = []
+    while (token := f"<extra_id_{len(found)}>") in vocabulary:
+        found.append(vocabulary[token])
+    return found
+
+
+def is_denoiser(folder: Path) -> bool:
+    """Whether the checkpoint's configuration is of a kind that may be a denoiser: T5 or VT5.
+
+    Raises:
+        TargetError: the folder is no checkpoint, or is unsafe to load.
+    """
+    raw = refuse_unsafe(folder)
+    kind = str(raw.get("model_type"))
+    return kind in _CLASSES and _CLASSES[kind][1].__name__ in (raw.get("architectures") or [])
+
+
+def has_sentinels(folder: Path) -> bool:
+    """Whether the vocabulary of a checkpoint has what stands for hidden spans.
+
+    Raises:
+        TargetError: its tokenizer cannot be loaded.
+    """
+    return len(_sentinels(open_tokenizer(folder, (), ("tokenizer.json",)))) > 1
+
+
+def load_denoiser(folder: Path, *, device: str = "cpu", images: OpenImage | None = None) -> Denoiser:
+    """Load a checkpoint as a public model that puts back hidden spans.
+
+    Args:
+        folder: a Hugging Face checkpoint on this machine; see `is_denoiser`.
+        device: "cpu", "cuda" or "mps".
+        images: see `Denoiser`.
+
+    Raises:
+        TargetError: it cannot be loaded, or its tokenizer has no sentinels.
+    """
+    name, model_class = _CLASSES[str(refuse_unsafe(folder)["model_type"])]
+    model = load_whole_model(folder, model_class)
+    config = model.config
+    tokenizer = load_fast_tokenizer(folder, config)
+    if len(_sentinels(tokenizer)) < 2:
+        raise TargetError(
+            f"{folder}: the tokenizer has no sentinels (<extra_id_0>, <extra_id_1>, ...)",
+            "a public model of this kind was trained to put back spans that they stand for: give T5, or VT5 made of it",
+        )
+    visual = getattr(config, "visual", None)
+    picture = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
+    card = TargetCard(
+        name=folder.resolve().name,
+        family=name,
+        task=DENOISING,
+        architecture=f"{name}, puts back hidden spans; taken as it is",
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        vocabulary=int(config.vocab_size),
+        max_tokens=MAX_TOKENS,
+        sha256=sha256_of(folder),
+        device=device,
+        dtype="float32",
+        resolution=None if picture is None else picture.size,
+    )
+    return Denoiser(model.to(device), tokenizer, card, picture, images)

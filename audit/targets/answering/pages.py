@@ -1,0 +1,112 @@
+"""Pages as tokens for models that answer from a page's words: what stands there, and what they are asked about it.
+
+The training loss of such a page is the mean, over the questions that the page comes with, of the loss of their answers
+(ours: the published attacks on page losses know models with one loss a page only).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from audit.corpus.documents import Document
+from audit.corpus.removal import cover
+from audit.corpus.sheets import Sheet
+from audit.targets.answering.layout import BOX_SCALE, boxes_of
+from audit.targets.answering.reader import PageTokens, Sample, TokenReader
+from audit.targets.interface import Encoding
+
+SENTINEL = "<extra_id_0>"
+"""What stands in T5's inputs where tokens are missing (Raffel et al. 2020, section 3.1.4)."""
+
+
+@dataclass(frozen=True, eq=False)
+class AskedPage(Encoding):
+    """A page of words, and the questions about it that its training loss reads.
+
+    Attributes:
+        sheet: the page; `ids` stand in place of what its words say.
+        asked: questions, each with the answer that training taught.
+    """
+
+    _: KW_ONLY
+    sheet: Sheet = field(default_factory=lambda: Sheet(()))
+    asked: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def has_loss(self) -> bool:
+        """See `Encoding.has_loss`."""
+        return bool(self.asked)
+
+    def scrubbed(self, positions: Sequence[int]) -> Self:
+        """See `Encoding.scrubbed`; what is painted white are whole words, as in a removal."""
+        words = sorted({int(word) for word in self.words[list(positions)] if word >= 0})
+        return replace(self.masked(positions), sheet=cover(self.sheet, words))
+
+    def samples(self) -> list[Sample]:
+        """What a reader is given, one sample a question."""
+        own = tuple(self.ids[self.words >= 0].tolist())
+        return [Sample(self.sheet, question, answer, own) for question, answer in self.asked]
+
+
+def asked_of(document: Document) -> tuple[tuple[str, str], ...]:
+    """The questions of a document that have an answer, each with the first one, which training takes."""
+    return tuple((question.question, question.answers[0]) for question in document.questions if question.answers)
+
+
+def read_page(
+    reader: TokenReader, sheet: Sheet, asked: tuple[tuple[str, str], ...], around: Sequence[int]
+) -> AskedPage | None:
+    """The page as far as a row of the reader holds it; rows with longer questions may hold less of its end.
+
+    Args:
+        reader: lays out its rows.
+        sheet: the page.
+        asked: what is asked about it.
+        around: indices of words.
+
+    Returns:
+        None when the page or these words have no tokens, or when a row does not hold all of theirs.
+    """
+    rows = [reader.page_tokens(sheet, question) for question, _ in asked] or [reader.page_tokens(sheet, "")]
+    longest, shortest = (choose(rows, key=lambda row: len(row.ids)) for choose in (max, min))
+    held = [word for word in shortest.words if word in around]
+    # Words are tokenised one by one: alone they have the tokens that they have on their page.
+    alone = reader.page_tokens(replace(sheet, words=tuple(sheet.words[word] for word in around)), "")
+    if not longest.ids or (around and not held) or len(held) < len(alone.ids):
+        return None
+    return page_of(reader.tokenizer, sheet, longest, asked)
+
+
+def page_of(tokenizer: Any, sheet: Sheet, tokens: PageTokens, asked: tuple[tuple[str, str], ...] = ()) -> AskedPage:
+    """The page of these tokens.
+
+    Hidden tokens are T5's first sentinel, one for each, or [MASK] where the vocabulary has that. There, as in BERT's,
+    the page begins and ends as its masked language models read it, which no reader does.
+    """
+    ids, words = [*tokens.ids], [*tokens.words]
+    boxes = np.array(boxes_of(sheet), float).reshape(-1, 4)[words] / BOX_SCALE
+    around = (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    if tokenizer.mask_token_id is not None and None not in around:
+        ids, words = [around[0], *ids, around[1]], [-1, *words, -1]
+        boxes = np.concatenate([np.zeros((1, 4)), boxes, np.ones((1, 4))])
+    return AskedPage(
+        ids=np.array(ids, np.int64),
+        boxes=boxes,
+        words=np.array(words, np.int64),
+        labels=None,
+        mask_id=mask_of(tokenizer),
+        unknown_id=tokenizer.unk_token_id,
+        sheet=sheet,
+        asked=asked,
+    )
+
+
+def mask_of(tokenizer: Any) -> int:
+    """The token that hidden ones are replaced by; [UNK] where the vocabulary has nothing better."""
+    sentinel = tokenizer.get_vocab().get(SENTINEL)
+    found = (sentinel, tokenizer.mask_token_id, tokenizer.unk_token_id)
+    return int(next(token for token in found if token is not None))

@@ -1,0 +1,193 @@
+"""Scans of models that answer questions from a page's words: the public model is found, asked, and named."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pytest
+import tiny
+from answering_checkpoints import make_donut
+from asked_pages import corpus
+from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, make_vt5, vt5_model
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit import runner
+from audit.attacks.reconstruction.attack import NO_TOKENS, REWORDED
+from audit.case import Case
+from audit.cli import app
+from audit.corpus.documents import ReferencePaths
+from audit.corpus.manifest import write
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT
+from audit.record import Completed, Inapplicable, Skipped
+from audit.runner import execution
+from audit.targets.answering.vt5_reader import spelling_tokenizer
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+def docaudit(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A data set with two questions a page and one field to attack, a VT5, a T5 and other models: random weights."""
+    root = tmp_path_factory.mktemp("asked")
+    makers = {"vt5": make_sentinel_vt5, "t5": make_t5, "pretrained": make_sentinel_vt5, "donut": make_donut}
+    for seed, (name, make) in enumerate(makers.items()):
+        make(root / name, seed)
+    made = corpus(root / "data", members=2, heldout=2)
+    write(root / "data", made.manifest, [with_one_field(document, "TOTAL") for document in made.documents])
+    (root / "parameters.toml").write_text("[reconstruction]\nn_candidates = 8\nn_attempts = 2\n")
+    return root
+
+
+def with_one_field(document, label):
+    """The document with the field of this label alone to attack."""
+    fields = (replace(entity, attack=entity.label == label) for entity in document.entities)
+    return replace(document, entities=tuple(fields))
+
+
+def scan(place, out, *more, model="vt5"):
+    only = ("--only", "reconstruction", "--attack-parameters", place / "parameters.toml")
+    found = docaudit("scan", place / model, place / "data", "--out", out, *only, *more)
+    assert found.exit_code in (0, 10, 11), found.output
+    record = records.read(out)
+    (result,) = record.attacks
+    return record, result
+
+
+def opened(place, out, *, defence=None, **given):
+    references = {name: [path] for name, path in given.items()}
+    options = runner.Options(
+        place / "vt5", place / "data", out, "quick", ("reconstruction",), references=references, defence=defence
+    )
+    return runner.open_scan(options)
+
+
+def test_a_scan_of_a_vt5_with_a_t5_completes_the_reconstruction(place, tmp_path):
+    record, result = scan(place, tmp_path / "out", "--reference", f"auxiliary={place / 't5'}")
+    assert isinstance(result, Completed)
+    (card,) = record.references
+    assert (card.role, card.source, card.recipe) == ("auxiliary", "command line", None)
+    assert card.card.architecture == "T5, puts back hidden spans; taken as it is"
+    counts = {count.name: count.value for count in result.counts}
+    assert counts["fields attacked"] == 4
+    assert counts["left out: no question"] == 0
+    names = {item.name for item in result.measurements if item.kind == "estimate"}
+    assert {"candidate_recall", "public_accuracy", "oracle_detection"} <= names
+
+
+def test_what_the_target_was_fine_tuned_from_proposes_where_it_has_sentinels(place, tmp_path):
+    record, result = scan(place, tmp_path / "out", "--reference", f"pretrained={place / 'pretrained'}")
+    assert isinstance(result, Completed)
+    assert [card.role for card in record.references] == ["auxiliary"]
+
+
+def test_a_t5_named_as_what_the_target_was_fine_tuned_from_proposes_and_is_asked_no_question(place, tmp_path):
+    model = place / "vt5"
+    options = runner.Options(model, place / "data", tmp_path, "quick", references={"pretrained": [place / "t5"]})
+    found = runner.open_scan(options)
+    assert found.prepared.auxiliary is not None
+    assert [peer.role for peer in found.prepared.peers] == []
+
+
+def test_without_a_public_model_the_attack_is_skipped_and_says_what_to_give(place, tmp_path):
+    _, result = scan(place, tmp_path / "out")
+    assert isinstance(result, Skipped)
+    assert "T5" in result.provide
+    start = make_vt5(tmp_path / "start", 5)
+    assert opened(place, tmp_path / "no", pretrained=start).prepared.auxiliary is None
+
+
+def test_a_donut_is_not_asked_for_its_pages_tokens(place, tmp_path):
+    _, result = scan(place, tmp_path / "out", model="donut")
+    assert isinstance(result, Inapplicable)
+    assert result.reason == NO_TOKENS
+    assert "pixels only" in NO_TOKENS
+
+
+def test_behind_a_countermeasure_that_rewords_questions_it_does_not_apply(place, tmp_path):
+    found = opened(place, tmp_path, defence="random-after", auxiliary=place / "t5")
+    (attack,) = found.attacks
+    assert attack.inapplicable(Case(found.guarded(found.target), found.corpus)) == REWORDED
+    assert found.beside(runner.scan._fill(found, SILENT)).auxiliary is not None
+
+
+def test_a_public_model_with_other_tokens_or_the_targets_own_weights_is_refused(place, tmp_path):
+    other = make_t5(tmp_path / "other")
+    vocabulary = (other / "tokenizer.json").read_text().replace('"▁a"', '"▁aa"')
+    (other / "tokenizer.json").write_text(vocabulary)
+    short = tiny.checkpoint(tmp_path / "bert", "bert")
+    for name, words in ((other, "other tokens"), (place / "vt5", "own weights"), (short, "reads shorter pages")):
+        more = ("--reference", f"auxiliary={name}", "--out", tmp_path / "out")
+        found = docaudit("scan", place / "vt5", place / "data", *more)
+        assert found.exit_code == 2, found.output
+        assert words in " ".join(found.output.split())
+
+
+def test_workers_elsewhere_open_the_same_public_model(place, tmp_path):
+    found = opened(place, tmp_path / "out", auxiliary=place / "t5")
+    (attack,) = found.attacks
+    attack = replace(attack, n_candidates=8, n_attempts=2)
+    filled = runner.scan._fill(found, SILENT)
+    source = execution.source_of(found, attack, found.target, filled)
+    trials = attack.trials(source.here.case)[:2]
+    elsewhere = source.elsewhere({"target": place / "vt5", "data": place / "data"} | dict(filled.folders))
+    assert dict(drive(elsewhere, trials, 2)) == dict(drive(source.here, trials, 1))
+
+
+def test_a_udop_takes_the_same_public_model(place, tmp_path):
+    shutil.copytree(place / "data", tmp_path / "data")
+    make_udop(tmp_path / "udop")
+    references = {"auxiliary": [place / "t5"]}
+    options = runner.Options(
+        tmp_path / "udop", tmp_path / "data", tmp_path / "out", "quick", ("reconstruction",), references=references
+    )
+    found = runner.open_scan(options)
+    (attack,) = found.attacks
+    attack = replace(attack, n_candidates=6, n_attempts=1)
+    case = Case(found.target, found.corpus, found.beside(runner.scan._fill(found, SILENT)))
+    trials = attack.trials(case)
+    work = execution.AttackWork(attack, case, 0)
+    (outcome,) = dict(drive(work, trials[:1], 1)).values()
+    assert len(outcome["attack"][0]["tokens"]) == len(outcome["truth"])
+
+
+def test_a_manifest_may_name_the_public_model(place, tmp_path):
+    make_t5(tmp_path / "data" / "references" / "t5", 7)
+    corpus(tmp_path / "data", members=2, heldout=2, references=ReferencePaths(auxiliary="references/t5"))
+    found = runner.open_scan(runner.Options(place / "vt5", tmp_path / "data", tmp_path / "out", "quick"))
+    assert found.prepared.source == "manifest"
+    assert found.prepared.auxiliary is not None
+
+
+def test_a_masked_language_model_with_the_targets_vocabulary_proposes_too(place, tmp_path):
+    words = tiny.tokenizer()
+    settings = {"max_input_tokens": tiny.POSITIONS - 1, "decoder_start_token_id": words.pad_token_id}
+    ends = {"pad_token_id": words.pad_token_id, "eos_token_id": words.sep_token_id}
+    model = vt5_model(3, visual=False, vocab_size=len(words), **settings, **ends)
+    for part in (model, spelling_tokenizer(words)):
+        part.save_pretrained(tmp_path / "vt5")
+    made = corpus(tmp_path / "data", members=2, heldout=2)
+    # Vendors have letters alone, whose every piece the tiny vocabulary has.
+    write(tmp_path / "data", made.manifest, [with_one_field(document, "VENDOR") for document in made.documents])
+    references = {"auxiliary": [tiny.checkpoint(tmp_path / "bert", "bert")]}
+    options = runner.Options(
+        tmp_path / "vt5", tmp_path / "data", tmp_path / "out", "quick", ("reconstruction",), references=references
+    )
+    found = runner.open_scan(options)
+    (attack,) = found.attacks
+    attack = replace(attack, n_candidates=6, n_attempts=1)
+    case = Case(found.target, found.corpus, found.beside(runner.scan._fill(found, SILENT)))
+    trials = attack.trials(case)
+    outcomes = dict(drive(execution.AttackWork(attack, case, 0), trials, 4))
+    assert len(outcomes) == 4
+    special = {words.mask_token_id, words.unk_token_id, words.cls_token_id, words.sep_token_id, words.pad_token_id}
+    for outcome in outcomes.values():
+        for player in ("attack", "baseline"):
+            assert not special & {*outcome[player][0]["tokens"]}
+        assert not outcome["unusable"]
