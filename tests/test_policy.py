@@ -139,7 +139,6 @@ ENDINGS: dict[str, tuple[list[AttackResult], Limit, str, str, str]] = {
     "skipped, the data set has none, not required": (
         [NO_DATA], limit(required=False), "not run", "undecided", "no canaries",
     ),
-    "skipped, the data set has none": ([NO_DATA], limit(), "undecided", "undecided", "no canaries"),
     "failed, not required": ([FAILED], limit(required=False), "undecided", "undecided", "broke down"),
     "not run, not required": ([], limit(required=False), "undecided", "undecided", "not run"),
     "unresolved for another reason, not required": (
@@ -504,6 +503,17 @@ def test_a_file_that_is_no_policy_names_the_shipped_ones(tmp_path: Path) -> None
 
 
 SHIPPED = sorted(path.stem for path in folder("policies").glob("*.toml") if path.stem != "defenses")
+
+
+def test_a_required_limit_that_the_data_set_cannot_feed_is_undecided_unless_a_gap_permits_it() -> None:
+    verdict = judge([NO_DATA], gaps=())
+    assert verdict.outcome == "undecided"
+    assert [(decision.outcome, decision.cause) for decision in verdict.decisions] == [("undecided", "unmeasured")]
+    assert "no canaries" in verdict.decisions[0].reason
+    # Of models of this task some can be asked and some cannot; where the data set marks nothing to ask for, all alike.
+    assert [decision.outcome for decision in judge([NO_DATA]).decisions] == ["not run"]
+    assert [decision.outcome for decision in judge([SKIPPED]).decisions] == ["undecided"]
+    assert judge([NO_DATA]).outcome == "undecided", "nothing could be decided at all"
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -53,7 +53,7 @@ def missing_result(
         case Inapplicable():
             return _inapplicable(record, policy, limit, result.reason)
         case Skipped():
-            excused = result.by_data and not limit.required
+            excused = result.by_data and _does_without(record, policy, limit)
             return _undecided(limit, f"skipped: {result.reason}", result.provide, "unmeasured", excused=excused)
         case Failed():
             reason = f"the attack broke down ({result.type} at {result.place})"
@@ -73,16 +73,28 @@ def _left_out(record: AuditRecord, policy: Policy, limit: Limit, left_out: LeftO
     reason = "this attack was not run"
     if left_out is not None and left_out.inapplicable is not None:
         return _inapplicable(record, policy, limit, left_out.inapplicable)
-    excused = left_out is not None and left_out.lacks is not None and not limit.required
+    excused = left_out is not None and left_out.lacks is not None and _does_without(record, policy, limit)
     if left_out is not None and left_out.lacks is not None:
         reason = f"{reason}: {left_out.lacks}"
     return _undecided(limit, reason, "scan without --only", "unmeasured", excused=excused)
 
 
+def _does_without(record: AuditRecord, policy: Policy, limit: Limit) -> bool:
+    """Whether the policy does without the attack where the data set does not hold what it is about.
+
+    A gap that is permitted to models of this task whatever they read is permitted to those that could be asked, and of
+    whose pages the data set says nothing that can be asked.
+    """
+    return not limit.required or _permitted(record, policy, limit)
+
+
+def _permitted(record: AuditRecord, policy: Policy, limit: Limit) -> bool:
+    return any(gap.attack == limit.attack and record.target.task in gap.tasks for gap in policy.gaps)
+
+
 def _inapplicable(record: AuditRecord, policy: Policy, limit: Limit, reason: str) -> Decision:
-    for gap in policy.gaps:
-        if gap.attack == limit.attack and record.target.task in gap.tasks:
-            return Decision(limit, "inapplicable", reason)
+    if _permitted(record, policy, limit):
+        return Decision(limit, "inapplicable", reason)
     permit = f'a policy that permits this gap: [[gaps]] attack = "{limit.attack}", tasks = ["{record.target.task}"]'
     return _undecided(limit, f"this model cannot be asked, and the policy permits no such gap: {reason}", permit, "gap")
 
