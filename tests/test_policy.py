@@ -507,13 +507,13 @@ SHIPPED = sorted(path.stem for path in folder("policies").glob("*.toml") if path
 
 def test_a_required_limit_that_the_data_set_cannot_feed_is_undecided_unless_a_gap_permits_it() -> None:
     verdict = judge([NO_DATA], gaps=())
-    assert verdict.outcome == "undecided"
+    assert verdict.overall == "undecided"
     assert [(decision.outcome, decision.cause) for decision in verdict.decisions] == [("undecided", "unmeasured")]
     assert "no canaries" in verdict.decisions[0].reason
     # Of models of this task some can be asked and some cannot; where the data set marks nothing to ask for, all alike.
     assert [decision.outcome for decision in judge([NO_DATA]).decisions] == ["not run"]
     assert [decision.outcome for decision in judge([SKIPPED]).decisions] == ["undecided"]
-    assert judge([NO_DATA]).outcome == "undecided", "nothing could be decided at all"
+    assert judge([NO_DATA]).overall == "undecided", "nothing could be decided at all"
 
 
 @pytest.mark.parametrize("name", SHIPPED)
