@@ -40,7 +40,7 @@ def mean(
     totals = cluster_sums([rows, np.ones_like(rows)], clusters)
     sizes = totals[:, 1]
     try:
-        return bootstrap([totals], _ratio, rng, alphas=alphas, n=rows.size, unit=unit, limits=(0.0, 1.0), sizes=[sizes])
+        return bootstrap([totals], ratio, rng, alphas=alphas, n=rows.size, unit=unit, limits=(0.0, 1.0), sizes=[sizes])
     except NoSpreadError:
         effective = effective_number(sizes)
         return agreeing(
@@ -48,6 +48,7 @@ def mean(
         )
 
 
-def _ratio(totals: Floats) -> Floats:
-    ratio: Floats = totals[:, 0, 0] / totals[:, 0, 1]
-    return ratio
+def ratio(totals: Floats) -> Floats:
+    """The ratio of the first two columns of one stratum's totals: shape (n_resamples,)."""
+    found: Floats = totals[:, 0, 0] / totals[:, 0, 1]
+    return found

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from audit.stats.clusters import Floats, cluster_sums, effective_number
 from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, proportion, tail_levels
+from audit.stats.mover import correlation_of_means, squared_reach
 from audit.stats.resampling import NoSpreadError, bootstrap
 
 MIN_DIFFERING_CLUSTERS = 20
@@ -178,8 +179,8 @@ def _excess(
         except NoSpreadError:
             pass  # every document of a split differs alike: the rule for rare differences holds for these too
     value, tails = float(member.differences.mean() - heldout.differences.mean()), tail_levels(level, alphas)
-    gain_m, loss_m = _mover_terms(member, part_bounds)
-    gain_h, loss_h = _mover_terms(heldout, part_bounds)
+    loss_m, gain_m = _mover_terms(member, part_bounds)
+    loss_h, gain_h = _mover_terms(heldout, part_bounds)
     return make_interval(
         value,
         value - np.sqrt(loss_m + gain_h - _counted_twice(member, 1, heldout, 0, tails)),
@@ -198,20 +199,15 @@ def _difference_of_means(totals: Floats) -> Floats:
 
 
 def _mover_terms(split: _Split, part_bounds: _Bounds) -> tuple[Floats, Floats]:
-    """Squared reach of a split's mean difference upwards and downwards at each tail (Zou & Donner 2008).
+    """Squared reach of a split's mean difference downwards and upwards at each tail; see `squared_reach`.
 
-    Gains and losses exclude each other on a field, so their rates are negatively correlated and their difference varies
-    more than that of independent rates. A positive correlation between documents would narrow the interval: not used.
+    Gains and losses exclude each other on a field, so that their rates are negatively correlated.
     """
     gained, lost = split.parts
-    lower_gained, upper_gained = part_bounds(gained, split.clusters)
-    lower_lost, upper_lost = part_bounds(lost, split.clusters)
-    up, up_lost = upper_gained - gained.mean(), lost.mean() - lower_lost
-    down, down_lost = gained.mean() - lower_gained, upper_lost - lost.mean()
-    correlation = min(0.0, _correlation(gained, lost, split.clusters))
-    return (
-        up**2 + up_lost**2 - 2 * correlation * up * up_lost,
-        down**2 + down_lost**2 - 2 * correlation * down * down_lost,
+    return squared_reach(
+        (float(gained.mean()), *part_bounds(gained, split.clusters)),
+        (float(lost.mean()), *part_bounds(lost, split.clusters)),
+        correlation_of_means(gained, lost, split.clusters),
     )
 
 
@@ -228,11 +224,3 @@ def _counted_twice(member: _Split, part: int, heldout: _Split, other: int, tails
     as_they_are, effective = np.sum((1 - tails ** (1 / counts[:, :, None])) ** 2, axis=0)
     needed = np.maximum((np.log(tails) / counts[:, 1].min()) ** 2, as_they_are)
     return np.asarray(np.maximum(effective - needed, 0.0), np.float64)
-
-
-def _correlation(first: Floats, second: Floats, clusters: npt.NDArray[np.int64]) -> float:
-    """Correlation between two ratio means over clusters, from their linearised residuals; 0 where one is constant."""
-    totals = cluster_sums([first, second, np.ones_like(first)], clusters)
-    residuals = totals[:, :2] - totals[:, 2:] * np.array([first.mean(), second.mean()])
-    spread = float(np.sqrt(np.prod(np.sum(residuals**2, axis=0))))
-    return float(np.sum(residuals[:, 0] * residuals[:, 1]) / spread) if spread > 0 else 0.0

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from audit.stats.clusters import Floats, cluster_sums, effective_number
 from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, proportion, tail_levels
-from audit.stats.means import mean
+from audit.stats.means import mean, ratio
+from audit.stats.mover import correlation_of_means, squared_reach
 from audit.stats.rates import MIN_DIFFERING_CLUSTERS
 from audit.stats.resampling import NoSpreadError, bootstrap
 
@@ -101,7 +102,7 @@ def net(
         try:
             return bootstrap(
                 strata,
-                _ratio,
+                ratio,
                 rng,
                 alphas=alphas,
                 n=gains.size,
@@ -146,11 +147,6 @@ def _enough(rows: Floats, labels: npt.NDArray[np.int64]) -> bool:
     return bool(n_clusters >= 2 and differing >= min(MIN_DIFFERING_CLUSTERS, n_clusters))
 
 
-def _ratio(totals: Floats) -> Floats:
-    ratio: Floats = totals[:, 0, 0] / totals[:, 0, 1]
-    return ratio
-
-
 def _mover(
     gains: Floats,
     losses: Floats,
@@ -164,26 +160,18 @@ def _mover(
         np.array([bound[1:] for bound in rate(part, labels, rng, alphas=tails.tolist(), unit=unit).bounds]).T
         for part in (gains, losses)
     )
-    gain, loss = gains.mean(), losses.mean()
-    value = float(gain - loss)
-    correlation = min(0.0, _correlation(gains, losses, labels))
-    up, up_loss = upper_gain - gain, loss - lower_loss
-    down, down_loss = gain - lower_gain, upper_loss - loss
+    gain, loss = float(gains.mean()), float(losses.mean())
+    value = gain - loss
+    down, up = squared_reach(
+        (gain, lower_gain, upper_gain), (loss, lower_loss, upper_loss), correlation_of_means(gains, losses, labels)
+    )
     return make_interval(
         value,
-        np.maximum(value - np.sqrt(down**2 + down_loss**2 - 2 * correlation * down * down_loss), -1.0),
-        np.minimum(value + np.sqrt(up**2 + up_loss**2 - 2 * correlation * up * up_loss), 1.0),
+        np.maximum(value - np.sqrt(down), -1.0),
+        np.minimum(value + np.sqrt(up), 1.0),
         n=gains.size,
         clusters=np.unique(labels).size,
         method=f"MOVER on Korn-Graubard and Clopper-Pearson rates, clustered by {unit}",
         level=LEVEL,
         alphas=alphas,
     )
-
-
-def _correlation(first: Floats, second: Floats, labels: npt.NDArray[np.int64]) -> float:
-    """Correlation between two ratio means over clusters, from their linearised residuals; 0 where one is constant."""
-    totals = cluster_sums([first, second, np.ones_like(first)], labels)
-    residuals = totals[:, :2] - totals[:, 2:] * np.array([first.mean(), second.mean()])
-    spread = float(np.sqrt(np.prod(np.sum(residuals**2, axis=0))))
-    return float(np.sum(residuals[:, 0] * residuals[:, 1]) / spread) if spread > 0 else 0.0

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from audit.stats.clusters import Floats, cluster_sums
 from audit.stats.intervals import Interval, make_interval, proportion, tail_levels
+from audit.stats.mover import squared_reach
 from audit.stats.rates import MIN_DIFFERING_CLUSTERS
 
 Ints = npt.NDArray[np.int64]
@@ -57,15 +58,15 @@ def lift_share(
     told, told_low, told_high = _bounds(hits[~known], labels[~known], tails)
     lost, lost_low, lost_high = _lost(hits, known, labels, tails)
     odds = float(known.sum() / (~known).sum())
-    correlation = min(0.0, _correlation((hits & ~known, ~known), (~hits & known, known), labels))
-    down, down_lost = told - told_low, odds * (lost_high - lost)
-    up, up_lost = told_high - told, odds * (lost - lost_low)
+    correlation = _correlation((hits & ~known, ~known), (~hits & known, known), labels)
+    away = (0.0, odds * (lost_low - lost), odds * (lost_high - lost))
+    down, up = squared_reach((told, told_low, told_high), away, correlation)
     value = told - odds * lost
     reach = _linearised_reach(hits, known, labels, value, tails)
     return make_interval(
         value,
-        value - np.maximum(np.sqrt(down**2 + down_lost**2 - 2 * correlation * down * down_lost), reach),
-        np.minimum(value + np.maximum(np.sqrt(up**2 + up_lost**2 - 2 * correlation * up * up_lost), reach), 1.0),
+        value - np.maximum(np.sqrt(down), reach),
+        np.minimum(value + np.maximum(np.sqrt(up), reach), 1.0),
         n=hits.size,
         clusters=np.unique(labels).size,
         method=f"MOVER on Korn-Graubard and Clopper-Pearson rates or cluster-t, clustered by {unit}",
