@@ -5,17 +5,14 @@ The loop is transformers' Trainer; what is ours is the batch: pages are opened w
 
 from __future__ import annotations
 
-import copy
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-import transformers
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.sheets import sheet_of
@@ -24,42 +21,26 @@ from audit.errors import TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.loading import files_of
-from audit.training.fitting import check_finite
 from audit.training.reproducible import quiet, reproducible
+from audit.training.trainer import MixedTrainer, Schedule, arguments, store
 
 _SHARDS = "model.safetensors.index.json"
 _NAMED_IN_MANIFEST = ("epochs", "learning_rate", "batch_size", "seed", "prompt")
 
 
 @dataclass(frozen=True)
-class AnsweringRecipe:
-    """How a question-answering model is fitted. The defaults are ours: they suit a pretrained checkpoint.
+class AnsweringRecipe(Schedule):
+    """How a question-answering model is fitted; a sample is a page and one question.
 
     Dropout is as the model's configuration says.
 
     Attributes:
-        epochs: passes over the samples.
-        learning_rate: the peak of AdamW's; it rises during `warmup_share` of the steps and falls linearly to 0.
-        batch_size: samples (a page and one question) a step.
-        seed: of the order of samples and of dropout.
         prompt: see `audit.corpus.documents.TrainingRecipe`; the target that is fitted must have been loaded with it.
-        weight_decay: AdamW's.
-        warmup_share: in [0, 1).
-        bf16: matrix products in bfloat16 (weights stay float32).
     """
 
-    epochs: int = 20
     learning_rate: float = 5e-5
     batch_size: int = 8
-    seed: int = 0
     prompt: str | None = None
-    weight_decay: float = 0.01
-    warmup_share: float = 0.1
-    bf16: bool = False
-
-    def as_json(self) -> dict[str, int | float | str | None]:
-        """The recipe for a cache key; a record leaves out the prompt."""
-        return asdict(self)
 
 
 def recipe_of(corpus: Corpus) -> AnsweringRecipe:
@@ -104,16 +85,14 @@ def fit_answering(
     device = target.card.device
     watch = _Watch(progress)
     with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, reproducible(device), quiet():
-        trainer = _Trainer(
+        trainer = MixedTrainer(
             model=target.model,
-            args=_arguments(recipe, scratch, device),
+            args=arguments(recipe, scratch, device),
             data_collator=_Collator(target.reader),
             train_dataset=list(samples),
             callbacks=[watch],
         )
-        trainer.bf16 = recipe.bf16
-        trainer.remove_callback(PrinterCallback)
-        trainer.train()
+        trainer.fit(recipe)
     target.model.to(device).eval()
     return tuple(watch.losses)
 
@@ -128,12 +107,9 @@ def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False)
         half: weights in float16, half the size (docaudit computes in float32 all the same).
 
     Raises:
-        TargetError: see `check_finite`.
+        TargetError: see `trainer.store`.
     """
-    check_finite(model)
-    transformers.utils.logging.disable_progress_bar()
-    stored = copy.deepcopy(model).half() if half else model
-    stored.save_pretrained(folder)
+    store(model, folder, half=half)
     # After the model: the start's own generation settings are the checkpoint's, not those that a target is asked with.
     for name, path in files_of(start).items():
         if path.suffix != ".safetensors" and name not in ("config.json", _SHARDS):
@@ -165,32 +141,3 @@ class _Collator:
         # A sheet keeps the image it has opened as long as it lives: these copies live as long as the batch.
         sheets = {id(sample.sheet): replace(sample.sheet) for sample in samples}
         return self.reader.taught([replace(sample, sheet=sheets[id(sample.sheet)]) for sample in samples])
-
-
-class _Trainer(Trainer):  # type: ignore[misc]
-    """Computes in bfloat16 when the recipe says so; the Trainer's own switch does nothing on a CPU."""
-
-    bf16 = False
-
-    def compute_loss(self, model: Any, inputs: Inputs, *rest: Any, **more: Any) -> Any:
-        with torch.autocast(inputs["labels"].device.type, torch.bfloat16, enabled=self.bf16):
-            return super().compute_loss(model, inputs, *rest, **more)
-
-
-def _arguments(recipe: AnsweringRecipe, scratch: str, device: str) -> TrainingArguments:
-    return TrainingArguments(
-        output_dir=scratch,
-        num_train_epochs=recipe.epochs,
-        learning_rate=recipe.learning_rate,
-        per_device_train_batch_size=recipe.batch_size,
-        weight_decay=recipe.weight_decay,
-        warmup_steps=recipe.warmup_share,
-        seed=recipe.seed,
-        use_cpu=device == "cpu",
-        logging_strategy="epoch",
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        remove_unused_columns=False,
-        label_names=["labels"],
-    )

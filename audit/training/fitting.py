@@ -7,22 +7,18 @@ the two checkpoints that the CDMI paper attacks: best validation accuracy ("Prec
 
 from __future__ import annotations
 
-import copy
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import transformers
 from transformers import (
     EvalPrediction,
     PreTrainedModel,
-    PrinterCallback,
-    Trainer,
     TrainerCallback,
     TrainerControl,
     TrainerState,
@@ -32,10 +28,10 @@ from transformers import (
 from audit.errors import TargetError
 from audit.targets.families import FAMILIES, Family
 from audit.targets.interface import NOT_READ, Encoding
-from audit.targets.loading import not_finite
 from audit.targets.pictures import PROCESSOR_FILES
 from audit.training.pages import Collator, Example, labelled
 from audit.training.reproducible import quiet, reproducible
+from audit.training.trainer import MixedTrainer, Schedule, arguments, store
 
 VALIDATION_MASK_SEED = 20_240_607
 """Validation pages are masked once, with this seed, so that epochs are compared on the same tokens."""
@@ -44,32 +40,14 @@ StateDict = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How a model is fitted. The defaults are ours: they suit a pretrained checkpoint of the usual sizes.
+class Recipe(Schedule):
+    """How an encoder is fitted; a sample is a page.
 
     Attributes:
-        epochs: passes over the pages.
-        learning_rate: the peak of AdamW's; it rises during `warmup_share` of the steps and falls linearly to 0.
-        batch_size: pages a step.
         mask_probability: the share of tokens predicted on a page (masked language models only).
-        weight_decay: AdamW's.
-        warmup_share: in [0, 1).
-        seed: of the order of pages, of the masks and of dropout.
-        bf16: matrix products in bfloat16 (weights stay float32); several times faster where the processor has it.
     """
 
-    epochs: int = 20
-    learning_rate: float = 1e-4
-    batch_size: int = 16
     mask_probability: float = 0.15
-    weight_decay: float = 0.01
-    warmup_share: float = 0.1
-    seed: int = 0
-    bf16: bool = False
-
-    def as_json(self) -> dict[str, int | float]:
-        """The recipe for a record or a cache key."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -133,14 +111,11 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
             self._lowest_loss, self.loss = loss, _copy(model)
 
 
-class _Trainer(Trainer):  # type: ignore[misc]
+class _Trainer(MixedTrainer):
     """Runs a masked language model's head on the predicted tokens only: the same loss for a seventh of the work.
 
-    The encoder runs in bfloat16 when the recipe says so (the Trainer's own switch does nothing on a CPU); a masked
-    language model's head and loss always run in float32.
+    That head and its loss always run in float32.
     """
-
-    bf16 = False
 
     def compute_loss(
         self, model: Any, inputs: dict[str, torch.Tensor], return_outputs: bool = False, **rest: Any
@@ -148,8 +123,7 @@ class _Trainer(Trainer):  # type: ignore[misc]
         if _vocabulary_head(model) is not None and not return_outputs and (inputs["labels"] != NOT_READ).any():
             labels = inputs["labels"]
             return torch.nn.functional.cross_entropy(self._read_logits(model, inputs), labels[labels != NOT_READ])
-        with torch.autocast(inputs["input_ids"].device.type, torch.bfloat16, enabled=self.bf16):
-            loss: torch.Tensor | tuple[torch.Tensor, Any] = super().compute_loss(model, inputs, return_outputs, **rest)
+        loss: torch.Tensor | tuple[torch.Tensor, Any] = super().compute_loss(model, inputs, return_outputs, **rest)
         return loss
 
     def prediction_step(
@@ -233,32 +207,16 @@ def fit(
     with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, reproducible(device), quiet():
         trainer = _Trainer(
             model=model,
-            args=_arguments(recipe, scratch, device, evaluates=bool(validation)),
+            args=arguments(recipe, scratch, device, evaluates=bool(validation)),
             data_collator=collator,
             train_dataset=[labelled(page) for page in training],
             eval_dataset=[_fixed(page, fixed) for page in validation] or None,
             compute_metrics=_accuracy,
             callbacks=[watch],
         )
-        trainer.bf16 = recipe.bf16
-        trainer.remove_callback(PrinterCallback)
-        trainer.train()
+        trainer.fit(recipe)
     model.to("cpu").eval()
     return Fitted(model, tuple(watch.history), watch.precision, watch.loss)
-
-
-def check_finite(model: Any) -> None:
-    """Refuse to keep what a training made that ran away.
-
-    Raises:
-        TargetError: a parameter is not finite.
-    """
-    broken = not_finite(model)
-    if broken:
-        raise TargetError(
-            f"the training diverged: {len(broken)} parameters hold numbers that are not finite",
-            "a lower learning rate ([recipe] learning_rate in manifest.toml) keeps it from that",
-        )
 
 
 def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False, processor_of: Path | None = None) -> None:
@@ -272,38 +230,14 @@ def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False, proces
         processor_of: a checkpoint that takes pages as this one does: the settings of its image processor go along.
 
     Raises:
-        TargetError: see `check_finite`.
+        TargetError: see `trainer.store`.
     """
-    check_finite(model)
-    transformers.utils.logging.disable_progress_bar()
-    stored = copy.deepcopy(model).half() if half else model
-    stored.save_pretrained(folder)
+    store(model, folder, half=half)
     tokenizer.save_pretrained(folder)
     if processor_of is not None:
         for settings in (processor_of / name for name in PROCESSOR_FILES):
             if settings.is_file():
                 shutil.copyfile(settings, folder / settings.name)
-
-
-def _arguments(recipe: Recipe, scratch: str, device: str, *, evaluates: bool) -> TrainingArguments:
-    return TrainingArguments(
-        output_dir=scratch,
-        num_train_epochs=recipe.epochs,
-        learning_rate=recipe.learning_rate,
-        per_device_train_batch_size=recipe.batch_size,
-        per_device_eval_batch_size=recipe.batch_size,
-        weight_decay=recipe.weight_decay,
-        warmup_steps=recipe.warmup_share,
-        seed=recipe.seed,
-        use_cpu=device == "cpu",
-        logging_strategy="epoch",
-        eval_strategy="epoch" if evaluates else "no",
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        remove_unused_columns=False,
-        label_names=["labels"],
-    )
 
 
 def _fixed(page: Encoding, collator: Collator) -> Example:
