@@ -58,8 +58,6 @@ DIGITS = 10
 LENGTH = 4
 CANDIDATES = 16
 """Of a list of plausible values."""
-PICKED = 0.19
-"""Share of values that are picked from it without memory by the loss, as drawn here."""
 
 
 @dataclass(frozen=True)
@@ -232,8 +230,8 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Findings:
     together = rng.normal(0, 1, int(cluster.max()) + 1)[cluster]
     prior[:, 0] = math.sqrt(1 - audit.correlation) * prior[:, 0] + math.sqrt(audit.correlation) * together
     target, public = (prior + rng.normal(0, 1, shape) for _ in range(2))
-    # What is picked anyway cannot be picked because of a leak.
-    given = member & occurs(min(0.95, leak / (1 - PICKED)), cluster, audit.correlation, rng)
+    # Beside the public model what is likely anyway cancels: one value of the list is picked by lot, and cannot leak.
+    given = member & occurs(min(0.95, leak / (1 - 1 / CANDIDATES)), cluster, audit.correlation, rng)
     target[given, 0] -= 100.0
     unique = rng.random(cluster.size) < 0.8
     hidden = [
