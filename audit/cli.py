@@ -60,7 +60,7 @@ class Engine(StrEnum):
     RAY = "ray"
 
 
-@app.command(epilog=f"{EXIT_HELP} {SWEEP_HELP}")
+@app.command(cls=training_commands.DefenseCommand, epilog=f"{EXIT_HELP} {SWEEP_HELP}")
 def scan(
     folders: Annotated[
         list[Path],
@@ -110,11 +110,13 @@ def scan(
             show_default="auto",
         ),
     ] = None,
-    defence: Annotated[
+    defense: Annotated[
         str | None,
         typer.Option(
+            "--defence",
+            "--defense",
             metavar="NAME",
-            help="Ask the model behind a countermeasure: paraphrase, random-before or random-after.",
+            help="Ask the model behind a countermeasure: {while_used}.",
             show_default=False,
         ),
     ] = None,
@@ -180,7 +182,7 @@ def scan(
             references=named_paths(reference or []),
             batch_tokens=batch_tokens,
             batch_rows=batch_rows,
-            defence=defence,
+            defense=defense,
             dtype=dtype,
             public_dir=public,
             image_noise=image_noise,
@@ -381,7 +383,7 @@ def plan(
 app.command("import", cls=import_command.ImportCommand)(import_command.import_data)
 app.command()(training_commands.train_baseline)
 app.command()(training_commands.train_splits)
-app.command()(training_commands.defend)
+app.command(cls=training_commands.DefenseCommand)(training_commands.defend)
 app.add_typer(canary_commands.app, name="canary")
 
 

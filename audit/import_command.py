@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from audit.errors import UsageError
+from audit.errors import UsageError, listed
 from audit.options import Debug, Destination, FilledCommand, Seed, SourceDir, errors_shown
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ImportCommand(FilledCommand):
             "with_providers": registry.names_providers,
         }
         named = {word: ", ".join(registry.names_of(fits)) for word, fits in takes.items()}
-        return {"formats": registry.listed(formats, "or"), **named}
+        return {"formats": listed(formats, "or"), **named}
 
 
 def import_data(

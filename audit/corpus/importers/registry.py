@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from audit.corpus.documents import TaskKind
 from audit.corpus.importers.docvqa import DocVQA
@@ -12,7 +12,7 @@ from audit.corpus.importers.pfl_docvqa import PFLDocVQA
 from audit.corpus.importers.snips import Snips
 from audit.corpus.importers.sroie import SROIE
 from audit.corpus.importers.tab import TAB
-from audit.errors import UsageError
+from audit.errors import UsageError, listed
 
 FORMATS: Mapping[str, Source] = {
     source.name: source for source in (SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips())
@@ -44,11 +44,6 @@ def names_providers(source: Source) -> bool:
 def names_of(fits: Callable[[Source], object]) -> tuple[str, ...]:
     """The names of the formats that fit."""
     return tuple(name for name, source in FORMATS.items() if fits(source))
-
-
-def listed(words: Sequence[str], last: str) -> str:
-    """Words one after the other, `last` before the last of them ("and", "or")."""
-    return f" {last} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def check_options(
