@@ -8,30 +8,24 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from audit import __version__, actions, canary_commands, training_commands
+from audit import __version__, actions, canary_commands, import_command, training_commands
 from audit.errors import UsageError
 from audit.options import (
     DataDir,
     Debug,
-    Destination,
     Device,
     PolicyName,
     RecordPath,
     Reveal,
     Seed,
-    Source,
     errors_shown,
     named_paths,
 )
 from audit.training.defaults import EPOCHS, SHARE
-
-if TYPE_CHECKING:
-    from audit.corpus.documents import Split
-    from audit.corpus.importers.splits import Division
 
 EXIT_HELP = (
     "Exit codes: 0 passed; 10 a limit is violated; 11 undecided; 2 wrong usage or input; 1 docaudit failed, no record "
@@ -66,27 +60,7 @@ class Engine(StrEnum):
     RAY = "ray"
 
 
-class Format(StrEnum):
-    """What can be imported."""
-
-    SROIE = "sroie"
-    FUNSD = "funsd"
-    DOCVQA = "docvqa"
-    PFL_DOCVQA = "pfl-docvqa"
-    TAB = "tab"
-    SNIPS = "snips"
-
-
-OFFICIAL = (Format.DOCVQA, Format.PFL_DOCVQA, Format.SNIPS)
-"""Sources with a division of their own."""
-Assignment = Literal["random", "by-provider", "by-date", "official"]
-"""How documents came to be members."""
-Task = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
-"""What a model can have been trained to do."""
-DEFAULT_TASK: Task = "token-classification"
-
-
-@app.command(epilog=f"{EXIT_HELP} {SWEEP_HELP}")
+@app.command(cls=training_commands.DefenseCommand, epilog=f"{EXIT_HELP} {SWEEP_HELP}")
 def scan(
     folders: Annotated[
         list[Path],
@@ -136,11 +110,13 @@ def scan(
             show_default="auto",
         ),
     ] = None,
-    defence: Annotated[
+    defense: Annotated[
         str | None,
         typer.Option(
+            "--defence",
+            "--defense",
             metavar="NAME",
-            help="Ask the model behind a countermeasure: paraphrase, random-before or random-after.",
+            help="Ask the model behind a countermeasure: {while_used}.",
             show_default=False,
         ),
     ] = None,
@@ -206,7 +182,7 @@ def scan(
             references=named_paths(reference or []),
             batch_tokens=batch_tokens,
             batch_rows=batch_rows,
-            defence=defence,
+            defense=defense,
             dtype=dtype,
             public_dir=public,
             image_noise=image_noise,
@@ -404,172 +380,10 @@ def plan(
         )
 
 
-@app.command("import")
-def import_data(
-    source_format: Annotated[
-        Format,
-        typer.Argument(
-            metavar="FORMAT",
-            help="sroie (img/, box/, key/), funsd (annotations/, images/), docvqa (train*.json, val*.json, images, "
-            "OCR), pfl-docvqa (records as JSON, images/), tab (texts.json, mentions.json) or snips (train/, valid/, "
-            "test/, each with seq.in, seq.out, label).",
-            show_default=False,
-        ),
-    ],
-    src: Source,
-    dst: Destination,
-    member: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Share of the documents for this split.", show_default="0.4"),
-    ] = None,
-    members: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The documents that your model was trained on, one id or file name a line: these are the members. "
-            "--heldout and --public are then shares of the others.",
-            show_default="drawn",
-        ),
-    ] = None,
-    assigned: Annotated[
-        Assignment | None,
-        typer.Option(
-            help="With --members: how these came to be chosen for training; random only where it was by lot.",
-            show_default="official",
-        ),
-    ] = None,
-    heldout: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Share of the documents for this split.",
-            show_default="0.2; 0.4 with --by-provider; 0.5 with --members",
-        ),
-    ] = None,
-    public: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Share of the documents for this split.",
-            show_default="0.4; 0.2 with --by-provider; 0.5 with --members",
-        ),
-    ] = None,
-    seed: Seed = 0,
-    task: Annotated[
-        Task | None,
-        typer.Option(help="sroie, funsd, tab: what your model was trained to do.", show_default="token-classification"),
-    ] = None,
-    questions: Annotated[
-        bool, typer.Option("--questions", help="sroie: ask for each field, for a model that answers questions.")
-    ] = False,
-    official: Annotated[
-        bool,
-        typer.Option(
-            "--official",
-            help="docvqa, pfl-docvqa, snips: your model was trained on the training part. --member and --public are "
-            "then shares of its documents, --heldout of the others.",
-        ),
-    ] = False,
-    by_provider: Annotated[
-        bool,
-        typer.Option(
-            "--by-provider",
-            help="sroie, pfl-docvqa: draw providers, to audit whether one was trained on. Of one that is in, half of "
-            "the documents are member and half are kept aside as heldout; of one that is out, half are heldout and the "
-            "others in no split. --member, --heldout and --public are then shares of the providers: in, out, public. "
-            "Providers with a single document are public; where they alone are more than --public, the others are "
-            "divided as --member to --heldout.",
-        ),
-    ] = False,
-    kept_aside: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="With --by-provider: keep at most so many documents of a provider aside; copies of a page are one.",
-            show_default="half of them",
-        ),
-    ] = None,
-    debug: Debug = False,
-) -> None:
-    """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
-    with errors_shown(debug):
-        from audit import console
-        from audit.corpus.importers import docvqa, funsd, pfl_docvqa, snips, sroie, tab
-        from audit.corpus.importers.providers import ByProvider
-        from audit.corpus.importers.splits import Given, demands
-
-        _check_import(source_format, task, questions, official, by_provider, kept_aside)
-        _check_members(members, assigned, member, official or by_provider)
-        usual = (0.5, 0.5) if members else (0.4, 0.2) if by_provider else (0.2, 0.4)
-        shares: dict[Split, float] = {
-            "member": 0.4 if member is None else member,
-            "heldout": usual[0] if heldout is None else heldout,
-            "public": usual[1] if public is None else public,
-        }
-        division: Division | Given = "official" if official else "drawn"
-        if members is not None:
-            division = Given.read(members, assigned or "official")
-        rule = ByProvider(kept_aside) if by_provider else division
-        learns = "question-answering" if questions else task or DEFAULT_TASK
-        match source_format:
-            case Format.SROIE:
-                found = sroie.convert(src, dst, shares, seed, learns, rule)
-            case Format.FUNSD:
-                found = funsd.convert(src, dst, shares, seed, learns, division)
-            case Format.DOCVQA:
-                found = docvqa.convert(src, dst, shares, seed, division)
-            case Format.PFL_DOCVQA:
-                found = pfl_docvqa.convert(src, dst, shares, seed, rule)
-            case Format.TAB:
-                found = tab.convert(src, dst, shares, seed, learns, division)
-            case Format.SNIPS:
-                found = snips.convert(src, dst, shares, seed, division)
-        console.show_import(found, dst)
-        for sentence in demands(rule, found.documents, has_official=source_format in OFFICIAL):
-            console.warn(sentence)
-
-
-def _check_members(members: Path | None, assigned: str | None, share: float | None, divided: bool) -> None:
-    """Refuse options that say in two ways which documents are members."""
-    if members is None:
-        if assigned is not None:
-            raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
-        return
-    if divided or share is not None:
-        raise UsageError("--members names the members: leave out --member, --official and --by-provider")
-
-
-def _check_import(
-    source_format: Format, task: str | None, questions: bool, official: bool, by_provider: bool, kept_aside: int | None
-) -> None:
-    """Refuse options that the format knows nothing of: left unheeded, they would import something else than asked."""
-    asks = source_format in (Format.DOCVQA, Format.PFL_DOCVQA)
-    if asks and (task or questions):
-        raise UsageError(f"{source_format} holds questions and answers only", "leave out --task and --questions")
-    if source_format is Format.SNIPS and task:
-        raise UsageError("snips holds intents and slots only", "leave out --task")
-    if official and source_format not in OFFICIAL:
-        raise UsageError(f"{source_format} has one part only: --official is for docvqa, pfl-docvqa and snips")
-    if questions and (source_format is not Format.SROIE or task):
-        raise UsageError("--questions is for sroie, and in place of --task")
-    if by_provider and source_format not in (Format.SROIE, Format.PFL_DOCVQA):
-        raise UsageError(
-            f"{source_format} names no providers: --by-provider is for sroie and pfl-docvqa", "leave out --by-provider"
-        )
-    if by_provider and official:
-        raise UsageError(
-            "--official keeps the source's own division, --by-provider draws one",
-            "--official where your model was trained on the training part, else --by-provider",
-        )
-    if kept_aside is not None and not by_provider:
-        raise UsageError("--kept-aside says how --by-provider divides", "add --by-provider, or leave it out")
-
-
+app.command("import", cls=import_command.ImportCommand)(import_command.import_data)
 app.command()(training_commands.train_baseline)
 app.command()(training_commands.train_splits)
-app.command()(training_commands.defend)
+app.command(cls=training_commands.DefenseCommand)(training_commands.defend)
 app.add_typer(canary_commands.app, name="canary")
 
 

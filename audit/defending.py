@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,28 +19,20 @@ from audit.attacks.memorisation.clearing import PROVEN
 from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.table import Results, Table, build_table
 from audit.corpus import manifest
-from audit.defenses.blocking import says_not_present, train_blocked
 from audit.defenses.comparison import Change, Extraction, anls_change, extraction_changes, side_channel
-from audit.defenses.registry import defence
+from audit.defenses.interface import Defense, QueryDefense, TrainingDefense
+from audit.defenses.registry import DEFENSES
 from audit.engine.interface import Json, Trial
 from audit.engine.journal import exclusive
-from audit.errors import EngineError, TargetError
+from audit.errors import EngineError, TargetError, UsageError
 from audit.record import AuditRecord, Completed, Estimate
-from audit.report import defences
+from audit.report import defense_comparison
 from audit.report.output import remove
 from audit.targets.environment import device_named
 from audit.training.baseline import material, train_baseline
 from audit.training.peers import PROVIDE_BASELINES
 from audit.training.retraining import start_of
 
-BLOCKING = "blocking"
-NAMES = {
-    BLOCKING: "Extraction blocking",
-    "paraphrase": "Question paraphrased",
-    "random-before": "Random string before the question",
-    "random-after": "Random string after the question",
-}
-"""What reports call the countermeasures."""
 _MIN_DOCUMENTS = 2
 """Without so many no interval covers documents."""
 
@@ -60,32 +52,34 @@ def measure(name: str, options: runner.Options, policy: str) -> None:
     """Scan the model as it is into `options.out`/before and with the countermeasure into /after, compare, and report.
 
     Args:
-        name: "blocking", or one of `audit.defenses.registry.DEFENCES`.
+        name: of a countermeasure in use, or of one that trains (`audit.defenses.registry.DEFENSES`).
         options: of the scan of the model as it is; `out` is the folder for everything.
         policy: a shipped policy or a file.
 
     Raises:
-        DocauditError: a scan cannot start or go on, a model cannot be trained, or the attack did not run to its end.
+        DocauditError: there is no such countermeasure, a scan cannot start or go on, a model cannot be trained, or the
+            attack did not run to its end.
     """
+    defense = DEFENSES.get(name)
+    if not isinstance(defense, QueryDefense | TrainingDefense):
+        raise UsageError(f"no countermeasure on a model is called {name!r}", f"one of {', '.join(DEFENSES)}")
     chosen = policies.load(policy)
     policies.check_names(chosen, runner.known_metrics())
-    _check(name, options)
+    _check(defense, options)
     with _held(options):
         before = _scanned(replace(options, out=options.out / "before"), chosen, "as it is")
-        after = _scanned(_with(name, options, before.n_baselines), chosen, NAMES[name].lower())
-        _compare(name, before, after, options)
+        after = _scanned(_with(defense, options, before.n_baselines), chosen, defense.title.lower())
+        _compare(defense, before, after, options)
 
 
-def _check(name: str, options: runner.Options) -> None:
+def _check(defense: Defense, options: runner.Options) -> None:
     """Find what would stop the countermeasure before hours are spent on the scan without it."""
     corpus = manifest.load(options.data_dir)
     if not options.references.get("baselines", corpus.manifest.references.baselines):
         raise TargetError("a countermeasure is measured against baselines, and there are none", PROVIDE_BASELINES)
-    if name == BLOCKING:
+    if isinstance(defense, TrainingDefense):
         start_of(corpus, next(iter(options.references.get("pretrained", ())), None))
         material(corpus)
-    else:
-        defence(name, options.seed)
 
 
 @contextmanager
@@ -96,44 +90,53 @@ def _held(options: runner.Options) -> Iterator[None]:
             options.evidence.mkdir(parents=True, exist_ok=True)
             options.evidence.chmod(0o700)
             held.enter_context(exclusive(options.out))
-            remove(*(options.out / name for name in ("comparison.json", defences.HTML_NAME, defences.PDF_NAME)))
+            remove(
+                *(
+                    options.out / name
+                    for name in ("comparison.json", defense_comparison.HTML_NAME, defense_comparison.PDF_NAME)
+                )
+            )
         except OSError as error:
             raise EngineError(f"{options.out}: {error.strerror or error}", "choose another --out") from None
         yield
 
 
-def _compare(name: str, before: _Scanned, after: _Scanned, options: runner.Options) -> None:
-    rng = np.random.default_rng([options.seed, *name.encode()])
+def _compare(defense: Defense, before: _Scanned, after: _Scanned, options: runner.Options) -> None:
+    rng = np.random.default_rng([options.seed, *defense.name.encode()])
     changes = _changes(before.table, after.table, rng)
-    channel = _side_channel(after, rng) if name == BLOCKING else None
+    channel = None
+    if isinstance(defense, TrainingDefense) and defense.teaches_refusal:
+        channel = _side_channel(after, defense.refuses, rng)
     rows = [
-        defences.Row("As it was", before.record),
-        defences.Row(NAMES[name], after.record, changes, channel),
+        defense_comparison.Row("As it was", before.record),
+        defense_comparison.Row(defense.title, after.record, changes, channel),
     ]
     _written(changes, channel, options.out)
-    for warning in defences.write(rows, options.out):
+    for warning in defense_comparison.write(rows, options.out):
         console.warn(warning)
     _show(changes, channel, options.out)
 
 
-def _with(name: str, options: runner.Options, count: int) -> runner.Options:
-    """The scan with the countermeasure in place; blocking is trained first, and so are `count` baselines."""
+def _with(defense: Defense, options: runner.Options, count: int) -> runner.Options:
+    """The scan with the countermeasure in place; where it trains, the model comes first, and `count` baselines."""
     after = replace(options, out=options.out / "after")
-    if name != BLOCKING:
-        return replace(after, defence=name)
+    if not isinstance(defense, TrainingDefense):
+        return replace(after, defense=defense.name)
     corpus = manifest.load(options.data_dir)
     start = start_of(corpus, next(iter(options.references.get("pretrained", ())), None))
     # They hold the data set's pages, so they lie where only the owner looks.
     device, models = device_named(options.device), options.evidence / "models"
     with console.Reporter() as progress:
-        model, blocked = train_blocked(start, corpus, models, device=device, progress=progress)
+        trained = defense.train(corpus, start, models, device=device, progress=progress)
         # A model trained otherwise is held against baselines trained in that way too.
         baselines = train_baseline(
-            start, manifest.load(blocked), models / "baselines", count=count, device=device, progress=progress
+            start, manifest.load(trained.data), models / "baselines", count=count, device=device, progress=progress
         )
     # Split models of the plain recipe say nothing about this one.
     references = {**options.references, "baselines": baselines, "splits": ()}
-    return replace(after, model_dir=model, references=references, derived_by=("docaudit defend blocking",))
+    return replace(
+        after, model_dir=trained.model, references=references, derived_by=(f"docaudit defend {defense.name}",)
+    )
 
 
 def _scanned(options: runner.Options, chosen: policies.Policy, about: str) -> _Scanned:
@@ -209,14 +212,14 @@ def _extraction(table: Table, found: Results) -> Extraction:
     )
 
 
-def _side_channel(scanned: _Scanned, rng: np.random.Generator) -> Estimate | None:
-    """How well "the model says ANSWER NOT PRESENT" tells members from held-out pages, the answers removed."""
+def _side_channel(scanned: _Scanned, refuses: Callable[[str], bool], rng: np.random.Generator) -> Estimate | None:
+    """How well a taught refusal tells members from held-out pages, the answers removed."""
     sides: dict[bool, tuple[list[float], list[str]]] = {True: ([], []), False: ([], [])}
     rows = zip(scanned.table.member, scanned.table.status, scanned.trials, scanned.outcomes, strict=True)
     for member, status, trial, outcome in rows:
         replies = outcome.get("replies", {}).get("exact")
         if replies is not None and status == PROVEN:
-            sides[bool(member)][0].append(float(says_not_present(replies[0]["text"])))
+            sides[bool(member)][0].append(float(refuses(replies[0]["text"])))
             sides[bool(member)][1].append(trial.unit)
     if any(len(set(documents)) < _MIN_DOCUMENTS for _, documents in sides.values()):
         console.warn("fewer than two member or held-out documents were asked about: the side channel is not measured")
@@ -248,7 +251,7 @@ def _show(changes: Sequence[Change], channel: Estimate | None, out: Path) -> Non
     console.show_table("What the countermeasure changes", ("", "context", "before", "after", "difference", "p"), rows)
     if channel is not None:
         console.say(f"AUC of saying that the answer is not there, as a sign of membership: {_words(channel)}")
-    written = [out / name for name in (defences.PDF_NAME, defences.HTML_NAME, "comparison.json")]
+    written = [out / name for name in (defense_comparison.PDF_NAME, defense_comparison.HTML_NAME, "comparison.json")]
     console.say(f"Read {', '.join(str(path) for path in written if path.exists())}")
 
 

@@ -15,7 +15,7 @@ Messages name documents and places, which only the owner's terminal sees; they a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 
@@ -71,3 +71,8 @@ class RenderError(DocauditError):
 
 class EngineError(DocauditError):
     """The audit could not go on: the disk is full, the output folder is locked, a journal is damaged."""
+
+
+def listed(words: Sequence[str], last: str) -> str:
+    """Words one after the other, `last` before the last of them ("and", "or")."""
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

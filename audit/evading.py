@@ -27,9 +27,11 @@ from audit.attacks.redaction.measures import macro_f1
 from audit.attacks.redaction.samples import Samples, samples_of
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Mask
-from audit.corpus.evasion import NOTHING, EvasionCost, evaded, evasion_cost, folded, write_evaded
+from audit.corpus.evasion import EvasionCost
 from audit.corpus.importers.conversion import check_destination
 from audit.corpus.redactions import RedactedSpan, redacted_spans
+from audit.defenses.evasion import Evasion
+from audit.defenses.interface import DataDefense
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, UsageError
 from audit.record import ALPHAS, Estimate
@@ -45,6 +47,7 @@ from audit.targets.utility import estimate
 Text = Literal["clean", "evaded", "folded"]
 COMPARISON = "comparison.json"
 DATA = "data"
+EVASION = Evasion()
 UNIT = "values"
 
 
@@ -67,13 +70,15 @@ class Attacker:
     words: str
 
 
-ATTACKERS = (
-    Attacker("clean", "clean", "clean", False, "no evasion"),
-    Attacker("unaware", "clean", "evaded", False, "evaded, attacker unaware (the paper)"),
-    Attacker("folding", "folded", "folded", True, "evaded, look-alikes folded back"),
-    Attacker("retrained", "evaded", "evaded", True, "evaded, trained on evaded text"),
-)
-"""Without evasion first; all others are compared with it."""
+def attackers(defense: DataDefense) -> tuple[Attacker, ...]:
+    """Whoever reads the documents as they were first, with whom all others are compared."""
+    done = defense.done
+    return (
+        Attacker("clean", "clean", "clean", False, f"no {defense.name}"),
+        Attacker("unaware", "clean", "evaded", False, f"{done}, attacker unaware (the paper)"),
+        Attacker("folding", "folded", "folded", True, f"{done}, {defense.undone}"),
+        Attacker("retrained", "evaded", "evaded", True, f"{done}, trained on {done} text"),
+    )
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ class Evaluation:
         embedding: what contexts become numbers by.
         n_folds: of the cross-validation by document.
         seed: of everything random.
-        attacked: one for each of `ATTACKERS`, in that order.
+        attacked: one for each of `attackers`, in that order.
         cost: what evasion changes and breaks.
         recommended: whether every adaptive attacker's lift falls, beyond its interval.
         sentence: the recommendation in words, with the costs.
@@ -130,6 +135,7 @@ def evade_and_measure(
     data_dir: Path,
     out: Path,
     *,
+    defense: DataDefense = EVASION,
     classifier: str = "linear-svm",
     embedder: Path | None = None,
     tuned: bool = False,
@@ -137,11 +143,12 @@ def evade_and_measure(
     seed: int = 0,
     device: str = "auto",
 ) -> Evaluation:
-    """Write an evaded copy of a data set to `out`/data, measure both, and write `out`/comparison.json.
+    """Write a rewritten copy of a data set to `out`/data, measure both, and write `out`/comparison.json.
 
     Args:
         data_dir: a data set that says how its values are hidden ([redaction] in manifest.toml).
         out: may exist, but without data/.
+        defense: what rewrites the data set.
         classifier: of the attackers.
         embedder: a folder of sentence-transformers; None: TF-IDF.
         tuned: fine-tune the embedder in every training fold, as in the paper.
@@ -166,9 +173,16 @@ def evade_and_measure(
     model = None if embedder is None else load_embedder(embedder, device_named(device))
     with console.Reporter() as progress:
         found = measure(
-            corpus, classifier=classifier, embedding=name, embedder=model, n_folds=n_folds, seed=seed, progress=progress
+            corpus,
+            defense=defense,
+            classifier=classifier,
+            embedding=name,
+            embedder=model,
+            n_folds=n_folds,
+            seed=seed,
+            progress=progress,
         )
-    write_evaded(corpus, out / DATA)
+    defense.write(corpus, out / DATA)
     content = json.dumps(dataclasses.asdict(found), indent=1) + "\n"
     records.write_atomically(out / COMPARISON, content.encode())
     return found
@@ -177,6 +191,7 @@ def evade_and_measure(
 def measure(
     corpus: Corpus,
     *,
+    defense: DataDefense = EVASION,
     classifier: str = "linear-svm",
     embedding: EmbeddingName = "tfidf",
     embedder: Target | None = None,
@@ -188,6 +203,7 @@ def measure(
 
     Args:
         corpus: says how its values are hidden.
+        defense: what rewrites it.
         classifier: of the attackers.
         embedding: "tfidf", or what is done with `embedder`.
         embedder: answers `Embed`; for "tfidf" None.
@@ -201,22 +217,25 @@ def measure(
     lacks = RedactionContext(n_folds=n_folds).lacks(corpus)
     if lacks is not None:
         raise ManifestError(lacks, STATE_IT if lacks == NOT_REDACTED else ADD_VALUES)
-    cost = evasion_cost(corpus.documents)
+    cost = defense.cost(corpus.documents)
     if not cost.changed:
-        raise ManifestError(NOTHING, "evasion is for text in small Latin letters")
+        raise ManifestError(*defense.nothing)
     assert corpus.manifest.redaction is not None  # `lacks` says so first
     mask = corpus.manifest.redaction.mask
     clean = samples_of(corpus, mask, n_folds)
-    found = readings(corpus.documents, mask)
+    found = readings(corpus.documents, mask, defense)
     texts = {text: replace(clean, spans=spans) for text, spans in found.items()}
-    told = _told(texts, classifier, embedding, embedder, n_folds, seed, progress)
+    those = attackers(defense)
+    told = _told(those, texts, classifier, embedding, embedder, n_folds, seed, progress)
     blind = _blind(samples_of(corpus, "length", n_folds), n_folds)
-    attacked = _attacked(clean, told, blind, np.random.default_rng(seed))
-    recommended, sentence = verdict(attacked, cost)
+    attacked = _attacked(those, clean, told, blind, np.random.default_rng(seed))
+    recommended, sentence = verdict(attacked, cost, defense)
     return Evaluation(mask, classifier, embedding, n_folds, seed, attacked, cost, recommended, sentence)
 
 
-def readings(documents: Sequence[Document], mask: Mask) -> Mapping[Text, tuple[RedactedSpan, ...]]:
+def readings(
+    documents: Sequence[Document], mask: Mask, defense: DataDefense = EVASION
+) -> Mapping[Text, tuple[RedactedSpan, ...]]:
     """The redacted spans of the same values as they are, evaded, and evaded and folded back, in the same order.
 
     Whoever folds does so before sentences are divided. The mask stays the one that is seen: what is under it cannot be
@@ -225,10 +244,11 @@ def readings(documents: Sequence[Document], mask: Mask) -> Mapping[Text, tuple[R
     Args:
         documents: as they are.
         mask: how values are hidden.
+        defense: what rewrites the documents.
     """
-    shared = [evaded(document) for document in documents]
+    shared = [defense.rewrite(document) for document in documents]
     seen = redacted_spans(shared, mask)
-    back = redacted_spans(map(folded, shared), mask)
+    back = redacted_spans(map(defense.undo, shared), mask)
     return {
         "clean": redacted_spans(documents, mask),
         "evaded": seen,
@@ -239,7 +259,7 @@ def readings(documents: Sequence[Document], mask: Mask) -> Mapping[Text, tuple[R
     }
 
 
-def verdict(attacked: Sequence[Attacked], cost: EvasionCost) -> tuple[bool, str]:
+def verdict(attacked: Sequence[Attacked], cost: EvasionCost, defense: DataDefense = EVASION) -> tuple[bool, str]:
     """Whether evasion is recommended, and the sentence that says so with its costs.
 
     It is when the lift of every adaptive attacker falls, the whole interval of the change below zero.
@@ -247,6 +267,7 @@ def verdict(attacked: Sequence[Attacked], cost: EvasionCost) -> tuple[bool, str]
     Args:
         attacked: without evasion first, then with it.
         cost: what evasion breaks.
+        defense: what was measured.
     """
     before = attacked[0].lift
     adaptive = [one for one in attacked if one.attacker.adaptive]
@@ -259,12 +280,12 @@ def verdict(attacked: Sequence[Attacked], cost: EvasionCost) -> tuple[bool, str]
         words = "Recommended: the lift of every attacker who knows of it falls; the strongest still reaches"
     else:
         words = "Not recommended: an attacker who knows of it reaches a lift of"
-    words += f" {reached}, {before.value:.3f} without evasion ({change})."
+    words += f" {reached}, {before.value:.3f} without {defense.name} ({change})."
     lost, foreign = cost.lost / max(cost.searched, 1), cost.non_ascii_after / max(cost.characters, 1)
+    before_it = cost.non_ascii_before / max(cost.characters, 1)
     return recommended, (
-        f"{words} Evaded text breaks search and screen readers: a plain search finds {lost:.0%} of the words no more, "
-        f"and {foreign:.0%} of the characters are outside ASCII ({cost.non_ascii_before / max(cost.characters, 1):.0%} "
-        f"before)."
+        f"{words} {defense.done.capitalize()} text breaks {defense.breaks}: a plain search finds {lost:.0%} of the "
+        f"words no more, and {foreign:.0%} of the characters are outside ASCII ({before_it:.0%} before)."
     )
 
 
@@ -291,6 +312,7 @@ def show(found: Evaluation, out: Path) -> None:
 
 
 def _told(
+    those: Sequence[Attacker],
     texts: Mapping[Text, Samples],
     classifier: str,
     embedding: EmbeddingName,
@@ -300,9 +322,9 @@ def _told(
     progress: Progress,
 ) -> dict[str, Ints]:
     """What every attacker says of every value, by the attacker's name: (n_values,) places in `CATEGORIES`."""
-    told = {attacker.name: np.zeros(len(texts["clean"]), np.int64) for attacker in ATTACKERS}
+    told = {attacker.name: np.zeros(len(texts["clean"]), np.int64) for attacker in those}
     by_training: dict[Text, list[Attacker]] = {}
-    for attacker in ATTACKERS:
+    for attacker in those:
         by_training.setdefault(attacker.trained, []).append(attacker)
     progress.stage("redaction: folds", n_folds * len(by_training))
     for number in range(n_folds):
@@ -342,7 +364,11 @@ def _blind(samples: Samples, n_folds: int) -> dict[str, Ints]:
 
 
 def _attacked(
-    samples: Samples, told: Mapping[str, Ints], blind: Mapping[str, Ints], rng: np.random.Generator
+    those: Sequence[Attacker],
+    samples: Samples,
+    told: Mapping[str, Ints],
+    blind: Mapping[str, Ints],
+    rng: np.random.Generator,
 ) -> tuple[Attacked, ...]:
     classes, documents = samples.classes, samples.documents
     right = {name: said == classes for name, said in {**told, **blind}.items()}
@@ -354,7 +380,7 @@ def _attacked(
         return estimate(f"{metric}.{name}", found, UNIT, 0.0, "blind" if other == "length" else "chance")
 
     rows = []
-    for attacker in ATTACKERS:
+    for attacker in those:
         name = attacker.name
         rows.append(
             Attacked(
@@ -365,8 +391,8 @@ def _attacked(
                 over(name, "lift_over_length", "length"),
             )
         )
-    first = ATTACKERS[0].name
-    for place, attacker in enumerate(ATTACKERS[1:], start=1):
+    first = those[0].name
+    for place, attacker in enumerate(those[1:], start=1):
         difference = right[attacker.name].astype(np.float64) - right[first]
         flips = sign_flip(cluster_sums([difference], documents)[:, 0], rng)
         rows[place] = replace(rows[place], change=over(attacker.name, "change", first), p=flips.two_sided)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from audit.options import DataDir, Debug, Device, PolicyName, Seed, errors_shown, named_paths
+from audit.errors import UsageError, listed
+from audit.options import DataDir, Debug, Device, FilledCommand, PolicyName, Seed, errors_shown, named_paths
+
+if TYPE_CHECKING:
+    from audit.defenses.interface import DataDefense
 
 Reference = Annotated[
     list[str] | None,
@@ -21,14 +25,37 @@ Reference = Annotated[
 Out = Annotated[Path, typer.Option(help="Where the models go. Those that are there already are not trained again.")]
 
 
-class Countermeasure(StrEnum):
-    """What can be measured."""
+class DefenseCommand(FilledCommand):
+    """A command about countermeasures, with the registered ones in its choices and its help."""
 
-    PARAPHRASE = "paraphrase"
-    RANDOM_BEFORE = "random-before"
-    RANDOM_AFTER = "random-after"
-    BLOCKING = "blocking"
-    EVASION = "evasion"
+    def choices(self) -> Mapping[str, Sequence[str]]:
+        """See `FilledCommand.choices`."""
+        from audit.defenses.registry import DEFENSES
+
+        return {"countermeasure": tuple(DEFENSES)}
+
+    def words(self) -> Mapping[str, str]:
+        """See `FilledCommand.words`."""
+        from audit.defenses import registry
+
+        asked, rewritten = list(registry.query_defenses()), list(registry.data_defenses())
+        kinds = [
+            f"{listed(asked, 'and')} change the question while the model is used.",
+            *(
+                f"{name} trains a model that is {defense.description}, and baselines trained the same way."
+                for name, defense in registry.training_defenses().items()
+            ),
+            *(
+                f"{name} writes a copy of a data set {defense.description}, and says what that hides from an attacker "
+                "who knows of it."
+                for name, defense in registry.data_defenses().items()
+            ),
+        ]
+        return {
+            "kinds": " ".join(kinds),
+            "while_used": listed(asked, "or"),
+            "data_alone": f"{listed(rewritten, 'and')} {'take' if rewritten[1:] else 'takes'} DATA_DIR alone.",
+        }
 
 
 def train_baseline(
@@ -96,10 +123,10 @@ def train_splits(
 
 
 def defend(
-    countermeasure: Annotated[Countermeasure, typer.Argument(metavar="COUNTERMEASURE", show_default=False)],
+    countermeasure: Annotated[str, typer.Argument(metavar="COUNTERMEASURE", show_default=False)],
     folders: Annotated[
         list[Path],
-        typer.Argument(metavar="MODEL_DIR DATA_DIR", help="evasion takes DATA_DIR alone.", show_default=False),
+        typer.Argument(metavar="MODEL_DIR DATA_DIR", help="{data_alone}", show_default=False),
     ],
     out: Annotated[Path, typer.Option(help="Where models, records and the comparison go.")] = Path("docaudit-defence"),
     policy: PolicyName = "default",
@@ -111,19 +138,20 @@ def defend(
 ) -> None:
     """Measure a countermeasure: what the model gives away without it and with it, and what it costs.
 
-    paraphrase, random-before and random-after change the question while the model is used. blocking trains a model that
-    is taught to say when an answer is not on the page, and baselines trained the same way. evasion writes a copy of a
-    data set whose letters look the same and are others, and says what that hides from an attacker who knows of it.
+    {kinds}
     """
     with errors_shown(debug):
-        if countermeasure is Countermeasure.EVASION:
-            _evade(folders, reference, out, seed, device)
+        from audit.defenses.interface import DataDefense
+        from audit.defenses.registry import DEFENSES
+
+        defense = DEFENSES[countermeasure]
+        if isinstance(defense, DataDefense):
+            _rewrite(defense, folders, reference, out, seed, device)
             return
         from audit import defending, runner
-        from audit.errors import UsageError
 
         if len(folders) != 2:
-            raise UsageError(f"{countermeasure.value} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
+            raise UsageError(f"{countermeasure} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
         model_dir, data_dir = folders
         options = runner.Options(
             model_dir=model_dir,
@@ -135,25 +163,26 @@ def defend(
             device=device,
             references=named_paths(reference or []),
         )
-        defending.measure(countermeasure.value, options, policy)
+        defending.measure(countermeasure, options, policy)
 
 
-def _evade(folders: list[Path], reference: list[str] | None, out: Path, seed: int, device: str) -> None:
+def _rewrite(
+    defense: DataDefense, folders: list[Path], reference: list[str] | None, out: Path, seed: int, device: str
+) -> None:
     from audit import evading
-    from audit.errors import UsageError
 
     named = named_paths(reference or [])
     embedders = named.pop("embedder", [])
     if len(folders) != 1 or named or len(embedders) > 1:
-        raise UsageError("evasion takes DATA_DIR alone, and at most --reference embedder=PATH")
-    found = evading.evade_and_measure(folders[0], out, embedder=next(iter(embedders), None), seed=seed, device=device)
+        raise UsageError(f"{defense.name} takes DATA_DIR alone, and at most --reference embedder=PATH")
+    found = evading.evade_and_measure(
+        folders[0], out, defense=defense, embedder=next(iter(embedders), None), seed=seed, device=device
+    )
     evading.show(found, out)
 
 
 def _start(reference: list[str] | None) -> Path | None:
     """What the model was fine-tuned from, when the command line says it."""
-    from audit.errors import UsageError
-
     named = named_paths(reference or [])
     superfluous = sorted(set(named) - {"pretrained"})
     if superfluous or len(named.get("pretrained", [])) > 1:

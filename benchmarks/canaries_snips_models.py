@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from audit.corpus import manifest
 from audit.corpus.canaries import PATTERNS, TAGS, Pattern
 from audit.corpus.documents import Document, Word
-from audit.corpus.importers import snips
+from audit.corpus.importers.registry import FORMATS
 from audit.targets.nlu.target import NluTarget
 from audit.training.nlu import NluRecipe, fit_nlu
 
@@ -110,7 +110,7 @@ def material(source: Path, work: Path, settings: Settings, backbone: Path | None
     """
     imported = work / "snips"
     if not (imported / "manifest.toml").exists():
-        snips.convert(source, imported, {"member": 1.0, "heldout": 1.0}, seed=0, division="official")
+        FORMATS["snips"].convert(source, imported, {"member": 1.0, "heldout": 1.0}, seed=0, division="official")
     corpus = manifest.load(imported)
     members = corpus.of("member")
     chosen = np.random.default_rng(SUBSET_SEED).permutation(len(members))[: settings.n_utterances]

@@ -35,7 +35,7 @@ from audit.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
-from audit.corpus.importers import funsd, sroie
+from audit.corpus.importers.registry import FORMATS
 from audit.targets.loading import load, load_tokenizer
 from audit.training.fitting import Fitted, Recipe, fit
 from audit.training.starting import starting_model
@@ -127,8 +127,7 @@ def make_data(setting: Setting, source: Path, work: Path) -> Path:
     """The corpus, imported once, with the task of the setting in its manifest."""
     imported = work / f"data-{setting.corpus}"
     if not imported.exists():
-        convert = {"sroie": sroie.convert, "funsd": funsd.convert}[setting.corpus]
-        convert(source, imported, SHARES, seed=0)
+        FORMATS[setting.corpus].convert(source, imported, SHARES, seed=0)
     folder = work / f"data-{setting.corpus}-{setting.task}"
     if not folder.exists():
         corpus = manifest.load(imported)

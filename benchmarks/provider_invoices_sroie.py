@@ -19,9 +19,9 @@ from audit import policy
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.documents import Split
-from audit.corpus.importers import sroie
 from audit.corpus.importers.asking import PHRASINGS
 from audit.corpus.importers.providers import ByProvider
+from audit.corpus.importers.registry import FORMATS
 from audit.training.answering import AnsweringRecipe, samples_of
 
 SEED = 0
@@ -54,7 +54,7 @@ def run_sroie(source: Path, backbone: Path, work: Path, out: Path, audit: Audit,
     source = _first_receipts(source, work / "source") if smoke else source
     data, start, model = work / "data", work / "data" / "references" / "pretrained", work / "model"
     if not data.exists():
-        sroie.convert(source, data, SHARES, SEED, task="question-answering", division=ByProvider())
+        FORMATS["sroie"].convert(source, data, SHARES, SEED, task="question-answering", division=ByProvider())
     if not start.exists():
         _write_start(source, data, backbone, start)
     if not model.exists():

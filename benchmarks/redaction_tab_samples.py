@@ -15,7 +15,7 @@ import numpy.typing as npt
 from audit.attacks.redaction.samples import samples_of
 from audit.corpus import manifest
 from audit.corpus.documents import Mask
-from audit.corpus.importers import tab
+from audit.corpus.importers.registry import FORMATS
 from audit.corpus.redactions import RedactedSpan
 from audit.evading import Text, readings
 from audit.training.embedding import chosen
@@ -74,7 +74,7 @@ def import_tab(source: Path, work: Path) -> Path:
     if not (data / manifest.FILE_NAME).exists():
         shutil.rmtree(data, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
-        tab.convert(source, data, {"member": 1.0, "heldout": 0.0, "public": 0.0}, seed=0)
+        FORMATS["tab"].convert(source, data, {"member": 1.0, "heldout": 0.0, "public": 0.0}, seed=0)
     return data
 
 

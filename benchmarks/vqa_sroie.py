@@ -37,8 +37,8 @@ from audit.attacks.memorisation.table import Floats, Mask, build_table
 from audit.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
-from audit.corpus.importers import sroie
 from audit.corpus.importers.asking import PHRASINGS
+from audit.corpus.importers.registry import FORMATS
 from audit.targets.answering.loading import load_answering
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.baseline import train_baseline
@@ -196,7 +196,7 @@ def make_data(shape: Shape, options: argparse.Namespace) -> Path:
     if not imported.exists():
         total = len(list((options.sroie / "img").iterdir()))
         shares = {split: n / total for split, n in wanted.items()}
-        sroie.convert(options.sroie, imported, shares, seed=SEED, task="question-answering")
+        FORMATS["sroie"].convert(options.sroie, imported, shares, seed=SEED, task="question-answering")
     recipe = TrainingRecipe(
         epochs=options.epochs or EPOCHS[shape],
         learning_rate=options.learning_rate,

@@ -158,7 +158,7 @@ def test_split_models_of_another_data_set_are_refused(place, tmp_path):
 
 
 def test_a_countermeasure_stands_before_the_references_too(place, tmp_path):
-    options = runner.Options(place / "model", place / "data", tmp_path, defence="random-after", only=("memorisation",))
+    options = runner.Options(place / "model", place / "data", tmp_path, defense="random-after", only=("memorisation",))
     opened = runner.open_scan(options)
     references = opened.beside(runner.scan._fill(opened, SILENT))
     assert [type(model).__name__ for model in references.baselines] == ["Reworded"]

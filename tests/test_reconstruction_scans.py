@@ -60,10 +60,10 @@ def scan(place, out, *more, model="vt5"):
     return record, result
 
 
-def opened(place, out, *, defence=None, **given):
+def opened(place, out, *, defense=None, **given):
     references = {name: [path] for name, path in given.items()}
     options = runner.Options(
-        place / "vt5", place / "data", out, "quick", ("reconstruction",), references=references, defence=defence
+        place / "vt5", place / "data", out, "quick", ("reconstruction",), references=references, defense=defense
     )
     return runner.open_scan(options)
 
@@ -111,7 +111,7 @@ def test_a_donut_is_not_asked_for_its_pages_tokens(place, tmp_path):
 
 
 def test_behind_a_countermeasure_that_rewords_questions_it_does_not_apply(place, tmp_path):
-    found = opened(place, tmp_path, defence="random-after", auxiliary=place / "t5")
+    found = opened(place, tmp_path, defense="random-after", auxiliary=place / "t5")
     (attack,) = found.attacks
     assert attack.inapplicable(Case(found.guarded(found.target), found.corpus)) == REWORDED
     assert found.beside(runner.scan._fill(found, SILENT)).auxiliary is not None

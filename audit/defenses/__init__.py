@@ -1,1 +1,1 @@
-"""Countermeasures, measured: what wraps a target, what trains another one, and what either changes."""
+"""Countermeasures, measured: what wraps a target, trains another one or rewrites data, and what each changes."""

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from audit import __version__
 from audit.corpus.documents import Corpus, Document, Question, ReferencePaths, Split
@@ -19,13 +20,13 @@ from audit.corpus.manifest import load, write
 from audit.corpus.paths import inside
 from audit.corpus.removal import Removal, remove
 from audit.corpus.sheets import Sheet, sheet_of
+from audit.defenses.interface import Trained, TrainingDefense
 from audit.engine.interface import SILENT, Progress
 from audit.errors import EngineError, ManifestError
-from audit.targets.answering.reader import Sample
-from audit.targets.loading import sha256_of
-from audit.training.answering import AnsweringRecipe, recipe_of, samples_of
-from audit.training.cached import key_of, made_once
-from audit.training.retraining import Retraining, retrain, start_of
+
+if TYPE_CHECKING:
+    from audit.targets.answering.reader import Sample
+    from audit.training.answering import AnsweringRecipe
 
 NOT_PRESENT = "ANSWER NOT PRESENT"
 """What the model is taught to say; the paper's words."""
@@ -66,6 +67,23 @@ class Counts:
     nothing_left: int = 0
 
 
+class Blocking(TrainingDefense):
+    """Extraction blocking; what it needs for training is imported when it trains."""
+
+    name = "blocking"
+    title = "Extraction blocking"
+    description = "taught to say when an answer is not on the page"
+    teaches_refusal = True
+
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> Trained:
+        """See `TrainingDefense.train`."""
+        return Trained(*train_blocked(start, corpus, out, device=device, progress=progress))
+
+    def refuses(self, answer: str) -> bool:
+        """See `TrainingDefense.refuses`."""
+        return says_not_present(answer)
+
+
 def augmented(corpus: Corpus, documents: Sequence[Document]) -> tuple[tuple[Sample, ...], Counts]:
     """The samples of these documents, and each once more with the answer removed and `NOT_PRESENT` in its place.
 
@@ -77,6 +95,9 @@ def augmented(corpus: Corpus, documents: Sequence[Document]) -> tuple[tuple[Samp
         The samples, the plain ones first; and how many questions could be blocked. Images are opened when they are
         asked for.
     """
+    from audit.targets.answering.reader import Sample
+    from audit.training.answering import samples_of
+
     found, counts = _blocked(corpus, documents)
     more = [Sample(one.removal.sheet, one.question.question, NOT_PRESENT) for one in found]
     return (*samples_of(corpus, documents), *more), counts
@@ -159,6 +180,11 @@ def train_blocked(
         TargetError: the start is not named or cannot be loaded.
         EngineError: `out` cannot be written.
     """
+    from audit.targets.loading import sha256_of
+    from audit.training.answering import recipe_of
+    from audit.training.cached import key_of, made_once
+    from audit.training.retraining import Retraining, retrain, start_of
+
     how = Retraining(recipe_of(corpus) if recipe is None else recipe, device, half)
     place = start_of(corpus, start)
 

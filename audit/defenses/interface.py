@@ -1,35 +1,126 @@
-"""What a countermeasure is that works while a model is used: a target around a target."""
+"""What a countermeasure is: it changes what a model is asked, trains another model, or rewrites what is shared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.evasion import EvasionCost
+from audit.defenses.remedies import Remedy
+from audit.engine.interface import Progress
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.interface import A, Adaptation, Query, SheetQuery, Target
 
 
-class Defence(Protocol):
-    """A countermeasure at inference time.
+class Defense(ABC):
+    """A countermeasure that `docaudit defend` measures; it is one of the three kinds below.
 
     Attributes:
-        name: what the command line and the record call it.
+        remedy: what a report says of it to whom it may help; None where `policies/defenses.toml` says it.
     """
 
-    @property
-    def name(self) -> str:
-        """See the class."""
-        ...
+    remedy: ClassVar[Remedy | None] = None
 
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the command line and the record call it."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What a comparison calls it."""
+
+
+class QueryDefense(Defense):
+    """A countermeasure while a model is used: a target around a target."""
+
+    def seeded(self, seed: int) -> Self:
+        """The same with its random choices from `seed`; itself where it makes none."""
+        return self
+
+    @abstractmethod
     def wrap(self, target: Target) -> Target:
         """The target as the world would see it behind this countermeasure.
 
         Raises:
             TargetError: it makes no sense around such a target.
         """
-        ...
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that was trained with a countermeasure, and the data set whose public documents train its baselines."""
+
+    model: Path
+    data: Path
+
+
+class TrainingDefense(Defense):
+    """A countermeasure for which the model is trained again.
+
+    Attributes:
+        description: the model that it trains, after "a model that is", for the help.
+        teaches_refusal: whether it teaches an answer that may tell members from others: then that is measured.
+    """
+
+    description: ClassVar[str]
+    teaches_refusal: ClassVar[bool] = False
+
+    @abstractmethod
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> Trained:
+        """Train the model from `start` as the audited one was, but for the countermeasure, into `out`, once.
+
+        Raises:
+            DocauditError: it cannot be trained.
+        """
+
+    def refuses(self, answer: str) -> bool:
+        """Whether this is the answer that was taught; asked only where `teaches_refusal`."""
+        return False
+
+
+class DataDefense(Defense):
+    """A countermeasure that rewrites a data set before it is shared.
+
+    Attributes:
+        description: the copy that it writes, after "a copy of a data set", for the help.
+        done: what was done to the text, as a participle ("evaded").
+        undone: what somebody does to it who knows of that ("look-alikes folded back").
+        breaks: what the copy is no good for.
+        nothing: why a data set can hold nothing to rewrite, and what the countermeasure is for.
+    """
+
+    description: ClassVar[str]
+    done: ClassVar[str]
+    undone: ClassVar[str]
+    breaks: ClassVar[str]
+    nothing: ClassVar[tuple[str, str]]
+
+    @abstractmethod
+    def rewrite(self, document: Document) -> Document:
+        """The document as it is shared: as many words, in the same places."""
+
+    @abstractmethod
+    def undo(self, document: Document) -> Document:
+        """The document as somebody reads it who knows of the countermeasure; rewritten or not, it is the same."""
+
+    @abstractmethod
+    def cost(self, documents: Iterable[Document]) -> EvasionCost:
+        """What rewriting these documents changes and breaks."""
+
+    @abstractmethod
+    def write(self, corpus: Corpus, dst: Path) -> None:
+        """Write the data set with every document rewritten; `dst` appears whole or not at all.
+
+        Raises:
+            DocauditError: `dst` is not empty, nothing is rewritten, or the files cannot be written.
+        """
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from audit.corpus.paraphrasing import paraphrased
-from audit.defenses.interface import Reworded, reworded
+from audit.defenses.interface import QueryDefense, Reworded, reworded
 from audit.defenses.randomness import seed_of
 from audit.targets.interface import Target
 
 
 @dataclass(frozen=True)
-class Paraphrase:
+class Paraphrase(QueryDefense):
     """The model is asked the question in other words: memory that hangs on the very words of training finds no hold.
 
     Attributes:
@@ -23,11 +23,20 @@ class Paraphrase:
 
     @property
     def name(self) -> str:
-        """See `Defence`."""
+        """See `Defense`."""
         return "paraphrase"
 
+    @property
+    def title(self) -> str:
+        """See `Defense`."""
+        return "Question paraphrased"
+
+    def seeded(self, seed: int) -> Paraphrase:
+        """See `QueryDefense.seeded`."""
+        return replace(self, seed=seed)
+
     def wrap(self, target: Target) -> Reworded:
-        """See `Defence.wrap`."""
+        """See `QueryDefense.wrap`."""
         return reworded(self.name, target, self._reword)
 
     def _reword(self, question: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from audit.defenses.interface import Reworded, reworded
+from audit.defenses.interface import QueryDefense, Reworded, reworded
 from audit.defenses.randomness import seed_of
 from audit.targets.interface import Target
 
@@ -16,7 +16,7 @@ N_DIGITS = 6
 
 
 @dataclass(frozen=True)
-class RandomString:
+class RandomString(QueryDefense):
     """Six random digits, set off by a space, stand before or after the question.
 
     In use they would be drawn anew each time; here they follow from the question, which is one such draw and can be
@@ -32,11 +32,20 @@ class RandomString:
 
     @property
     def name(self) -> str:
-        """See `Defence`."""
+        """See `Defense`."""
         return f"random-{self.where}"
 
+    @property
+    def title(self) -> str:
+        """See `Defense`."""
+        return f"Random string {self.where} the question"
+
+    def seeded(self, seed: int) -> RandomString:
+        """See `QueryDefense.seeded`."""
+        return replace(self, seed=seed)
+
     def wrap(self, target: Target) -> Reworded:
-        """See `Defence.wrap`."""
+        """See `QueryDefense.wrap`."""
         return reworded(self.name, target, self._reword)
 
     def _reword(self, question: str) -> str:

@@ -1,33 +1,48 @@
-"""The countermeasures that work while a model is used, by name."""
+"""The countermeasures, by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
-from audit.defenses.interface import Defence
+from audit.defenses.blocking import Blocking
+from audit.defenses.evasion import Evasion
+from audit.defenses.interface import DataDefense, Defense, QueryDefense, TrainingDefense
 from audit.defenses.paraphrase import Paraphrase
 from audit.defenses.random_string import RandomString
 from audit.errors import UsageError
 
-DEFENCES: Mapping[str, Callable[[int], Defence]] = {
-    "paraphrase": Paraphrase,
-    "random-before": partial(RandomString, "before"),
-    "random-after": partial(RandomString, "after"),
+DEFENSES: Mapping[str, Defense] = {
+    defense.name: defense
+    for defense in (Paraphrase(), RandomString("before"), RandomString("after"), Blocking(), Evasion())
 }
-"""By name, what makes the countermeasure from a seed."""
 
 
-def defence(name: str, seed: int = 0) -> Defence:
-    """The countermeasure of this name.
+def query_defenses() -> dict[str, QueryDefense]:
+    """Those that work while a model is used."""
+    return {name: defense for name, defense in DEFENSES.items() if isinstance(defense, QueryDefense)}
+
+
+def training_defenses() -> dict[str, TrainingDefense]:
+    """Those for which the model is trained again."""
+    return {name: defense for name, defense in DEFENSES.items() if isinstance(defense, TrainingDefense)}
+
+
+def data_defenses() -> dict[str, DataDefense]:
+    """Those that rewrite a data set."""
+    return {name: defense for name, defense in DEFENSES.items() if isinstance(defense, DataDefense)}
+
+
+def query_defense(name: str, seed: int = 0) -> QueryDefense:
+    """The countermeasure of this name that works while a model is used.
 
     Args:
-        name: one of `DEFENCES`.
+        name: one of `query_defenses`.
         seed: of its random choices.
 
     Raises:
         UsageError: there is none of this name.
     """
-    if name not in DEFENCES:
-        raise UsageError(f"no countermeasure is called {name!r}", f"one of {', '.join(DEFENCES)}")
-    return DEFENCES[name](seed)
+    known = query_defenses()
+    if name not in known:
+        raise UsageError(f"no countermeasure is called {name!r}", f"one of {', '.join(known)}")
+    return known[name].seeded(seed)

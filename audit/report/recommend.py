@@ -1,4 +1,4 @@
-"""Which defence to consider, from what was found. The defences and their words are `policies/defenses.toml`."""
+"""Which remedy to consider, from what was found: of `policies/defenses.toml`, or what a countermeasure says itself."""
 
 from __future__ import annotations
 
@@ -10,90 +10,18 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
+from audit.defenses.registry import DEFENSES
+from audit.defenses.remedies import ORDER, Answer, Remedy, State
 from audit.errors import RenderError
 from audit.policy import Decision, Verdict
 from audit.record import STRICT, AuditRecord, Completed, Estimate
 from audit.resources import folder
 
-State = Literal[
-    "violated",
-    "confounded",
-    "weak",
-    "weakened",
-    "useless",
-    "alarm",
-    "uncovered",
-    "wide",
-    "unresolved",
-    "unmeasured",
-    "gap",
-    "clean",
-    "unchecked",
-    "waived",
-    "above",
-]
-"""What became of a limit, more finely than its outcome.
-
-    violated    the leak is confirmed over the limit
-    clean       the audit as a whole passed, and nobody had to waive anything
-    unchecked   no limit of the policy applies to this model
-    waived      somebody took responsibility
-    (others)    no decision, see `audit.policy.decision.Cause`
-    above       a measurement, gated or not, lies wholly above a value that the defence names
-"""
-ORDER: tuple[State, ...] = (
-    "violated",
-    "alarm",
-    "unmeasured",
-    "useless",
-    "confounded",
-    "weak",
-    "weakened",
-    "uncovered",
-    "unresolved",
-    "gap",
-    "wide",
-    "clean",
-    "unchecked",
-    "waived",
-    "above",
-)
-
-
-@strict_dataclass(frozen=True, config=STRICT)
-class Answer:
-    """A finding that a defence answers: `attack` and `metric` are shell patterns; `above` is for the state "above"."""
-
-    attack: str
-    metric: str
-    finding: tuple[State, ...]
-    above: float = 0.0
-
-
-@strict_dataclass(frozen=True, config=STRICT)
-class Defense:
-    """One thing the owner can do.
-
-    Attributes:
-        does: what it does, for somebody who knows no ML.
-        cost: what it takes away or asks for.
-        check: how docaudit can tell later whether it helped.
-        source: the citation it rests on.
-    """
-
-    id: str
-    name: str
-    does: str
-    cost: str
-    check: str
-    source: str
-    answers: tuple[Answer, ...]
-
 
 @strict_dataclass(frozen=True, config=STRICT)
 class _File:
     schema: Literal[1]
-    defenses: tuple[Defense, ...]
+    defenses: tuple[Remedy, ...]
 
 
 @dataclass(frozen=True)
@@ -107,29 +35,38 @@ class Finding:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A defence, and the findings it answers (never empty)."""
+    """A remedy, and the findings it answers (never empty)."""
 
-    defense: Defense
+    remedy: Remedy
     findings: tuple[Finding, ...]
 
 
 _FILE: TypeAdapter[_File] = TypeAdapter(_File)
 
 
-def defenses() -> tuple[Defense, ...]:
-    """The shipped defences, in the order they should be considered.
+def remedies() -> tuple[Remedy, ...]:
+    """The shipped remedies in the order they should be considered, then those that countermeasures bring themselves.
 
     Raises:
-        RenderError: `policies/defenses.toml` cannot be read.
+        RenderError: `policies/defenses.toml` cannot be read, or names a countermeasure that there is not.
     """
     path = folder("policies") / "defenses.toml"
     try:
-        return _FILE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")), strict=False).defenses
+        shipped = _FILE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")), strict=False).defenses
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise RenderError(f"{path.name}: {error}") from None
     except ValidationError as error:
         places = [f"{path.name} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
         raise RenderError(places) from None
+    unknown = [
+        f"{path.name} {item.id}: no countermeasure is called {name!r}"
+        for item in shipped
+        for name in item.measured_by
+        if name not in DEFENSES
+    ]
+    if unknown:
+        raise RenderError(unknown)
+    return (*shipped, *(defense.remedy for defense in DEFENSES.values() if defense.remedy is not None))
 
 
 def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
@@ -158,18 +95,18 @@ def state_of(decision: Decision) -> State | None:
 
 
 def recommend(record: AuditRecord, verdict: Verdict) -> tuple[Recommendation, ...]:
-    """The defences that answer a finding: those against violations first, then in the order of the file.
+    """The remedies that answer a finding: those against violations first, then in the order of the file.
 
     Raises:
         RenderError: `policies/defenses.toml` cannot be read.
     """
     found = findings(record, verdict)
     chosen = []
-    for defense in defenses():
-        answered = tuple(finding for finding in found if any(_answers(item, finding) for item in defense.answers))
-        answered += tuple(finding for item in defense.answers for finding in _above(item, record))
+    for remedy in remedies():
+        answered = tuple(finding for finding in found if any(_answers(item, finding) for item in remedy.answers))
+        answered += tuple(finding for item in remedy.answers for finding in _above(item, record))
         if answered:
-            chosen.append(Recommendation(defense, tuple(dict.fromkeys(answered))))
+            chosen.append(Recommendation(remedy, tuple(dict.fromkeys(answered))))
     return tuple(sorted(chosen, key=lambda item: min(ORDER.index(finding.state) for finding in item.findings)))
 
 
@@ -182,7 +119,7 @@ def _answers(answer: Answer, finding: Finding) -> bool:
 
 
 def _above(answer: Answer, record: AuditRecord) -> list[Finding]:
-    """The measurements whose whole interval lies above what the defence names."""
+    """The measurements whose whole interval lies above what the remedy names."""
     if "above" not in answer.finding:
         return []
     return [

@@ -24,7 +24,7 @@ from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.reading import READER
-from audit.defenses.interface import Defence
+from audit.defenses.interface import QueryDefense
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Engine, Json, Progress, Source, Trial, Work
 from audit.engine.journal import Journal
@@ -161,7 +161,7 @@ def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled
         corpus=opened.corpus.sha256,
         copies=opened.copies,
         target=_Loaded.of(target),
-        defence=opened.defence,
+        defense=opened.defense,
         models={role: _Loaded.of(model) for role, model in filled.models.items()},
         members=filled.members,
         embedder=None if filled.embedder is None else filled.embedder.target.card,
@@ -220,7 +220,7 @@ class _Elsewhere:
     corpus: str
     copies: Copies
     target: _Loaded
-    defence: Defence | None
+    defense: QueryDefense | None
     models: Mapping[str, _Loaded]
     members: Mapping[str, frozenset[str]]
     embedder: TargetCard | None
@@ -251,10 +251,10 @@ class _Elsewhere:
         corpus = without_copies(corpus, self.copies)
         target = self.target.again(folders["target"], corpus)
         models = {role: model.reference_again(folders[role], corpus) for role, model in self.models.items()}
-        references = references_behind(self.defence, models, self.members)
+        references = references_behind(self.defense, models, self.members)
         if self.embedder is not None:
             references = replace(references, embedder=_embedder_again(self.embedder, folders["embedder"]))
-        return AttackWork(self.attack, Case(behind(self.defence, target), corpus, references), self.seed)
+        return AttackWork(self.attack, Case(behind(self.defense, target), corpus, references), self.seed)
 
 
 def _embedder_again(card: TargetCard, folder: Path) -> EmbedderTarget:
@@ -272,7 +272,7 @@ def _journal_key(opened: Opened, attack: Attack, target: Checkpoint, filled: Fil
         "parameters": parameters_of(attack),
         "seed": opened.options.seed,
         "target": card.sha256,
-        "defence": opened.options.defence,
+        "defence": opened.options.defense,
         "device": [card.device, device_words(card.device), instructions()],
         "dtype": card.dtype,
         "references": [(reference.role, reference.card.sha256) for reference in filled.cards],

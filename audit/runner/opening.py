@@ -19,8 +19,8 @@ from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
-from audit.defenses.interface import Defence
-from audit.defenses.registry import defence
+from audit.defenses.interface import QueryDefense
+from audit.defenses.registry import query_defense
 from audit.engine.interface import Json
 from audit.engine.local import WIDTH
 from audit.errors import ManifestError, UsageError
@@ -44,7 +44,7 @@ class Options:
     `cache` keeps trained references, in `evidence` when None (a sweep shares one). `engine` is "local" or "ray"; for
     "ray", `address` and `workers` are those of `RayEngine`. `attack_parameters` is a file that `parameters.read` takes.
     `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
-    difference), or "auto": bfloat16 on CUDA. `defence` names a countermeasure that the model is asked behind,
+    difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
     `derived_by` says what made the model out of another one.
     """
 
@@ -68,7 +68,7 @@ class Options:
     workers: int | None = None
     attack_parameters: Path | None = None
     dtype: str = "auto"
-    defence: str | None = None
+    defense: str | None = None
     derived_by: tuple[str, ...] = ()
 
     @property
@@ -95,33 +95,33 @@ class Opened:
     prepared: Prepared
     warnings: tuple[str, ...] = ()
     parameters_file: str | None = None
-    defence: Defence | None = None
+    defense: QueryDefense | None = None
     copies: Copies = NO_COPIES
     whole: Corpus | None = None
 
     def guarded(self, target: Checkpoint) -> Target:
         """The target as the world would see it: behind the countermeasure, when there is one."""
-        return behind(self.defence, target)
+        return behind(self.defense, target)
 
     def beside(self, filled: Filled) -> References:
         """The references, asked as the target is: behind the same countermeasure."""
-        return filled.completed(references_behind(self.defence, filled.models, filled.members))
+        return filled.completed(references_behind(self.defense, filled.models, filled.members))
 
 
-def behind(defence: Defence | None, target: Checkpoint) -> Target:
+def behind(defense: QueryDefense | None, target: Checkpoint) -> Target:
     """The target behind a countermeasure, when there is one."""
-    return target if defence is None else defence.wrap(target)
+    return target if defense is None else defense.wrap(target)
 
 
 def references_behind(
-    defence: Defence | None, models: Mapping[str, Checkpoint | Denoiser], members: Mapping[str, frozenset[str]]
+    defense: QueryDefense | None, models: Mapping[str, Checkpoint | Denoiser], members: Mapping[str, frozenset[str]]
 ) -> References:
     """The references behind the target's countermeasure, so that both are asked the same; see `References.of`.
 
     The public model proposes tokens and is asked nothing that a countermeasure changes.
     """
     asked: dict[str, Target] = {
-        role: model if role == "auxiliary" or isinstance(model, Denoiser) else behind(defence, model)
+        role: model if role == "auxiliary" or isinstance(model, Denoiser) else behind(defense, model)
         for role, model in models.items()
     }
     return References.of(asked, members)
@@ -154,7 +154,7 @@ def open_scan(options: Options) -> Opened:
     check(target, whole)
     copies = find_copies(whole)
     corpus = without_copies(whole, copies)
-    guard = defence(options.defence, options.seed) if options.defence is not None else None
+    guard = query_defense(options.defense, options.seed) if options.defense is not None else None
     case = Case(behind(guard, target), corpus)
     applicable = [attack for attack in attacks if attack.inapplicable(case) is None]
     if applicable and not any(attack.trials(case) for attack in applicable):

@@ -96,7 +96,7 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
         utility=useful,
         environment=environment(target),
         timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
-        derived_by=options.derived_by if opened.defence is None else (*options.derived_by, opened.defence.name),
+        derived_by=options.derived_by if opened.defense is None else (*options.derived_by, opened.defense.name),
         left_out=_left_out(opened),
     )
 

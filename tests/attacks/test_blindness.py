@@ -13,10 +13,12 @@ from PIL import Image
 
 from audit.attacks import blindness
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
-from audit.corpus.importers import sroie
+from audit.corpus.importers.registry import FORMATS
 from audit.corpus.manifest import load
 from audit.engine.interface import Silent
 from audit.record import Estimate, Unresolved
+
+sroie = FORMATS["sroie"]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GOODS = ("bread", "milk", "tea", "rice", "soap", "salt", "oil", "eggs", "beef", "fish")

@@ -9,7 +9,9 @@ import redacted
 
 from audit.attacks.redaction import RedactionContext
 from audit.corpus import manifest
-from audit.corpus.importers import tab
+from audit.corpus.importers.registry import FORMATS
+
+tab = FORMATS["tab"]
 
 SOURCE = Path(__file__).parents[2].parent / "shared" / "data" / "tab"
 

@@ -13,8 +13,10 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers import docvqa
+from audit.corpus.importers.registry import FORMATS
 from audit.errors import DocauditError, ManifestError, UsageError
+
+docvqa = FORMATS["docvqa"]
 
 ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
 OFFICIAL: dict[Split, float] = {"member": 0.5, "public": 0.5, "heldout": 1.0}

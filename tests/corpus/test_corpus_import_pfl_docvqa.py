@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers import pfl_docvqa
+from audit.corpus.importers.registry import FORMATS
 from audit.errors import DocauditError, UsageError
+
+pfl_docvqa = FORMATS["pfl-docvqa"]
 
 ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
 OFFICIAL: dict[Split, float] = {"member": 1.0, "heldout": 1.0}

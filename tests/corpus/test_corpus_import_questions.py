@@ -14,10 +14,13 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold
-from audit.corpus.importers import sroie
 from audit.corpus.importers.asking import PHRASINGS, question_of
+from audit.corpus.importers.registry import FORMATS
+from audit.corpus.importers.sroie import FIELDS
 from audit.corpus.summary import summarise
 from audit.errors import UsageError
+
+sroie = FORMATS["sroie"]
 
 ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
 
@@ -74,7 +77,7 @@ def test_every_value_is_asked_for_and_linked_where_it_was_found(receipts: Path, 
 
 
 def test_keys_have_five_phrasings_or_more_and_no_two_are_alike() -> None:
-    assert set(PHRASINGS) == set(sroie.FIELDS)
+    assert set(PHRASINGS) == set(FIELDS)
     assert all(len(phrasings) >= 5 for phrasings in PHRASINGS.values())
     every = [fold(phrasing) for phrasings in PHRASINGS.values() for phrasing in phrasings]
     assert len(set(every)) == len(every)

@@ -11,8 +11,11 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers import snips
+from audit.corpus.importers.registry import FORMATS
+from audit.corpus.importers.snips import FILES
 from audit.errors import ManifestError, UsageError
+
+snips = FORMATS["snips"]
 
 ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
 OFFICIAL: dict[Split, float] = {"member": 0.5, "public": 0.5, "heldout": 1.0}
@@ -24,7 +27,7 @@ RATE: Line = ("rate it five", "O O B-rating_value", "RateBook")
 def lay_out(src: Path, **parts: list[Line]) -> Path:
     for part, lines in parts.items():
         (src / part).mkdir(parents=True, exist_ok=True)
-        for name, column in zip(snips.FILES, zip(*lines, strict=True), strict=True):
+        for name, column in zip(FILES, zip(*lines, strict=True), strict=True):
             (src / part / name).write_text("".join(f"{text}\n" for text in column), encoding="utf-8")
     return src
 
@@ -143,7 +146,7 @@ def test_broken_sources(tmp_path: Path) -> None:
         empty = lay_out(tmp_path / "empty", train=[nothing])
         with pytest.raises(UsageError, match="no utterance with a tag for each word"):
             snips.convert(empty, tmp_path / "dst", ALL_MEMBERS, seed=1)
-    for name in snips.FILES:
+    for name in FILES:
         (tmp_path / "empty" / "train" / name).write_bytes(b"")
     with pytest.raises(UsageError, match="no utterance"):
         snips.convert(tmp_path / "empty", tmp_path / "dst", ALL_MEMBERS, seed=1)

@@ -15,9 +15,12 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Redaction, Split
-from audit.corpus.importers import tab
 from audit.corpus.importers.conversion import ImportReport
+from audit.corpus.importers.registry import FORMATS
+from audit.corpus.importers.tab import _Mention, _text
 from audit.errors import DocauditError, ManifestError, UsageError
+
+tab = FORMATS["tab"]
 
 ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
 Spans = list[list[Any]]
@@ -82,8 +85,8 @@ def test_every_character_is_kept_and_every_span_is_itself(data: st.DataObject) -
     """Words joined are the text without white space, and the words of a span the span, wherever spans are."""
     text = data.draw(st.text("aé.( \n", min_size=1, max_size=40).filter(str.strip))
     edges = data.draw(st.lists(st.integers(0, len(text)), unique=True, max_size=8).map(sorted))
-    spans = [tab._Mention(a, b, "MISC") for a, b in zip(edges[::2], edges[1::2], strict=False) if text[a:b].strip()]
-    found = tab._text(text, spans)
+    spans = [_Mention(a, b, "MISC") for a, b in zip(edges[::2], edges[1::2], strict=False) if text[a:b].strip()]
+    found = _text(text, spans)
     assert "".join(word.text for word in found.words) == "".join(text.split())
     values = ["".join(found.words[index].text for index in entity.words) for entity in found.entities]
     assert values == ["".join(text[span.start : span.end].split()) for span in spans]

@@ -12,9 +12,13 @@ from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Category, Split, TaskKind
-from audit.corpus.importers import conversion, funsd, sroie
+from audit.corpus.importers import conversion
 from audit.corpus.importers.locating import Location, NotLocated, locate
+from audit.corpus.importers.registry import FORMATS
 from audit.errors import EngineError, ManifestError, UsageError
+
+funsd = FORMATS["funsd"]
+sroie = FORMATS["sroie"]
 
 ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
 

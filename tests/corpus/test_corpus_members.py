@@ -14,9 +14,12 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers import funsd, snips
+from audit.corpus.importers.registry import FORMATS
 from audit.corpus.importers.splits import Given, divide
 from audit.errors import ManifestError, UsageError
+
+funsd = FORMATS["funsd"]
+snips = FORMATS["snips"]
 
 HALVES: dict[Split, float] = {"member": 0.4, "heldout": 0.5, "public": 0.5}
 

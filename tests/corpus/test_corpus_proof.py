@@ -17,11 +17,13 @@ from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Box, Word
-from audit.corpus.importers import sroie
+from audit.corpus.importers.registry import FORMATS
 from audit.corpus.proof import MAX_CROPS, READER, Proof, ReadCrop, crops_of, proof_of, survives
 from audit.corpus.reading import Tesseract
 from audit.corpus.removal import Removal, remove
 from audit.corpus.sheets import Sheet, sheet_of
+
+sroie = FORMATS["sroie"]
 
 reads = pytest.mark.skipif(not READER.installed(), reason="tesseract is not on this machine's PATH")
 

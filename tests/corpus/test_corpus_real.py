@@ -13,11 +13,17 @@ import pytest
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold, occurrences
-from audit.corpus.importers import funsd, snips, sroie, tab
 from audit.corpus.importers.conversion import ImportReport
 from audit.corpus.importers.providers import ByProvider
+from audit.corpus.importers.registry import FORMATS
+from audit.corpus.importers.sroie import FIELDS
 from audit.corpus.providers import asked_providers
 from audit.corpus.summary import summarise
+
+funsd = FORMATS["funsd"]
+snips = FORMATS["snips"]
+sroie = FORMATS["sroie"]
+tab = FORMATS["tab"]
 
 pytestmark = pytest.mark.real
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
@@ -53,7 +59,7 @@ def test_sroie_fields(receipts: tuple[ImportReport, Corpus], real_data: Path, to
     for document in corpus.documents:
         values = json.loads((real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8"))
         found = {entity.id for entity in document.entities}
-        for key in sroie.FIELDS:
+        for key in FIELDS:
             if 3 <= tokens(values.get(key, "")) <= 15:
                 in_range += 1
                 located += key in found

@@ -237,9 +237,9 @@ def test_commands_that_are_given_twice_are_left_out_on_both_sides() -> None:
 @pytest.mark.real
 @pytest.mark.slow
 def test_of_sroie_only_true_copies_are_called_copies(real_data: Path, tmp_path: Path) -> None:
-    from audit.corpus.importers import sroie
+    from audit.corpus.importers.registry import FORMATS
 
-    sroie.convert(real_data / "sroie", tmp_path / "data", {"member": 1.0}, 0)
+    FORMATS["sroie"].convert(real_data / "sroie", tmp_path / "data", {"member": 1.0}, 0)
     corpus = manifests.load(tmp_path / "data")
     twice = [replace(document, id=f"copy-{document.id}", split="heldout") for document in corpus.documents]
     copies = find_copies(replace(corpus, documents=(*corpus.documents, *twice)))

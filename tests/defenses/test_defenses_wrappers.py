@@ -14,7 +14,7 @@ from audit.corpus.sheets import Sheet
 from audit.defenses.interface import Reworded
 from audit.defenses.paraphrase import Paraphrase
 from audit.defenses.random_string import RandomString
-from audit.defenses.registry import DEFENCES, defence
+from audit.defenses.registry import query_defense, query_defenses
 from audit.errors import TargetError, UsageError
 from audit.targets.interface import (
     Adaptation,
@@ -27,6 +27,7 @@ from audit.targets.interface import (
     TagProbabilities,
 )
 
+DEFENSES = query_defenses()
 SHEET = Sheet((Word("total"), Word("9.00")))
 QUESTION = "What is the total amount?"
 CARD = dataclasses.replace(tiny.record().target, architecture="Donut")
@@ -49,15 +50,15 @@ class Listening:
 def asked(name, question, seed=0):
     """What the model behind a countermeasure hears."""
     inner = Listening()
-    defence(name, seed).wrap(inner).ask([Answer(SHEET, question)])
+    query_defense(name, seed).wrap(inner).ask([Answer(SHEET, question)])
     return inner.heard[0].question
 
 
-@pytest.mark.parametrize("name", DEFENCES)
+@pytest.mark.parametrize("name", DEFENSES)
 @pytest.mark.parametrize("query", [Answer(SHEET, QUESTION), AnswerLoss(SHEET, QUESTION, "9.00")])
 def test_only_the_question_is_changed(name, query):
     inner = Listening()
-    (given,) = defence(name).wrap(inner).ask([query])
+    (given,) = query_defense(name).wrap(inner).ask([query])
     (heard,) = inner.heard
     assert type(heard) is type(query)
     assert heard.question != query.question == QUESTION
@@ -66,11 +67,11 @@ def test_only_the_question_is_changed(name, query):
     assert given.text == heard.question
 
 
-@pytest.mark.parametrize("name", DEFENCES)
+@pytest.mark.parametrize("name", DEFENSES)
 @given(question=questions, others=st.lists(questions, max_size=4))
 def test_an_answer_depends_on_its_query_alone(name, question, others):
     inner = Listening()
-    target = defence(name).wrap(inner)
+    target = query_defense(name).wrap(inner)
     target.ask([Answer(SHEET, text) for text in [*others, question]])
     target.ask([Answer(SHEET, question)])
     target.ask([Answer(SHEET, text) for text in reversed([*others, question])])
@@ -126,10 +127,10 @@ def test_wrappers_can_stand_around_each_other():
     assert re.fullmatch(rf"[0-9]{{6}} {re.escape(QUESTION)} [0-9]{{6}}", inner.heard[0].question)
 
 
-@pytest.mark.parametrize("name", DEFENCES)
+@pytest.mark.parametrize("name", DEFENSES)
 def test_a_target_without_questions_is_refused(name):
     with pytest.raises(TargetError, match=f"Donut answers no questions: {name}"):
-        defence(name).wrap(Listening(TagProbabilities))
+        query_defense(name).wrap(Listening(TagProbabilities))
 
 
 def test_every_query_about_a_question_can_be_reworded():
@@ -144,8 +145,8 @@ def test_every_query_about_a_question_can_be_reworded():
 
 
 def test_names_are_those_of_the_registry_and_others_are_refused():
-    assert [defence(name, 3).name for name in DEFENCES] == list(DEFENCES)
-    assert {defence(name, 3).seed for name in DEFENCES} == {3}
+    assert [query_defense(name, 3).name for name in DEFENSES] == list(DEFENSES)
+    assert {query_defense(name, 3).seed for name in DEFENSES} == {3}
     with pytest.raises(UsageError, match="'hope'") as refused:
-        defence("hope")
+        query_defense("hope")
     assert "paraphrase, random-before, random-after" in refused.value.hint

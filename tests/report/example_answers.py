@@ -22,7 +22,7 @@ from audit.record import (
     Measurement,
     Unresolved,
 )
-from audit.report.defences import Row
+from audit.report.defense_comparison import Row
 
 CONTEXTS = {
     "no_text": 0.05,

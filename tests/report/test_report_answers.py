@@ -233,7 +233,7 @@ def test_what_decides_nothing_is_said_on_page_one_in_the_findings_and_instead_of
 def test_what_decides_nothing_calls_for_another_comparison_not_for_more_documents_or_a_defence() -> None:
     record, verdict, _ = answers.confounded()
     assert {finding.state for finding in findings(record, verdict)} == {"confounded"}
-    chosen = [item.defense.id for item in recommend(record, verdict)]
+    chosen = [item.remedy.id for item in recommend(record, verdict)]
     assert chosen[0] == "equal-baseline"
     assert "comparable-documents" in chosen
     assert not {"more-documents", "extraction-blocking", "stronger-attacker"} & set(chosen)
@@ -241,12 +241,12 @@ def test_what_decides_nothing_calls_for_another_comparison_not_for_more_document
 
 def test_a_model_that_remembers_is_told_of_the_countermeasures_of_the_paper_the_most_effective_first() -> None:
     record, verdict, _ = answers.leaky()
-    chosen = [item.defense.id for item in recommend(record, verdict)]
+    chosen = [item.remedy.id for item in recommend(record, verdict)]
     assert chosen[0] == "extraction-blocking"
     assert {"higher-resolution", "random-string", "paraphrase", "deduplicate", "differential-privacy"} < set(chosen)
     assert {"withhold-scores"} < set(chosen)
     assert "keep-weights" not in chosen  # written for another attack
-    clean = [item.defense.id for item in recommend(*answers.clean()[:2])]
+    clean = [item.remedy.id for item in recommend(*answers.clean()[:2])]
     assert "extraction-blocking" not in clean
 
 

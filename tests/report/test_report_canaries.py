@@ -152,7 +152,7 @@ def test_no_secret_and_no_prefix_stands_in_the_report(leaky: str) -> None:
 
 def test_a_leak_calls_for_defences_that_the_paper_measured() -> None:
     record, verdict, _ = examples.held(examples.canaries())
-    chosen = [item.defense.id for item in recommend(record, verdict)]
+    chosen = [item.remedy.id for item in recommend(record, verdict)]
     assert {"differential-privacy", "dropout-and-early-stopping"} <= {*chosen}
 
 

@@ -56,7 +56,7 @@ def test_page_one_holds_the_verdict_the_risk_the_limits_what_is_missing_and_the_
         "Extractable memorisation",
         "Canaries",
         "The defence to consider first",
-        recommend(record, verdict)[0].defense.name,
+        recommend(record, verdict)[0].remedy.name,
         "Cost:",
         "Signature",
     ):

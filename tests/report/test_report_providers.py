@@ -172,7 +172,7 @@ def test_what_is_confounded_is_said_first_and_claims_nothing(pages: dict[str, st
     assert "So they differ in themselves" in section(page)
     assert "How much of that is the model's doing cannot be said." in section(page)
     record, verdict, _ = examples.confounded()
-    chosen = [item.defense.id for item in recommend(record, verdict)]
+    chosen = [item.remedy.id for item in recommend(record, verdict)]
     assert chosen == ["comparable-documents"]
 
 
@@ -186,7 +186,7 @@ def test_a_check_that_could_not_decide_is_not_made_the_reason() -> None:
 def test_too_few_providers_leave_it_undecided_and_call_for_more(pages: dict[str, str]) -> None:
     record, verdict, _ = examples.few()
     assert {item.state for item in findings(record, verdict)} == {"wide"}
-    assert recommend(record, verdict)[0].defense.id == "more-documents"
+    assert recommend(record, verdict)[0].remedy.id == "more-documents"
     assert "a weak check, for there are few providers" in first_page(pages["few"])
     text = section(pages["few"])
     said = (
@@ -240,7 +240,7 @@ def test_without_a_model_to_compare_with_the_attacker_is_called_weakened(pages: 
     record, verdict, _ = examples.unreferenced()
     assert verdict.overall == "undecided"
     assert {item.state for item in findings(record, verdict)} == {"weakened"}
-    assert recommend(record, verdict)[0].defense.id == "full-attacker"
+    assert recommend(record, verdict)[0].remedy.id == "full-attacker"
     assert f"with the attacker weakened: {examples.NO_REFERENCE}" in first_page(pages["unreferenced"])
     rows = {row[0]: row for row in tables(pages["unreferenced"])[1]}
     assert rows["User inference"][1] == "not resolved"
@@ -423,11 +423,11 @@ def test_the_blind_check_stands_beside_document_membership_too() -> None:
 def test_a_violated_limit_calls_for_what_the_studies_support_the_strongest_first() -> None:
     record, verdict, _ = examples.leaky()
     alone = dataclasses.replace(record, attacks=record.attacks[:1])
-    chosen = [item.defense.id for item in recommend(alone, verdict)]
+    chosen = [item.remedy.id for item in recommend(alone, verdict)]
     assert chosen == ["provider-privacy", "cap-providers", "withhold-scores", "train-less"]
     absent = Limit(ATTACK, "absent_key", "No value of training may be given for a missing one.", max=0.01)
     record, verdict, _ = examples.held(examples.providers(), limit=absent)
-    assert "sanitise" in [item.defense.id for item in recommend(record, verdict)]
+    assert "sanitise" in [item.remedy.id for item in recommend(record, verdict)]
 
 
 def test_terms_of_several_attacks_stand_in_the_glossary_once() -> None:

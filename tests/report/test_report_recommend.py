@@ -9,7 +9,7 @@ import pytest
 
 from audit.policy import Gap, Limit, Policy
 from audit.record import Inapplicable, Skipped
-from audit.report.recommend import ORDER, State, defenses, findings, recommend
+from audit.report.recommend import ORDER, State, findings, recommend, remedies
 
 
 @pytest.mark.parametrize(
@@ -28,17 +28,17 @@ from audit.report.recommend import ORDER, State, defenses, findings, recommend
 )
 def test_the_first_recommendation_answers_the_finding(case: str, first: str) -> None:
     record, verdict, _ = examples.CASES[case]()
-    assert recommend(record, verdict)[0].defense.id == first
+    assert recommend(record, verdict)[0].remedy.id == first
 
 
 def test_nothing_that_changes_the_model_is_recommended_when_nothing_was_violated() -> None:
     record, verdict, _ = examples.passed()
-    assert [item.defense.id for item in recommend(record, verdict)] == ["scan-again"]
+    assert [item.remedy.id for item in recommend(record, verdict)] == ["scan-again"]
 
 
 def test_a_leak_of_repeated_values_calls_for_deduplication_though_no_limit_names_it() -> None:
     record, verdict, _ = examples.violated()
-    found = {item.defense.id: item.findings for item in recommend(record, verdict)}
+    found = {item.remedy.id: item.findings for item in recommend(record, verdict)}
     expected = {"excess_pr.repeated", "excess_hamming.repeated", "excess_accauc.repeated"}
     assert {finding.metric for finding in found["deduplicate"]} == expected
     assert {finding.state for finding in found["deduplicate"]} == {"above"}
@@ -51,7 +51,7 @@ def test_what_a_policy_does_without_calls_for_nothing() -> None:
     kept = examples.record(examples.reconstruction(0.0), skipped, battery=("reconstruction", "canaries"))
     record, verdict, _ = examples.judged(kept, policy)
     assert verdict.overall == "passed"
-    assert [item.defense.id for item in recommend(record, verdict)] == ["scan-again"]
+    assert [item.remedy.id for item in recommend(record, verdict)] == ["scan-again"]
 
 
 def test_a_violation_comes_before_everything_else() -> None:
@@ -59,11 +59,11 @@ def test_a_violation_comes_before_everything_else() -> None:
     policy = Policy(schema=1, name="p", limits=(wide, *examples.policy().limits))
     record, verdict, _ = examples.judged(examples.record(examples.reconstruction(0.6)), policy)
     assert {finding.state for finding in findings(record, verdict)} == {"violated", "weak"}
-    assert recommend(record, verdict)[0].defense.id == "keep-weights"
+    assert recommend(record, verdict)[0].remedy.id == "keep-weights"
 
 
 def test_the_shipped_defences_are_complete_and_every_state_has_an_answer() -> None:
-    shipped = defenses()
+    shipped = remedies()
     assert len({item.id for item in shipped}) == len(shipped)
     assert all(all((item.name, item.does, item.cost, item.check, item.source)) for item in shipped)
     assert {state for item in shipped for answer in item.answers for state in answer.finding} == set(get_args(State))
@@ -77,4 +77,4 @@ def test_any_attack_that_could_not_be_examined_has_an_answer() -> None:
     for permitted, expected in ((gaps, ["provide-what-lacks"]), ((), ["provide-what-lacks", "policy-that-applies"])):
         policy = Policy(schema=1, name="p", limits=limits, gaps=permitted)
         record, verdict, _ = examples.judged(examples.record(result, battery=("reconstruction", "canaries")), policy)
-        assert [item.defense.id for item in recommend(record, verdict)] == expected
+        assert [item.remedy.id for item in recommend(record, verdict)] == expected

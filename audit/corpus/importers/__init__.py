@@ -1,1 +1,1 @@
-"""Formats that people have, turned into a data set: one module a format, with `convert(src, dst, shares, seed)`."""
+"""Formats that people have, turned into a data set: one module a format, and their list in `registry`."""

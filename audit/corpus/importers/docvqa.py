@@ -13,18 +13,12 @@ from pathlib import Path, PurePosixPath
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.corpus.documents import Question, Split
-from audit.corpus.importers.conversion import (
-    ImportReport,
-    check_destination,
-    gathered,
-    page_size,
-    raise_listed,
-    read_json,
-)
+from audit.corpus.documents import Question
+from audit.corpus.importers.conversion import gathered, page_size, raise_listed, read_json
+from audit.corpus.importers.interface import Collected, Request, Rule, Source
 from audit.corpus.importers.ocr import read_words
-from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, write_pages
-from audit.corpus.importers.splits import Division, Given, Part, check_division
+from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, collect_pages
+from audit.corpus.importers.splits import Part
 from audit.corpus.paths import inside
 from audit.errors import ManifestError, UsageError
 
@@ -60,41 +54,32 @@ class _Asked:
     questions: list[Question] = field(default_factory=list)
 
 
-def convert(
-    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division | Given = "drawn"
-) -> ImportReport:
-    """Make a question-answering data set of DocVQA's files: one document a page, named as its image, and its questions.
+class DocVQA(Source):
+    """One document a page, named as its image, with its questions.
 
     Pages of one source document stay in one split, as equal images do. DocVQA names no providers. Questions have no
     category: its question types say where an answer stands, not what it is.
-
-    Args:
-        src: the folder that holds the files of questions, the images and the OCR.
-        dst: a new folder.
-        shares: by split: of all pages; with "official" member and public of the pages of the training part, heldout of
-            those of the validation part. The rest is left out.
-        seed: of the draw.
-        division: "official" where the audited model was trained on DocVQA's training part: held-out pages come from the
-            validation part alone. "drawn" where it was trained on the members of this very draw.
-
-    Raises:
-        UsageError: `src` has another layout, `dst` is not empty, or the shares cannot be honoured.
-        ManifestError: files of the source are missing or broken, a question has no answer; all problems are listed.
-        EngineError: the data set cannot be written.
     """
-    check_division(shares, division)
-    check_destination(dst)
-    files = _files(src)
-    if division == "official" and len(files) < len(FOLDERS):
-        raise UsageError(f"{src} holds one part only; the official division needs train*.json and val*.json")
-    images = gathered(src, IMAGE_FOLDERS, IMAGES, "images")
-    ocr = gathered(src, OCR_FOLDERS, (".json",), "OCR results")
-    problems: list[str] = []
-    questions, crossing = _questions(files, division, problems)
-    pages = dict(_pages(questions, images, ocr, problems))
-    raise_listed(problems)
-    notes = {"questions of the validation part on pages of the training part, left out": crossing} if crossing else {}
-    return write_pages("docvqa", pages, dst, shares, seed, division, notes)
+
+    name = "docvqa"
+    description = "train*.json, val*.json, images, OCR"
+    tasks = ("question-answering",)
+    divisions = frozenset({"official"})
+    holds = "questions and answers"
+
+    def collect(self, src: Path, request: Request) -> Collected:
+        """See `Source.collect`."""
+        files = _files(src)
+        if request.rule == "official" and len(files) < len(FOLDERS):
+            raise UsageError(f"{src} holds one part only; the official division needs train*.json and val*.json")
+        images = gathered(src, IMAGE_FOLDERS, IMAGES, "images")
+        ocr = gathered(src, OCR_FOLDERS, (".json",), "OCR results")
+        problems: list[str] = []
+        questions, crossing = _questions(files, request.rule, problems)
+        pages = dict(_pages(questions, images, ocr, problems))
+        raise_listed(problems)
+        note = "questions of the validation part on pages of the training part, left out"
+        return collect_pages(pages, request, {note: crossing} if crossing else {})
 
 
 def _files(src: Path) -> dict[Part, Path]:
@@ -114,9 +99,7 @@ def _files(src: Path) -> dict[Part, Path]:
     return found
 
 
-def _questions(
-    files: Mapping[Part, Path], division: Division | Given, problems: list[str]
-) -> tuple[dict[str, _Asked], int]:
+def _questions(files: Mapping[Part, Path], rule: Rule, problems: list[str]) -> tuple[dict[str, _Asked], int]:
     """What is asked, by name of the page, and how many questions would be held out on a page of the training part."""
     pages: dict[str, _Asked] = {}
     crossing = 0
@@ -129,7 +112,7 @@ def _questions(
         for record in records:
             name = PurePosixPath(record.image).stem
             page = pages.setdefault(name, _Asked(part, record.source))
-            if page.part != part and division == "official":
+            if page.part != part and rule == "official":
                 crossing += 1
                 continue
             try:

@@ -11,21 +11,20 @@ from typing import Literal
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.corpus.documents import Document, Entity, Manifest, Membership, Split, Task, TaskKind, Word
+from audit.corpus.documents import Document, Entity, Split, Task, TaskKind, Word
 from audit.corpus.importers.conversion import (
     ImportReport,
-    check_destination,
     clipped,
     page_size,
     printing,
-    publish,
     raise_listed,
     read_json,
     source_files,
     split_sizes,
 )
-from audit.corpus.importers.splits import Division, Given, assigned_of, check_division, divide, equal_images
-from audit.errors import ManifestError, UsageError
+from audit.corpus.importers.interface import Collected, Request, Source
+from audit.corpus.importers.splits import equal_images
+from audit.errors import ManifestError
 
 ATTACKED = "answer"
 LABELED = ("header", "question", "answer")
@@ -76,59 +75,38 @@ class _Form:
 _annotation_type = TypeAdapter(_Annotation)
 
 
-def convert(
-    src: Path,
-    dst: Path,
-    shares: Mapping[Split, float],
-    seed: int,
-    task: TaskKind = "token-classification",
-    division: Division | Given = "drawn",
-) -> ImportReport:
-    """Make a data set of FUNSD's files; answers are what attacks try to reconstruct.
+class FUNSD(Source):
+    """One document a form; answers are what attacks try to reconstruct.
 
     Words keep the order of the annotation. Words without text are left out, and with them fields that have no other
     word; text labelled "other" is on the page but in no entity; of the links those between two entities are kept, once,
     by the numbers of both: the parent (of an answer its question, of a question its header) comes first, as in FUNSD.
-
-    Args:
-        src: the folder that holds `annotations/` and `images/`.
-        dst: a new folder.
-        shares: of the forms, by split; the rest is left out.
-        seed: of the draw.
-        task: what the manifest says that the audited model was trained to do.
-        division: "drawn", or the members that are given.
-
-    Raises:
-        UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, or FUNSD has no labels
-            for the task.
-        ManifestError: files of the source are missing or broken; all of them are listed.
-        EngineError: the data set cannot be written.
     """
-    if task not in TASKS:
-        raise UsageError(f"FUNSD has no labels for the task {task}", f"one of {', '.join(TASKS)}")
-    check_division(shares, division)
-    check_destination(dst)
-    forms = _forms(src)
-    images = {name: form.image for name, form in forms.items()}
-    groups = equal_images(images)
-    drawn = divide(groups, (), {}, shares, seed, division)
-    documents = [
-        Document(
-            id=name,
-            split=drawn[name],
-            image=f"images/{form.image.name}",
-            size=form.size,
-            words=form.words,
-            entities=form.entities,
-            links=form.links,
-        )
-        for name, form in forms.items()
-        if name in drawn
-    ]
-    report = _report(forms, drawn, groups)
-    manifest = Manifest(schema=1, name="funsd", task=TASKS[task], membership=Membership(assigned_of(division)))
-    publish(dst, manifest, documents, images, report)
-    return report
+
+    name = "funsd"
+    description = "annotations/, images/"
+    tasks = tuple(TASKS)
+
+    def collect(self, src: Path, request: Request) -> Collected:
+        """See `Source.collect`."""
+        forms = _forms(src)
+        images = {name: form.image for name, form in forms.items()}
+        groups = equal_images(images)
+        drawn, _ = request.divide(groups)
+        documents = [
+            Document(
+                id=name,
+                split=drawn[name],
+                image=f"images/{form.image.name}",
+                size=form.size,
+                words=form.words,
+                entities=form.entities,
+                links=form.links,
+            )
+            for name, form in forms.items()
+            if name in drawn
+        ]
+        return Collected(documents, TASKS[request.task], _report(forms, drawn, groups), images)
 
 
 def _forms(src: Path) -> dict[str, _Form]:

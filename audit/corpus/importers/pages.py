@@ -1,4 +1,4 @@
-"""Pages with questions, whatever format they came in: divided into splits, reported on, and written as a data set."""
+"""Pages with questions, whatever format they came in: divided into splits and reported on."""
 
 from __future__ import annotations
 
@@ -11,19 +11,10 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 from audit.corpus.answers import stands
-from audit.corpus.documents import Document, Manifest, Membership, Question, Split, Task, Word
-from audit.corpus.importers.conversion import ImportReport, printing, publish, raise_listed, split_sizes
-from audit.corpus.importers.providers import ByProvider, divide_by_provider
-from audit.corpus.importers.splits import (
-    Division,
-    Given,
-    Part,
-    assigned_of,
-    copies_of_trained,
-    divide,
-    equal_images,
-    joined,
-)
+from audit.corpus.documents import Document, Question, Split, Task, Word
+from audit.corpus.importers.conversion import ImportReport, printing, raise_listed, split_sizes
+from audit.corpus.importers.interface import Collected, Request
+from audit.corpus.importers.splits import Part, copies_of_trained, equal_images
 from audit.errors import ManifestError
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
@@ -70,31 +61,17 @@ def asked(identifier: str, question: str, answers: Iterable[str]) -> Question:
     return Question(identifier, text, accepted)
 
 
-def write_pages(
-    name: str,
-    pages: Mapping[str, Page],
-    dst: Path,
-    shares: Mapping[Split, float],
-    seed: int,
-    division: Division | ByProvider | Given,
-    notes: Mapping[str, int],
-) -> ImportReport:
-    """Make a data set of pages: one document a page, its id the page's.
+def collect_pages(pages: Mapping[str, Page], request: Request, notes: Mapping[str, int]) -> Collected:
+    """Divide pages: one document a page, its id the page's.
 
     Args:
-        name: of the data set.
         pages: by id, all of the source.
-        dst: as `conversion.publish` wants it.
-        shares: by split, read as `division` says; see `splits.divide` and `providers.divide_by_provider`.
-        seed: of the draw.
-        division: pages drawn at random, or along the source's own parts, or providers drawn at random.
+        request: pages drawn at random, or along the source's own parts, or providers drawn at random.
         notes: counts of the importer's own, for the report.
 
     Raises:
-        UsageError: as `splits.check_division`, or as `providers.divide_by_provider`.
-        ManifestError: two questions of a page share an id, an image cannot be decoded, or what was read makes no valid
-            data set.
-        EngineError: the files cannot be written.
+        UsageError: as `Request.divide`.
+        ManifestError: two questions of a page share an id, or an image cannot be decoded.
     """
     raise_listed(
         [
@@ -106,17 +83,10 @@ def write_pages(
     )
     files = {identifier: page.image for identifier, page in pages.items()}
     parts = {identifier: page.part for identifier, page in pages.items()}
+    providers = {identifier: page.provider for identifier, page in pages.items()}
     same_image = equal_images(files)
-    sources = _by_source(pages)
-    drawn: Mapping[str, Split]
-    more: Mapping[str, int] = {}
-    if isinstance(division, ByProvider):
-        providers = {identifier: page.provider for identifier, page in pages.items()}
-        found = divide_by_provider(joined([*same_image, *sources]), providers, shares, seed, division)
-        drawn, more = found.splits, found.notes
-    else:
-        drawn = divide(same_image, sources, parts, shares, seed, division)
-    if division == "official":
+    drawn, more = request.divide(same_image, sources=_by_source(pages), parts=parts, providers=providers)
+    if request.rule == "official":
         more = {"copies of training pages": len(copies_of_trained(same_image, parts))}
     documents = [
         Document(
@@ -132,10 +102,7 @@ def write_pages(
         if identifier in drawn
     ]
     report = _report(pages, drawn, same_image, {**notes, **more})
-    assigned = "by-provider" if isinstance(division, ByProvider) else assigned_of(division)
-    manifest = Manifest(1, name, Task("question-answering"), Membership(assigned))
-    publish(dst, manifest, documents, files, report)
-    return report
+    return Collected(documents, Task(request.task), report, files)
 
 
 def _by_source(pages: Mapping[str, Page]) -> list[list[str]]:

@@ -18,10 +18,8 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.corpus.documents import Box, Question, Split, Word
+from audit.corpus.documents import Box, Question, Word
 from audit.corpus.importers.conversion import (
-    ImportReport,
-    check_destination,
     clipped,
     form_problems,
     gathered,
@@ -30,9 +28,9 @@ from audit.corpus.importers.conversion import (
     raise_listed,
     read_text,
 )
-from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, write_pages
-from audit.corpus.importers.providers import ByProvider, check_provider_shares
-from audit.corpus.importers.splits import Division, Given, Part, check_division
+from audit.corpus.importers.interface import Collected, Request, Rule, Source
+from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, collect_pages
+from audit.corpus.importers.splits import Part
 from audit.corpus.paths import inside
 from audit.errors import ManifestError, UsageError
 
@@ -79,53 +77,40 @@ class _Asked:
     questions: list[Question] = field(default_factory=list)
 
 
-def convert(
-    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division | ByProvider | Given = "drawn"
-) -> ImportReport:
-    """Make a question-answering data set of PFL-DocVQA's records: one document a page, with its questions and provider.
+class PFLDocVQA(Source):
+    """One document a page, with its questions and provider; pages of one document stay in one split.
 
-    Args:
-        src: the folder that holds the records as JSON, and `images/` (or `imgs/`, `documents/`).
-        dst: a new folder.
-        shares: by split: of all pages; with "official" member and public of the pages of the training part, heldout of
-            all others; by provider, of the providers (`providers.divide_by_provider`). The rest is left out.
-        seed: of the draw.
-        division: "official": the pages of BLUE's training files are the training part; those of its validation and test
-            files, and all of RED, were not trained on (RED asks about other documents, also of providers that were).
-            "drawn": pages are drawn at random, pages of one document together. By provider: providers are, and of each
-            some documents, whatever part they are of.
-
-    Raises:
-        UsageError: `src` has another layout or holds records as pickles only, `dst` is not empty, the shares cannot be
-            honoured, too few providers are named to divide by, or a file's name does not say which part it is of and
-            the division is official.
-        ManifestError: files of the source are missing or broken, a question has no answer, records of a page disagree;
-            all problems are listed.
-        EngineError: the data set cannot be written.
+    Officially, the pages of BLUE's training files are the training part; those of its validation and test files, and
+    all of RED, were not trained on (RED asks about other documents, also of providers that were). Divided by provider,
+    a page may be of any part.
     """
-    if isinstance(division, ByProvider):
-        check_provider_shares(shares)
-    else:
-        check_division(shares, division)
-    check_destination(dst)
-    files = _files(src)
-    parts = {path: _part(path, division) for path in files}
-    images = gathered(src, IMAGE_FOLDERS, IMAGES, "images")
-    problems: list[str] = []
-    questions: dict[str, _Asked] = {}
-    crossing = 0
-    for path, part in parts.items():
-        for place, record in _records(path, problems):
-            name = _stem(record.image_name)
-            page = questions.setdefault(name, _Asked(part, record.tokens, record.boxes, record.provider, record.source))
-            if page.part != part and division == "official":
-                crossing += 1
-            else:
-                problems += [f"{place} {problem}" for problem in _taken(page, record)]
-    pages = dict(_pages(questions, images, problems))
-    raise_listed(problems)
-    notes = {"questions of another part on pages of the training part, left out": crossing} if crossing else {}
-    return write_pages("pfl-docvqa", pages, dst, shares, seed, division, notes)
+
+    name = "pfl-docvqa"
+    description = "records as JSON, images/"
+    tasks = ("question-answering",)
+    divisions = frozenset({"official", "by-provider"})
+    holds = "questions and answers"
+
+    def collect(self, src: Path, request: Request) -> Collected:
+        """See `Source.collect`."""
+        files = _files(src)
+        parts = {path: _part(path, request.rule) for path in files}
+        images = gathered(src, IMAGE_FOLDERS, IMAGES, "images")
+        problems: list[str] = []
+        questions: dict[str, _Asked] = {}
+        crossing = 0
+        for path, part in parts.items():
+            for place, record in _records(path, problems):
+                new = _Asked(part, record.tokens, record.boxes, record.provider, record.source)
+                page = questions.setdefault(_stem(record.image_name), new)
+                if page.part != part and request.rule == "official":
+                    crossing += 1
+                else:
+                    problems += [f"{place} {problem}" for problem in _taken(page, record)]
+        pages = dict(_pages(questions, images, problems))
+        raise_listed(problems)
+        note = "questions of another part on pages of the training part, left out"
+        return collect_pages(pages, request, {note: crossing} if crossing else {})
 
 
 def _files(src: Path) -> list[Path]:
@@ -157,9 +142,9 @@ def _named_part(path: Path) -> Part | None:
     return "train" if any(token in ("train", "client") for token in tokens) else None
 
 
-def _part(path: Path, division: Division | ByProvider | Given) -> Part:
+def _part(path: Path, rule: Rule) -> Part:
     part = _named_part(path)
-    if part is None and division == "official":
+    if part is None and rule == "official":
         raise UsageError(
             f"{path.name}: the name does not say which part its records are of",
             "the official division reads it from train, client, val, valid, validation, test or red in the name",

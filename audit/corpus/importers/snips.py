@@ -11,17 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from audit.corpus.documents import Document, Manifest, Membership, Split, Task, Word
+from audit.corpus.documents import Document, Split, Task, Word
 from audit.corpus.folding import fold
-from audit.corpus.importers.conversion import (
-    ImportReport,
-    check_destination,
-    printing,
-    publish,
-    raise_listed,
-    split_sizes,
-)
-from audit.corpus.importers.splits import Division, Given, Part, assigned_of, check_division, copies_of_trained, divide
+from audit.corpus.importers.conversion import ImportReport, printing, raise_listed, split_sizes
+from audit.corpus.importers.interface import Collected, Request, Source
+from audit.corpus.importers.splits import Part, copies_of_trained
 from audit.corpus.paths import inside
 from audit.corpus.validation import is_bio
 from audit.errors import UsageError
@@ -44,57 +38,43 @@ class _Utterance:
     reason: str | None
 
 
-def convert(
-    src: Path, dst: Path, shares: Mapping[Split, float], seed: int, division: Division | Given = "drawn"
-) -> ImportReport:
-    """Make an intent-slots data set: one document an utterance, its id the folder and the number of its line.
+class Snips(Source):
+    """One document an utterance, its id the folder and the number of its line; in the report a field is a slot.
 
     Equal utterances, but for case and spacing, stay in one split. The labels of the task are all tags of the source,
-    sorted. In the report a field is a slot.
-
-    Args:
-        src: the folder that holds `train/`, and `valid/` or `test/` or both.
-        dst: a new folder.
-        shares: by split: of all utterances; with "official" member and public of those in `train/`, heldout of the
-            others. The rest is left out.
-        seed: of the draw.
-        division: "official" where the audited model was trained on `train/`: held-out utterances come from `valid/` and
-            `test/` alone, and one that stands in `train/` too is left out. "drawn" where it was trained on the members
-            of this very draw.
-
-    Raises:
-        UsageError: `src` has another layout, `dst` is not empty, or the shares cannot be honoured.
-        ManifestError: a file is missing or has another number of lines than those beside it, or a tag is no BIO tag;
-            all problems are listed.
-        EngineError: the data set cannot be written.
+    sorted. Officially, an utterance of `valid/` or `test/` that stands in `train/` too is left out.
     """
-    check_division(shares, division)
-    check_destination(dst)
-    folders = [name for name in FOLDERS if (src / name).is_dir()]
-    if "train" not in folders:
-        raise UsageError(f"{src} has no folder train/", "give the folder that holds it")
-    if division == "official" and len(folders) == 1:
-        raise UsageError(f"{src} holds one part only; the official division needs train/ and valid/ or test/")
-    notes: Counter[str] = Counter({_NOT_UTF8: 0, _SPACES: 0, _EMPTY: 0})
-    read = _read(src, folders, notes)
-    kept = {name: utterance for name, utterance in read.items() if utterance.reason is None}
-    if not kept:
-        raise UsageError(f"{src} holds no utterance with a tag for each word and an intent")
-    parts = {name: utterance.part for name, utterance in kept.items()}
-    alike: dict[str, list[str]] = defaultdict(list)
-    for name, utterance in kept.items():
-        alike[fold(" ".join(utterance.words))].append(name)
-    drawn = divide(alike.values(), (), parts, shares, seed, division)
-    notes["utterances that stand several times, never in two splits"] = sum(len(g) > 1 for g in alike.values())
-    if division == "official":
-        copies = copies_of_trained(alike.values(), parts)
-        notes["utterances of valid/ and test/ that stand in train/ too, left out"] = len(copies)
-    labels = sorted({tag for utterance in kept.values() for tag in utterance.tags})
-    documents = [_document(name, drawn[name], utterance) for name, utterance in kept.items() if name in drawn]
-    report = _report(read, drawn, notes)
-    manifest = Manifest(1, "snips", Task("intent-slots", tuple(labels)), Membership(assigned_of(division)))
-    publish(dst, manifest, documents, {}, report)
-    return report
+
+    name = "snips"
+    description = "train/, valid/, test/, each with seq.in, seq.out, label"
+    tasks = ("intent-slots",)
+    divisions = frozenset({"official"})
+    holds = "intents and slots"
+
+    def collect(self, src: Path, request: Request) -> Collected:
+        """See `Source.collect`."""
+        folders = [name for name in FOLDERS if (src / name).is_dir()]
+        if "train" not in folders:
+            raise UsageError(f"{src} has no folder train/", "give the folder that holds it")
+        if request.rule == "official" and len(folders) == 1:
+            raise UsageError(f"{src} holds one part only; the official division needs train/ and valid/ or test/")
+        notes: Counter[str] = Counter({_NOT_UTF8: 0, _SPACES: 0, _EMPTY: 0})
+        read = _read(src, folders, notes)
+        kept = {name: utterance for name, utterance in read.items() if utterance.reason is None}
+        if not kept:
+            raise UsageError(f"{src} holds no utterance with a tag for each word and an intent")
+        parts = {name: utterance.part for name, utterance in kept.items()}
+        alike: dict[str, list[str]] = defaultdict(list)
+        for name, utterance in kept.items():
+            alike[fold(" ".join(utterance.words))].append(name)
+        drawn, _ = request.divide(alike.values(), parts=parts)
+        notes["utterances that stand several times, never in two splits"] = sum(len(g) > 1 for g in alike.values())
+        if request.rule == "official":
+            copies = copies_of_trained(alike.values(), parts)
+            notes["utterances of valid/ and test/ that stand in train/ too, left out"] = len(copies)
+        labels = sorted({tag for utterance in kept.values() for tag in utterance.tags})
+        documents = [_document(name, drawn[name], utterance) for name, utterance in kept.items() if name in drawn]
+        return Collected(documents, Task(request.task, tuple(labels)), _report(read, drawn, notes))
 
 
 def _read(src: Path, folders: Sequence[str], notes: Counter[str]) -> dict[str, _Utterance]:

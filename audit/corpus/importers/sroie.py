@@ -10,25 +10,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from audit.corpus.documents import Category, Document, Entity, Manifest, Membership, Split, Task, TaskKind, Word
+from audit.corpus.documents import Category, Document, Entity, Split, Task, TaskKind, Word
 from audit.corpus.folding import fold
 from audit.corpus.importers.asking import question_of
 from audit.corpus.importers.conversion import (
     ImportReport,
-    check_destination,
     clipped,
     page_size,
     printing,
-    publish,
     raise_listed,
     read_text,
     source_files,
     split_sizes,
 )
+from audit.corpus.importers.interface import Collected, Request, Source
 from audit.corpus.importers.locating import Location, locate
-from audit.corpus.importers.providers import ByProvider, check_provider_shares, divide_by_provider
-from audit.corpus.importers.splits import Division, Given, assigned_of, check_division, divide, equal_images
-from audit.errors import ManifestError, UsageError
+from audit.corpus.importers.splits import equal_images
+from audit.errors import ManifestError
 
 FIELDS: Mapping[str, Category] = {
     "company": "organization",
@@ -57,65 +55,37 @@ class _Receipt:
     values: Mapping[str, str]
 
 
-def convert(
-    src: Path,
-    dst: Path,
-    shares: Mapping[Split, float],
-    seed: int,
-    task: TaskKind = "token-classification",
-    division: Division | ByProvider | Given = "drawn",
-) -> ImportReport:
-    """Make a data set of SROIE's files; documents keep the names of their files as ids, the company is the provider.
+class SROIE(Source):
+    """One document a receipt, its id the name of its files; the company is the provider.
 
     For question-answering every value of a receipt, found on the page or not, becomes a question (`asking`).
-
-    Args:
-        src: the folder that holds `img/`, `box/` and `key/`.
-        dst: a new folder.
-        shares: of the receipts, by split; by provider, of the companies (`providers.divide_by_provider`). The rest is
-            left out.
-        seed: of the draw.
-        task: what the manifest says that the audited model was trained to do.
-        division: "drawn": receipts are; by provider: companies are, and of each some receipts; or the members that are
-            given.
-
-    Raises:
-        UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, too few companies are
-            there to divide by, or SROIE has nothing to learn the task from.
-        ManifestError: files of the source are missing or broken; all of them are listed.
-        EngineError: the data set cannot be written.
     """
-    if task not in TASKS:
-        raise UsageError(f"SROIE has neither labels nor links for the task {task}", f"one of {', '.join(TASKS)}")
-    if isinstance(division, ByProvider):
-        check_provider_shares(shares)
-    else:
-        check_division(shares, division)
-    check_destination(dst)
-    receipts = _receipts(src)
-    groups = equal_images({name: receipt.image for name, receipt in receipts.items()})
-    drawn: Mapping[str, Split]
-    notes: Mapping[str, int] = {}
-    if not isinstance(division, ByProvider):
-        drawn = divide(groups, (), {}, shares, seed, division)
-    else:
+
+    name = "sroie"
+    description = "img/, box/, key/"
+    tasks = tuple(TASKS)
+    divisions = frozenset({"by-provider"})
+    lacks = "neither labels nor links"
+
+    def collect(self, src: Path, request: Request) -> Collected:
+        """See `Source.collect`."""
+        receipts = _receipts(src)
+        images = {name: receipt.image for name, receipt in receipts.items()}
+        groups = equal_images(images)
         companies = {name: receipt.values.get("company") for name, receipt in receipts.items()}
-        found = divide_by_provider(groups, companies, shares, seed, division)
-        drawn, notes = found.splits, found.notes
-    providers = _providers([receipt.values["company"] for receipt in receipts.values() if "company" in receipt.values])
-    fields: dict[str, dict[str, Location | str]] = {name: _fields(receipt) for name, receipt in receipts.items()}
-    documents = [
-        _document(name, drawn[name], receipts[name], fields[name], providers) for name in receipts if name in drawn
-    ]
-    if task == "question-answering":
+        drawn, notes = request.divide(groups, providers=companies)
+        providers = _providers([company for company in companies.values() if company is not None])
+        fields: dict[str, dict[str, Location | str]] = {name: _fields(receipt) for name, receipt in receipts.items()}
         documents = [
-            _with_questions(document, receipts[document.id], fields[document.id], seed) for document in documents
+            _document(name, drawn[name], receipts[name], fields[name], providers) for name in receipts if name in drawn
         ]
-    report = dataclasses.replace(_report(receipts, fields, drawn, groups), notes=notes)
-    membership = Membership("by-provider" if isinstance(division, ByProvider) else assigned_of(division))
-    manifest = Manifest(schema=1, name="sroie", task=TASKS[task], membership=membership)
-    publish(dst, manifest, documents, {name: receipt.image for name, receipt in receipts.items()}, report)
-    return report
+        if request.task == "question-answering":
+            documents = [
+                _with_questions(document, receipts[document.id], fields[document.id], request.seed)
+                for document in documents
+            ]
+        report = dataclasses.replace(_report(receipts, fields, drawn, groups), notes=notes)
+        return Collected(documents, TASKS[request.task], report, images)
 
 
 def _receipts(src: Path) -> dict[str, _Receipt]:

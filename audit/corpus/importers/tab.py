@@ -19,8 +19,6 @@ from audit.corpus.documents import (
     Category,
     Document,
     Entity,
-    Manifest,
-    Membership,
     Redaction,
     Split,
     Task,
@@ -30,14 +28,12 @@ from audit.corpus.documents import (
 from audit.corpus.folding import fold
 from audit.corpus.importers.conversion import (
     ImportReport,
-    check_destination,
     printing,
-    publish,
     raise_listed,
     read_json,
     split_sizes,
 )
-from audit.corpus.importers.splits import Division, Given, assigned_of, check_division, divide
+from audit.corpus.importers.interface import Collected, Request, Source
 from audit.corpus.paths import inside
 from audit.errors import ManifestError, UsageError
 
@@ -93,57 +89,37 @@ class _Text:
     group: str
 
 
-def convert(
-    src: Path,
-    dst: Path,
-    shares: Mapping[Split, float],
-    seed: int,
-    task: TaskKind = "token-classification",
-    division: Division | Given = "drawn",
-) -> ImportReport:
-    """Make a text data set of the benchmark: one document a text, and each mention a redacted span, an entity.
+class TAB(Source):
+    """One document a text, and each mention a redacted span, an entity.
 
     Words stand between white space, and are divided where a mention begins or ends inside one: so every span is whole
     words, and the punctuation beside it is a word of its own. Of mentions that overlap, the longest is kept; of those
     of equal length the first in the text, then the first in the file. A blank line begins a paragraph
     (`Document.paragraphs`), for headings end no sentence; a single line end does not (paper, appendix A.1). Equal texts
     stay in one split. The manifest says that values are hidden under a mask of one length, the one that shows least of
-    them and leaves the text as it is; the benchmark hides nothing itself.
-
-    Args:
-        src: the folder that holds `texts.json` and `mentions.json`.
-        dst: a new folder.
-        shares: of the texts, by split; the rest is left out.
-        seed: of the draw.
-        task: what the manifest says that the audited model was trained to do.
-        division: "drawn", or the members that are given.
-
-    Raises:
-        UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, or TAB has nothing to
-            learn the task from.
-        ManifestError: a file is broken or not UTF-8, a mention is outside its text, the offsets do not fit the texts,
-            or there is no mention at all; all problems are listed.
-        EngineError: the data set cannot be written.
+    them and leaves the text as it is; the benchmark hides nothing itself. A source is refused when a mention is outside
+    its text, when the offsets do not fit the texts, and when there is no mention at all.
     """
-    if task not in TASKS:
-        raise UsageError(f"TAB has neither boxes nor links for the task {task}", f"one of {', '.join(TASKS)}")
-    check_division(shares, division)
-    check_destination(dst)
-    texts = _texts(src)
-    alike: dict[str, list[str]] = defaultdict(list)
-    for name, text in texts.items():
-        alike[text.group].append(name)
-    drawn = divide(alike.values(), (), {}, shares, seed, division)
-    documents = [
-        Document(id=name, split=drawn[name], words=text.words, entities=text.entities, paragraphs=text.paragraphs)
-        for name, text in texts.items()
-        if name in drawn
-    ]
-    repeated = sum(len(group) > 1 for group in alike.values())
-    report = _report(texts, drawn, repeated)
-    manifest = Manifest(1, "tab", TASKS[task], Membership(assigned_of(division)), redaction=Redaction("fixed"))
-    publish(dst, manifest, documents, {}, report)
-    return report
+
+    name = "tab"
+    description = "texts.json, mentions.json"
+    tasks = tuple(TASKS)
+    lacks = "neither boxes nor links"
+
+    def collect(self, src: Path, request: Request) -> Collected:
+        """See `Source.collect`."""
+        texts = _texts(src)
+        alike: dict[str, list[str]] = defaultdict(list)
+        for name, text in texts.items():
+            alike[text.group].append(name)
+        drawn, _ = request.divide(alike.values())
+        documents = [
+            Document(id=name, split=drawn[name], words=text.words, entities=text.entities, paragraphs=text.paragraphs)
+            for name, text in texts.items()
+            if name in drawn
+        ]
+        report = _report(texts, drawn, sum(len(group) > 1 for group in alike.values()))
+        return Collected(documents, TASKS[request.task], report, redaction=Redaction("fixed"))
 
 
 def _texts(src: Path) -> dict[str, _Text]:

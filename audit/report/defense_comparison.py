@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from audit.errors import DocauditError, RecordError
 from audit.record import AuditRecord, Completed, Estimate, Measurement, Unresolved
@@ -17,6 +17,9 @@ from audit.report import compact, numbers
 from audit.report.environment import environment, template_errors
 from audit.report.output import remove, write_pages
 from audit.report.words import Words
+
+if TYPE_CHECKING:
+    from audit.defenses.comparison import Change
 
 HTML_NAME = "defences.html"
 PDF_NAME = "defences.pdf"
@@ -31,48 +34,6 @@ MEMORISED, NET, ANLS = "memorised", "net", "anls"
 
 MEMBERS, READING = "memorised.member", "anls.heldout.target"
 """|M| / n and held-out ANLS, as the attack's metrics call them."""
-
-
-class Change(Protocol):
-    """A number before and after a countermeasure, over the same questions.
-
-    Attributes:
-        metric: "memorised" (|E - G| / n), "net" or "anls" (on held-out questions, complete pages).
-        context: in which it was measured; empty for ANLS.
-        before, after: the number without and with the countermeasure.
-        difference: after minus before, paired.
-        p: two-sided, that the difference is as large by chance; not corrected for the number of contexts.
-    """
-
-    @property
-    def metric(self) -> str:
-        """See the class."""
-        ...
-
-    @property
-    def context(self) -> str:
-        """See the class."""
-        ...
-
-    @property
-    def before(self) -> Estimate:
-        """See the class."""
-        ...
-
-    @property
-    def after(self) -> Estimate:
-        """See the class."""
-        ...
-
-    @property
-    def difference(self) -> Estimate:
-        """See the class."""
-        ...
-
-    @property
-    def p(self) -> float:
-        """See the class."""
-        ...
 
 
 @dataclass(frozen=True)

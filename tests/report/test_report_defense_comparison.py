@@ -12,8 +12,8 @@ from test_report_html import HOSTILE, Seen
 
 from audit.errors import RecordError
 from audit.record import Completed, Skipped
-from audit.report import defences
-from audit.report.defences import Row, check_comparable, html, sentence
+from audit.report import defense_comparison
+from audit.report.defense_comparison import Row, check_comparable, html, sentence
 
 
 def cells(page: str) -> list[list[list[str]]]:
@@ -91,9 +91,9 @@ def test_records_that_differ_in_more_than_the_countermeasure_are_refused_with_ev
     skipped = dataclasses.replace(after.record, attacks=(Skipped("memorisation", (), "no baseline", "one"),))
     (tmp_path / "defences.html").write_text("older")
     with pytest.raises(RecordError, match="Paraphrase: the memorisation attack did not run to its end"):
-        defences.write([before, dataclasses.replace(after, record=skipped)], tmp_path)
+        defense_comparison.write([before, dataclasses.replace(after, record=skipped)], tmp_path)
     with pytest.raises(RecordError, match="no countermeasure to compare"):
-        defences.write([before], tmp_path)
+        defense_comparison.write([before], tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -129,7 +129,7 @@ def test_the_change_that_the_countermeasures_measure_fits_the_table() -> None:
 def test_both_files_are_written(tmp_path: Path) -> None:
     from test_report_files import texts
 
-    assert defences.write(answers.defended(), tmp_path) == []
+    assert defense_comparison.write(answers.defended(), tmp_path) == []
     text = " ".join(texts(tmp_path / "defences.pdf"))
     for words in ("Extraction blocking", "69 of 150", "Question in other words", "Side channel (AUC)", "no proof"):
         assert words in text

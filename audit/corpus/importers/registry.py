@@ -1,0 +1,81 @@
+"""The formats that can be imported, by name, and the refusal of options that one of them knows nothing of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from audit.corpus.documents import TaskKind
+from audit.corpus.importers.docvqa import DocVQA
+from audit.corpus.importers.funsd import FUNSD
+from audit.corpus.importers.interface import Source
+from audit.corpus.importers.pfl_docvqa import PFLDocVQA
+from audit.corpus.importers.snips import Snips
+from audit.corpus.importers.sroie import SROIE
+from audit.corpus.importers.tab import TAB
+from audit.errors import UsageError, listed
+
+FORMATS: Mapping[str, Source] = {
+    source.name: source for source in (SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips())
+}
+ASKS: TaskKind = "question-answering"
+"""The task that has an option of its own."""
+
+
+def choices(source: Source) -> tuple[TaskKind, ...]:
+    """The tasks among which the owner chooses, but for answering questions; none where the source has one task."""
+    return tuple(task for task in source.tasks if task != ASKS) if len(source.tasks) > 1 else ()
+
+
+def may_ask(source: Source) -> bool:
+    """Whether the owner can choose that the source asks questions."""
+    return ASKS in source.tasks and len(source.tasks) > 1
+
+
+def has_parts(source: Source) -> bool:
+    """Whether the source has a division of its own."""
+    return "official" in source.divisions
+
+
+def names_providers(source: Source) -> bool:
+    """Whether the source can be divided by provider."""
+    return "by-provider" in source.divisions
+
+
+def names_of(fits: Callable[[Source], object]) -> tuple[str, ...]:
+    """The names of the formats that fit."""
+    return tuple(name for name, source in FORMATS.items() if fits(source))
+
+
+def check_options(
+    source: Source,
+    *,
+    task: str | None = None,
+    questions: bool = False,
+    official: bool = False,
+    by_provider: bool = False,
+    kept_aside: int | None = None,
+) -> None:
+    """Refuse options that the format knows nothing of: left unheeded, they would import something else than asked.
+
+    Raises:
+        UsageError: there is such an option, or two that contradict each other.
+    """
+    asks_only = source.tasks == (ASKS,)
+    if len(source.tasks) == 1 and (task or (questions and asks_only)):
+        needless = "--task and --questions" if asks_only else "--task"
+        raise UsageError(f"{source.name} holds {source.holds} only", f"leave out {needless}")
+    if official and not has_parts(source):
+        those = listed(names_of(has_parts), "and")
+        raise UsageError(f"{source.name} has one part only: --official is for {those}")
+    if questions and (not may_ask(source) or task):
+        raise UsageError(f"--questions is for {listed(names_of(may_ask), 'and')}, and in place of --task")
+    if by_provider and not names_providers(source):
+        those = listed(names_of(names_providers), "and")
+        raise UsageError(f"{source.name} names no providers: --by-provider is for {those}", "leave out --by-provider")
+    if by_provider and official:
+        raise UsageError(
+            "--official keeps the source's own division, --by-provider draws one",
+            "--official where your model was trained on the training part, else --by-provider",
+        )
+    if kept_aside is not None and not by_provider:
+        raise UsageError("--kept-aside says how --by-provider divides", "add --by-provider, or leave it out")
