@@ -1,0 +1,235 @@
+"""Write the pages of docs/reference/ from the code: `python docs/generate.py`. A test checks that they are current."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import click
+import typer
+
+from audit import policy as policies
+from audit.attacks import BATTERY
+from audit.attacks.interface import Attack
+from audit.cli import EXIT_HELP, app
+from audit.report.environment import environment
+from audit.report.words import CATEGORY_WORDS, Words
+
+DOCS = Path(__file__).parent
+SHIPPED = ("default", "strict")
+FORMS = {
+    "share": "share, from 0 to 1; reports print percent",
+    "points": "difference of two shares, from -1 to 1; reports print points",
+    "ratio": "ratio; 1 is no difference",
+    "number": "number as it is",
+}
+MADE = "<!-- Written by docs/generate.py; change the code or that script, then run it again. -->"
+
+
+def pages() -> dict[str, str]:
+    """The content of every generated page, by its path inside docs/."""
+    return {
+        "reference/commands.md": _page("Commands", _commands()),
+        "reference/metrics.md": _page("Metrics", _metrics()),
+        "reference/limits.md": _page("Limits of the shipped policies", _limits()),
+    }
+
+
+def _page(title: str, lines: Iterable[str]) -> str:
+    return "\n".join([f"# {title}", "", MADE, "", *lines]).rstrip("\n") + "\n"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    for cells in (heads, ["---"] * len(heads), *rows):
+        yield f"| {' | '.join(_cell(cell) for cell in cells)} |"
+    yield ""
+
+
+def _cell(text: str) -> str:
+    """Text on one line, with no sign that ends a cell or opens a tag."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _commands() -> Iterator[str]:
+    yield f"Generated from the command line's own help; `docaudit COMMAND --help` prints the same. {EXIT_HELP}"
+    yield ""
+    for name, command in sorted(_leaves(typer.main.get_command(app), "docaudit")):
+        arguments = [item for item in command.params if isinstance(item, click.Argument)]
+        options = [item for item in command.params if isinstance(item, click.Option) and item.name != "help"]
+        signature = " ".join([name, *(_shown(item) for item in arguments), "[OPTIONS]"])
+        yield from (f"## {name}", "", f"`{signature}`", "")
+        yield from (_paragraphs(command.help or ""), "")
+        if arguments:
+            rows = ([f"`{_shown(item)}`", str(getattr(item, "help", None) or "")] for item in arguments)
+            yield from _table(("argument", "meaning"), rows)
+        rows = ([f"`{_flags(item)}`", _meaning(item), _default(item)] for item in options)
+        yield from _table(("option", "meaning", "default"), rows)
+
+
+def _leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    for child, inner in command.commands.items():
+        yield from _leaves(inner, f"{name} {child}")
+
+
+def _paragraphs(text: str) -> str:
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+def _shown(argument: click.Argument) -> str:
+    return str(argument.metavar or (argument.name or "").upper())
+
+
+def _flags(option: click.Option) -> str:
+    """The option and what it takes."""
+    if option.is_flag:
+        return option.opts[0]
+    if option.metavar:
+        return f"{option.opts[0]} {option.metavar}"
+    kind = option.type
+    if isinstance(kind, click.Choice):
+        return f"{option.opts[0]} {'|'.join(map(str, kind.choices))}"
+    return f"{option.opts[0]} {kind.name.removesuffix(' range').upper()}"
+
+
+def _meaning(option: click.Option) -> str:
+    """The help of an option, and the range of a number."""
+    kind, text = option.type, option.help or ""
+    if isinstance(kind, (click.IntRange, click.FloatRange)) and kind.min is not None:
+        text += f" From {kind.min:,}{f' to {kind.max:,}' if kind.max is not None else ''}."
+    return text.strip()
+
+
+def _default(option: click.Option) -> str:
+    if isinstance(option.show_default, str):
+        return option.show_default
+    value: Any = option.default
+    if option.is_flag or value is None or value == [] or not option.show_default:
+        return ""
+    return f"`{value.value if isinstance(value, Enum) else value}`"
+
+
+def _metrics() -> Iterator[str]:
+    yield (
+        "Every number that a record can hold and a policy can limit, with the words that reports use for it. The name "
+        "of a metric has parts, joined by dots: `excess_pr.unique.lowest_loss` is the metric `excess_pr`, of values of "
+        "a single document, by the method of lowest loss. Not every combination of parts exists; a policy that names "
+        "one that does not is refused, and the error names the nearest one that does."
+    )
+    yield ""
+    limited = _limited()
+    made = environment()
+    for attack in BATTERY:
+        yield from _of_attack(attack, Words(made, attack.name), limited)
+    yield from ("## Categories of values", "", "The last part of many names. In the words of the reports:", "")
+    yield from _table(("part", "meaning"), ([f"`{name}`", words] for name, words in CATEGORY_WORDS.items()))
+
+
+def _of_attack(attack: type[Attack], words: Words, limited: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
+    yield from (f"## {attack.name}", "", f"**{words.title}.** {words.question}", "")
+    if attack.power is not None:
+        yield from (f"A policy's `min_power` is held against `{attack.power}`.", "")
+    rows = []
+    for head, names in _by_head(attack.metrics).items():
+        meaning = words.meaning(head)
+        held = "; ".join(
+            f"`{name}` ({', '.join(shipped)})" for name in names if (shipped := limited.get((attack.name, name)))
+        )
+        rows.append([f"`{head}`", words.family(head), meaning, FORMS[words.form(head)], _parts(head, names), held])
+    yield from _table(("metric", "in reports", "meaning", "form", "parts that may follow", "limited by"), rows)
+    qualifiers = _qualifiers(attack, words)
+    if qualifiers:
+        yield from _table(("part", "meaning"), ([f"`{name}`", said] for name, said in qualifiers.items()))
+    yield from ("Sources:", "")
+    yield from (f"- {source}" for source in words.sources)
+    yield ""
+
+
+def _by_head(metrics: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in metrics:
+        found.setdefault(name.partition(".")[0], []).append(name)
+    return found
+
+
+def _parts(head: str, names: Sequence[str]) -> str:
+    """What may follow a metric's first part, categories of values named as such."""
+    rest = [name.removeprefix(head).removeprefix(".") for name in names if name != head]
+    found = dict.fromkeys(part for name in rest for part in _split(name))
+    own = [f"`{part}`" for part in found if part not in CATEGORY_WORDS]
+    return ", ".join([*own, *(["a category"] if {*CATEGORY_WORDS} & {*found} else [])])
+
+
+def _split(name: str) -> list[str]:
+    """The parts of a name; a dot before a digit belongs to a number, as in "e0.001"."""
+    parts: list[str] = []
+    for part in name.split("."):
+        if parts and part[:1].isdigit():
+            parts[-1] += f".{part}"
+        else:
+            parts.append(part)
+    return parts
+
+
+def _qualifiers(attack: type[Attack], words: Words) -> dict[str, str]:
+    """The words for the parts that follow, of those that have any."""
+    parts = dict.fromkeys(part for name in attack.metrics for part in _split(name)[1:])
+    said = {part: words.qualifiers(f"metric.{part}") for part in parts if part not in CATEGORY_WORDS}
+    return {part: text for part, text in said.items() if text != part}
+
+
+def _limited() -> dict[tuple[str, str], list[str]]:
+    """The shipped policies that limit each metric."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in SHIPPED:
+        for limit in policies.load(name).limits:
+            found.setdefault((limit.attack, limit.metric), []).append(name)
+    return found
+
+
+def _limits() -> Iterator[str]:
+    yield "What each limit means for a verdict is explained under [policies](../policies.md)."
+    yield ""
+    for name in SHIPPED:
+        policy = policies.load(name)
+        yield from (f"## {name}", "", policy.description, "")
+        rows = [
+            [limit.attack, f"`{limit.metric}`", _bound(limit), _conditions(limit), limit.rationale]
+            for limit in policy.limits
+        ]
+        yield from _table(("attack", "metric", "limit", "conditions", "rationale"), rows)
+        yield from ("Gaps: attacks that these kinds of models cannot be put to, and that the policy does without.", "")
+        yield from _table(
+            ("attack", "tasks", "rationale"), ([gap.attack, ", ".join(gap.tasks), gap.rationale] for gap in policy.gaps)
+        )
+
+
+def _bound(limit: policies.Limit) -> str:
+    return f"at most {limit.max:g}" if limit.max is not None else f"at least {limit.min:g}"
+
+
+def _conditions(limit: policies.Limit) -> str:
+    """What a pass asks for beside the interval."""
+    found = [
+        f"`{name} = {value:g}`"
+        for name in ("min_power", "min_coverage", "min_category_coverage")
+        if (value := getattr(limit, name)) is not None
+    ]
+    found += [] if limit.required else ["`required = false`"]
+    found += ['`holds = "lower"`'] if limit.holds == "lower" else []
+    return ", ".join(found)
+
+
+def main() -> None:
+    """Write every page."""
+    for name, text in pages().items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
+        (DOCS / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
