@@ -69,6 +69,7 @@ def measure(name: str, options: runner.Options, policy: str) -> None:
     """
     chosen = policies.load(policy)
     policies.check_names(chosen, runner.known_metrics())
+    policies.check_ranges(chosen, runner.known_metrics())
     _check(name, options)
     with _held(options):
         before = _scanned(replace(options, out=options.out / "before"), chosen, "as it is")
