@@ -66,7 +66,7 @@ def swept(pattern: str, options: runner.Options, chosen: Policy, reveal: bool) -
         )
     for warning in warnings:
         console.warn(warning)
-    console.show_sweep(found.axis, rows, options.out)
+    console.show_sweep(found.axis, rows, sweep.summary(results), options.out)
     return sweep.exit_code(results)
 
 

@@ -170,6 +170,7 @@ def scan(
         model_dir, data_dir = _scanned(folders, checkpoints)
         chosen = policies.load(policy)
         policies.check_names(chosen, runner.known_metrics())
+        policies.check_ranges(chosen, runner.known_metrics())
         options = runner.Options(
             model_dir=model_dir or Path(),
             data_dir=data_dir,
@@ -266,8 +267,11 @@ def gate(record_path: RecordPath, policy: PolicyName = "default", debug: Debug =
         from audit import console
         from audit import policy as policies
         from audit import record as records
+        from audit.attacks import known_metrics
 
-        verdict = policies.evaluate(records.read(record_path), policies.load(policy), policies.today())
+        chosen = policies.load(policy)
+        policies.check_ranges(chosen, known_metrics())
+        verdict = policies.evaluate(records.read(record_path), chosen, policies.today())
         console.show_verdict(verdict)
     raise typer.Exit(verdict.exit_code)
 
@@ -297,6 +301,7 @@ def report(
     with errors_shown(debug):
         from audit import policy as policies
         from audit import record as records
+        from audit.attacks import known_metrics
 
         if len(record_paths) > 1 and (out is None or reveal):
             raise UsageError(
@@ -305,6 +310,7 @@ def report(
             )
         found = [records.read(path) for path in record_paths]
         chosen = policies.load(policy)
+        policies.check_ranges(chosen, known_metrics())
         verdicts = [policies.evaluate(record, chosen, policies.today()) for record in found]
         beside = record_paths[0] if record_paths[0].is_dir() else record_paths[0].parent
         folder = out or beside
@@ -332,14 +338,13 @@ def inspect(
         from audit.attacks import BATTERY
         from audit.corpus import manifest
         from audit.corpus.summary import summarise
-        from audit.planning.cost import UNASKED
 
         corpus = manifest.load(data_dir)
         manifest.check_references(corpus)
         console.show_summary(summarise(corpus))
         task = corpus.manifest.task.kind
         rows = [
-            (kind.name, UNASKED.get((kind.name, task)) or kind.preset("standard").lacks(corpus) or "can be fed")
+            (kind.name, kind.inapplicable_tasks.get(task) or kind.preset("standard").lacks(corpus) or "can be fed")
             for kind in BATTERY
         ]
         console.show_table("Attacks", ("attack", "with this data set"), rows)

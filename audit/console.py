@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,13 +31,6 @@ _STYLES: dict[Outcome | Overall, str] = {
     "inapplicable": "dim",
     "not run": "dim",
 }
-_LEAK = {
-    "excess PR, unique": "excess_pr.unique",
-    "IpF, members": "ipf.member",
-    "AccAUC, members": "accauc.member.attack",
-}
-"""Columns of a sweep's table: title and metric, each with its 95 % interval."""
-
 _QUIET_SECONDS = 15.0
 """In a log without a terminal, one line of progress in so many seconds, apart from each stage's first and last."""
 
@@ -196,18 +189,30 @@ def _open_reasons(verdict: Verdict) -> dict[tuple[str, str, str], list[str]]:
     return found
 
 
-def show_sweep(axis: str, rows: Sequence[tuple[float, str, AuditRecord | None, Verdict | None]], out: Path) -> None:
-    """One row a checkpoint: where it stands on the axis, its name, verdict and leak; "not audited" without a record."""
+def show_sweep(
+    axis: str,
+    rows: Sequence[tuple[float, str, AuditRecord | None, Verdict | None]],
+    columns: Mapping[str, tuple[str, str]],
+    out: Path,
+) -> None:
+    """One row a checkpoint: where it stands on the axis, its name, verdict and leak; "not audited" without a record.
+
+    Args:
+        axis: what the places of the checkpoints count.
+        rows: place, name, record and verdict of each checkpoint.
+        columns: attack and metric by heading, each shown with its 95 % interval.
+        out: the folder of the sweep.
+    """
     console = _console()
     console.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in (axis, "checkpoint", "verdict", *_LEAK):
+    for title in (axis, "checkpoint", "verdict", *columns):
         # On a narrow terminal the intervals take a second line, the names do not.
         table.add_column(title, overflow="fold", no_wrap=title in ("checkpoint", "verdict"))
     for x, name, record, verdict in rows:
         told = f"[{_STYLES[verdict.overall]}]{verdict.overall}[/]" if verdict is not None else "[red]not audited[/]"
         found = _found(record)
-        leak = [_measured(found.get(metric))[0] for metric in _LEAK.values()]
+        leak = [_measured(found.get(wanted))[0] for wanted in columns.values()]
         table.add_row(f"{x:g}", escape(name), told, *leak)
     console.print(table)
     written = [str(out / name) for name in ("trend.pdf", "trend.html") if (out / name).exists()]
@@ -216,11 +221,15 @@ def show_sweep(axis: str, rows: Sequence[tuple[float, str, AuditRecord | None, V
         console.print(f"Read {escape(', '.join(written))}", soft_wrap=True)
 
 
-def _found(record: AuditRecord | None) -> dict[str, Estimate]:
-    """The estimates of the reconstruction attack, by name."""
-    results = record.attacks if record is not None else ()
-    completed = [result for result in results if isinstance(result, Completed) and result.attack == "reconstruction"]
-    return {item.name: item for result in completed for item in result.measurements if isinstance(item, Estimate)}
+def _found(record: AuditRecord | None) -> dict[tuple[str, str], Estimate]:
+    """All estimates, by attack and name."""
+    completed = [result for result in (record.attacks if record is not None else ()) if isinstance(result, Completed)]
+    return {
+        (result.attack, item.name): item
+        for result in completed
+        for item in result.measurements
+        if isinstance(item, Estimate)
+    }
 
 
 def _row(decision: Decision) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ def measure(name: str, options: runner.Options, policy: str) -> None:
         raise UsageError(f"no countermeasure on a model is called {name!r}", f"one of {', '.join(DEFENSES)}")
     chosen = policies.load(policy)
     policies.check_names(chosen, runner.known_metrics())
+    policies.check_ranges(chosen, runner.known_metrics())
     _check(defense, options)
     with _held(options):
         before = _scanned(replace(options, out=options.out / "before"), chosen, "as it is")

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from audit import runner
+from audit.attacks import BATTERY
 from audit.errors import TargetError, UsageError
 from audit.policy import EXIT_CODES, Verdict
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Completed, Count
 from audit.targets.trainer_state import trained
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
@@ -167,12 +168,22 @@ def exit_code(results: Sequence[Audited]) -> int:
     return next(code for code in _WORST_FIRST if code in codes)
 
 
+def summary(results: Sequence[Audited]) -> dict[str, tuple[str, str]]:
+    """Attack and metric by heading: what sums up each attack that ran on any of the checkpoints."""
+    ran = {attack for result in results for attack in _counts(result)}
+    return {
+        heading: (kind.name, metric)
+        for kind in BATTERY
+        if kind.name in ran
+        for heading, metric in kind.summary().items()
+    }
+
+
 def attacked_otherwise(results: Sequence[Audited]) -> list[str]:
     """The checkpoints that were not attacked on the fields of the first one, as their tokens differ."""
+    of_fields = {kind.name for kind in BATTERY if kind.counts_fields}
     counts = {
-        result.checkpoint.name: {
-            done.attack: done.counts for done in result.record.attacks if isinstance(done, Completed)
-        }
+        result.checkpoint.name: {attack: own for attack, own in _counts(result).items() if attack in of_fields}
         for result in results
         if result.record is not None
     }
@@ -180,3 +191,9 @@ def attacked_otherwise(results: Sequence[Audited]) -> list[str]:
     return [
         name for name, own in counts.items() if any(own[attack] != first.get(attack, own[attack]) for attack in own)
     ]
+
+
+def _counts(result: Audited) -> dict[str, tuple[Count, ...]]:
+    """The counts of every attack that ran, by its name."""
+    attacks = result.record.attacks if result.record is not None else ()
+    return {done.attack: done.counts for done in attacks if isinstance(done, Completed)}

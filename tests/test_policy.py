@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.errors import PolicyError
-from audit.policy import EXIT_CODES, Gap, Limit, Policy, Verdict, Waiver, check_names, evaluate, load
+from audit.policy import EXIT_CODES, Gap, Limit, Policy, Verdict, Waiver, check_names, check_ranges, evaluate, load
 from audit.policy.verdict import _holm
 from audit.record import (
     ALPHAS,
@@ -422,7 +422,10 @@ def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
 def test_bits_may_be_more_than_one(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(TOML.replace('metric = "leak"', 'metric = "exposure"').replace("max = 0.05", "max = 4.5"))
-    assert load(str(path)).limits[0].max == 4.5
+    policy = load(str(path))
+    assert policy.limits[0].max == 4.5
+    canaries = replace(policy, limits=(replace(policy.limits[0], attack="canaries"),))
+    check_ranges(canaries, known_metrics())
 
 
 @pytest.mark.parametrize(
@@ -439,9 +442,6 @@ def test_bits_may_be_more_than_one(tmp_path: Path) -> None:
         ("max = 0.05", "max = inf", "limits.0.max: Input should be a finite number"),
         ("max = 0.05", 'max = "0.05"', "limits.0.max: Input should be a valid number"),
         ("max = 0.05", "max = true", "limits.0.max: Input should be a valid number"),
-        ("max = 0.05", "max = 65", "limits.0: max 65: leak lies between 0 and 1, so that 65 % is 0.65"),
-        ("max = 0.05", "max = -0.1", "limits.0: max -0.1: leak lies between 0 and 1"),
-        ("max = 0.05", "min = 65", "limits.0: min 65: leak lies between 0 and 1"),
         ("max = 0.05", "maximum = 0.05", "limits.0.maximum: "),
         ("max = 0.05", "max = 0.05\nmin_power = -0.5", "limits.0.min_power: "),
         ("max = 0.05", "max = 0.05\nmin_coverage = 1.5", "limits.0.min_coverage: "),
@@ -470,6 +470,44 @@ def test_a_wrong_policy_is_refused_with_the_place(old: str, new: str, problem: s
         load(str(path))
     assert any(problem in line for line in raised.value.problems), raised.value.problems
     assert all(line.startswith(f"policy {path}") for line in raised.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("new", "problem"),
+    [
+        ("max = 65", "limits.0: max 65: leak lies between 0 and 1, so that 65 % is 0.65"),
+        ("max = -0.1", "limits.0: max -0.1: leak lies between 0 and 1"),
+        ("min = 65", "limits.0: min 65: leak lies between 0 and 1"),
+    ],
+)
+def test_a_limit_that_a_metric_can_never_reach_is_refused(new: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(TOML.replace("max = 0.05", new, 1))
+    policy = load(str(path))
+    for metrics in ({"reconstruction": {"leak": 1.0}}, {}):  # what is not known is taken for a share
+        with pytest.raises(PolicyError) as raised:
+            check_ranges(policy, metrics)
+        assert [line.startswith(f"policy mine {problem}") for line in raised.value.problems] == [True]
+    with pytest.raises(PolicyError) as raised:
+        check_ranges(policy, {"reconstruction": {"leak": 50.0}})
+    assert raised.value.problems[0].endswith("leak lies between 0 and 50")
+    check_ranges(policy, {"reconstruction": {"leak": None}})
+
+
+def test_attacks_say_which_of_their_metrics_are_no_shares() -> None:
+    unbounded = {
+        (attack, metric.partition(".")[0])
+        for attack, metrics in known_metrics().items()
+        for metric, upper in metrics.items()
+        if upper is None
+    }
+    assert unbounded == {
+        *(("reconstruction", name) for name in ("hd", "ipf", "ld")),
+        *(("memorisation", name) for name in ("extractable_simplicity", "identified")),
+        ("attribute_inference", "candidates"),
+        ("provider_membership", "questions_a_provider"),
+        *(("canaries", name) for name in ("excess_exposure", "exposure", "most_bits")),
+    }
 
 
 def test_a_policy_without_limits_is_refused(tmp_path: Path) -> None:
@@ -524,6 +562,7 @@ def test_shipped_policies_name_only_what_exists(name: str) -> None:
     assert policy.waivers == ()
     assert all(len(asked.rationale) > 20 for asked in policy.limits)
     check_names(policy, known_metrics())
+    check_ranges(policy, known_metrics())
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from audit import console, sweep
 from audit import record as records
-from audit import sweep
+from audit.attacks import BATTERY
 from audit.cli import app
 from audit.errors import UsageError
 from audit.policy import Verdict
-from audit.sweep import Audited, Checkpoint, attacked_otherwise, exit_code, find
+from audit.sweep import Audited, Checkpoint, attacked_otherwise, exit_code, find, summary
 from audit.targets import trainer_state
 from audit.targets.loading import load, sha256_of
 from audit.targets.trainer_state import Trained, trained
@@ -291,6 +292,37 @@ def test_checkpoints_with_other_tokens_are_named():
 
     results = [audited("a", 4), Audited(Checkpoint(sweep.Path("b"), 1)), audited("c", 5), audited("d", 4)]
     assert attacked_otherwise(results) == ["c"]
+
+
+def test_checkpoints_are_not_said_to_have_other_tokens_where_no_field_was_attacked():
+    def audited(name, stalled):
+        done = records.Completed("canaries", (), {}, (), (records.Count("steps stalled", stalled, "steps"),))
+        return Audited(Checkpoint(sweep.Path(name), 1), tiny.record(done), verdict(11))
+
+    assert attacked_otherwise([audited("a", 0), audited("b", 3)]) == []
+
+
+def test_a_sweep_shows_what_sums_up_each_attack_that_ran(capsys, tmp_path):
+    def audited(name, value):
+        found = records.Estimate("excess", value, value, value, 32, "canaries", 32, "made up")
+        done = records.Completed("canaries", ("excess",), {}, (found,))
+        skipped = records.Skipped("reconstruction", ("excess_pr.unique",), "no field", "add some")
+        return Audited(Checkpoint(sweep.Path(name), 1), tiny.record(skipped, done), verdict(11))
+
+    results = [audited("a", 0.25), Audited(Checkpoint(sweep.Path("b"), 2)), audited("c", 0.75)]
+    columns = summary(results)
+    assert columns == {"canaries, excess": ("canaries", "excess")}
+    rows = [(one.checkpoint.x, one.checkpoint.name, one.record, one.verdict) for one in results]
+    console.show_sweep("epoch", rows, columns, tmp_path)
+    shown = capsys.readouterr().out
+    assert [number in shown for number in ("canaries, excess", "0.250", "0.750", "IpF")] == [True, True, True, False]
+
+
+def test_what_sums_an_attack_up_is_one_of_its_metrics_and_has_a_heading_of_its_own():
+    headings = [heading for kind in BATTERY for heading in kind.summary()]
+    assert len({*headings}) == len(headings)
+    assert all({*kind.summary().values()} <= {*kind.metrics} for kind in BATTERY)
+    assert all(kind.summary() for kind in BATTERY)
 
 
 # The other ablations.

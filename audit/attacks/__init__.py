@@ -1,4 +1,4 @@
-"""The attacks. A new one is a module, a line in `BATTERY` and a template."""
+"""The attacks. A new one is a folder, which says everything about it, a line in `BATTERY` and a template."""
 
 from __future__ import annotations
 
@@ -21,3 +21,8 @@ BATTERY: tuple[type[Attack], ...] = (
     Canaries,
 )
 """Every attack this version knows, in the order in which they run and are reported."""
+
+
+def known_metrics() -> dict[str, dict[str, float | None]]:
+    """The metrics that a policy may ask for, by attack, each with the most that it can be (see `Metric.upper`)."""
+    return {kind.name: {metric: kind.upper(metric) for metric in kind.metrics} for kind in BATTERY}

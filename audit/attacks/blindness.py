@@ -16,11 +16,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from audit.attacks.budget import SEED as USUAL
+from audit.attacks.budget import sample
 from audit.corpus.describe import describe
 from audit.corpus.documents import Assignment, Corpus, Document
 from audit.corpus.folding import fold
 from audit.corpus.importers.splits import joined
-from audit.engine.interface import SILENT, Progress
+from audit.engine.interface import SILENT, Progress, Trial
 from audit.record import ALPHAS, Diagnostic, Measurement, Unresolved
 from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, SPREAD, TOGETHER, BlindCheck, blind_check
 from audit.targets.utility import estimate
@@ -119,6 +121,23 @@ def by_document(
     drawn_within = corpus.manifest.membership.assigned == "by-provider"
     within = [fold(document.provider or "") for document in documents] if drawn_within else None
     return _check(corpus, documents, [document.id for document in documents], member, within, "document", progress)
+
+
+def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, progress: Progress = SILENT) -> Blind:
+    """The check of the documents that a budget's trials are about.
+
+    Args:
+        corpus: where the documents are from.
+        trials: whose units are documents.
+        share: of the trials, which the budget takes.
+        progress: told of every document described.
+
+    Raises:
+        ManifestError: an image is missing, damaged or too large.
+    """
+    taken = {trial.unit for trial in sample(trials, share, USUAL)}
+    documents = [document for document in corpus.documents if document.id in taken]
+    return by_document(corpus, documents, [document.split == "member" for document in documents], progress)
 
 
 def by_provider(

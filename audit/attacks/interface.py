@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
 
+from audit.attacks.blindness import Blind
+from audit.attacks.usable import usable
 from audit.case import Case
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Count, Coverage, Curve, Diagnostic, DrawnPage, Exposed, Histogram, Measurement
 from audit.targets.interface import Query, Target
@@ -72,73 +75,170 @@ class Units:
     about_text: bool = False
 
 
-class Attack(Protocol):
+@dataclass(frozen=True)
+class Metric:
+    """What is to be known of a metric beside its name.
+
+    Attributes:
+        name: of the metric, or the first part of the names of several ("ipf" of "ipf.member").
+        upper: the most that it can be: 1 for shares and areas, which are never negative; None: any number,
+            as for bits.
+        summary: its heading where checkpoints stand side by side; empty: it is left out there.
+    """
+
+    name: str
+    upper: float | None = 1.0
+    summary: str = ""
+
+
+Sides = tuple[int, int]
+"""Of members and of others."""
+EvidenceShape = Literal["field", "question", "provider", "values"]
+"""What a line of an attack's evidence holds, see `audit.report.revealed`; "values": plain values by name."""
+
+
+@dataclass(frozen=True)
+class Attack(ABC):
     """A frozen dataclass whose fields are the attack's parameters; they go into the record.
+
+    The range of a parameter is a `pydantic.Field` in its type: `n_folds: Annotated[int, Field(ge=2)] = 5`.
 
     Attributes:
         name: as policies write it.
         needs: the references it cannot do without ("auxiliary", ...); the runner fills them before any trial.
         uses: the references it takes when somebody gave them.
-        metrics: the metrics a policy may ask for.
+        metrics: the metrics a policy may ask for, by name.
+        described: those of them that are no shares or areas, and those that sum the attack up.
         power: the metric that says how strong the attacker was; None when the attack has none.
+        inapplicable_tasks: kinds of models that it is not put to, or few of them, and why: what `inapplicable` says
+            before there is a model.
+        sides: the first word of the stratum of trials of members, and of others.
+        counts_fields: whether its counts are of fields that a model's tokens let it try: checkpoints whose counts
+            differ were not attacked on the same fields.
+        evidence_shape: what a line of its evidence holds.
     """
 
     name: ClassVar[str]
-    needs: ClassVar[tuple[str, ...]]
-    uses: ClassVar[tuple[str, ...]]
+    needs: ClassVar[tuple[str, ...]] = ()
+    uses: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]]
-    power: ClassVar[str | None]
+    described: ClassVar[tuple[Metric, ...]] = ()
+    power: ClassVar[str | None] = None
+    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {}
+    sides: ClassVar[tuple[str, str]] = ("member", "heldout")
+    counts_fields: ClassVar[bool] = False
+    evidence_shape: ClassVar[EvidenceShape] = "values"
 
-    @property
-    def ablations(self) -> tuple[str, ...]:
-        """How these parameters weaken the attacker on purpose, in words; no limit is passed with any."""
-        ...
-
-    @classmethod
-    def preset(cls, budget: str) -> Self:
-        """The attack with the parameters of a budget ("quick", "standard", "full")."""
-        ...
-
-    def lacks(self, corpus: Corpus) -> str | None:
-        """What this data set lacks to feed the attack, whatever the model; None when nothing."""
-        ...
-
-    def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """What this data set holds for the metrics that policies ask for, before any model runs: at most so much."""
-        ...
-
-    def inapplicable(self, case: Case) -> str | None:
-        """Why this kind of target cannot be attacked this way; None when it can."""
-        ...
-
+    @abstractmethod
     def trials(self, case: Case) -> list[Trial]:
         """All that can be tried, in a fixed order."""
-        ...
 
-    def no_trials(self, case: Case) -> tuple[str, str]:
-        """Why this corpus gives nothing to try, and what the owner can add."""
-        ...
-
+    @abstractmethod
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """One trial, as if it ran alone; its outcome depends on the trial and `rng` only."""
-        ...
 
-    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
-        """One trial with the target and with `rounded`, the same in a coarser number format, side by side.
-
-        Its outcome is {"alike": decisions that both take alike, "steps": decisions}.
-        """
-        ...
-
+    @abstractmethod
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Findings:
         """Reduce all outcomes, in trial order."""
-        ...
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """How these parameters weaken the attacker on purpose, in words; no limit is passed with any."""
+        return ()
+
+    @classmethod
+    def preset(cls, budget: str) -> Self:
+        """The attack with the parameters of a budget ("quick", "standard", "full")."""
+        return cls()
+
+    @classmethod
+    def upper(cls, metric: str) -> float | None:
+        """The most that a metric can be, see `Metric.upper`."""
+        known = {one.name: one.upper for one in cls.described}
+        return known.get(metric, known.get(metric.partition(".")[0], 1.0))
+
+    @classmethod
+    def summary(cls) -> dict[str, str]:
+        """The metrics that sum the attack up, by heading."""
+        return {one.summary: one.name for one in cls.described if one.summary}
+
+    def inapplicable(self, case: Case) -> str | None:
+        """Why this kind of target cannot be attacked this way; None when it can."""
+        return self.inapplicable_tasks.get(case.corpus.manifest.task.kind)
+
+    def lacks(self, corpus: Corpus) -> str | None:
+        """What this data set lacks to feed the attack, whatever the model; None when nothing."""
+        return None
+
+    def unprovided(self, corpus: Corpus) -> str | None:
+        """The reference that it cannot do without and [references] does not name; None when none is missing.
+
+        It is no part of `lacks`: the owner can mend it, so it excuses no limit.
+        """
+        return None
+
+    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
+        """What the attacker lacks of the references that it can do without, and what to give, before there is a model.
+
+        Policies pass no limit with a weakened attacker. None when nothing weakens it.
+
+        Args:
+            corpus: the data set.
+            given: how many references there are, of "baselines", of "pretrained", and of "auxiliary" where it can be
+                asked what the target is asked.
+        """
+        return None
+
+    def weakened_in(self, case: Case) -> str | None:
+        """The same with the models at hand."""
+        return self.weakened(case.corpus, usable(case))
+
+    def units(self, corpus: Corpus) -> tuple[Units, ...]:
+        """What this data set holds for the metrics that policies ask for, before any model runs: at most so much."""
+        return ()
+
+    def offered(self, corpus: Corpus) -> Sides:
+        """Trials that there can be, of members and of others, before any model runs: one for each unit."""
+        units = self.units(corpus)
+        return max((unit.members for unit in units), default=0), max((unit.others for unit in units), default=0)
+
+    def reached(self, corpus: Corpus, trials: Sequence[Trial]) -> Sides:
+        """Units on either side among these trials."""
+        first = [(trial.stratum.partition(" ")[0], trial.unit) for trial in trials]
+        members, others = ({unit for side, unit in first if side == own} for own in self.sides)
+        return len(members), len(others)
+
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> Blind | None:
+        """The blind check of what a scan would compare, before any model runs; None where it makes none.
+
+        Args:
+            corpus: the data set.
+            share: of the trials, which the budget takes.
+            progress: told of every document described.
+
+        Raises:
+            ManifestError: an image is missing, damaged or too large.
+        """
+        return None
+
+    def no_trials(self, case: Case) -> tuple[str, str]:
+        """Why this corpus gives nothing to try, and what the owner can add."""
+        return self.lacks(case.corpus) or "the data set gives nothing to try", "add documents that the attack can try"
+
+    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
+        """One trial with the target and with `rounded`, the same in a coarser number format, side by side.
+
+        Its outcome is {"alike": decisions that both take alike, "steps": decisions}. Without decisions the target stays
+        as it is.
+        """
+        yield from ()
+        return {"alike": 0, "steps": 0}
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """What was recovered, in words, one object a trial. For the owner's `evidence/` folder only."""
-        ...
+        return iter(())
 
 
 def ask(target: Target, query: Query[A]) -> Generator[Request, Any, A]:

@@ -16,19 +16,11 @@ from types import FrameType
 import numpy as np
 
 from audit.attacks.budget import FOLDS, sample
-from audit.attacks.canaries.attack import STRATUM as CANARY
 from audit.attacks.interface import Attack
-from audit.attacks.membership.documents import kind_of
-from audit.attacks.provider_membership import ProviderMembership
-from audit.attacks.provider_membership.asking import unreferenced
-from audit.attacks.provider_membership.matching import IN, OUT
-from audit.attacks.provider_membership.providers import untold
 from audit.case import Case
-from audit.corpus.canaries import load_canaries
-from audit.corpus.documents import Corpus
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
-from audit.planning.cost import Cost, Sides, Time, offered, weakened
+from audit.planning.cost import Cost, Time
 from audit.runner import Opened
 from audit.runner.execution import AttackWork, in_number_format
 from audit.runner.opening import taken_by
@@ -48,8 +40,6 @@ flight."""
 LEAST_SPREAD = 0.25
 """A range reaches at least so far, as a share of the estimate (ours): a machine is not always as busy."""
 TO_TRAIN = "a scan first trains the public model: give one to time this attack (--reference auxiliary=PATH)"
-_SIDES = {"member": 0, IN: 0, "heldout": 1, OUT: 1}
-"""Strata of units that training saw, and of others, by their first word."""
 
 
 def probe(opened: Opened, progress: Progress) -> tuple[Cost, ...]:
@@ -79,35 +69,16 @@ def _cost(opened: Opened, attack: Attack, filled: Filled, progress: Progress) ->
     reason = attack.inapplicable(case)
     if reason is not None:
         return Cost(attack.name, 0, True, (0, 0), reason)
-    weak = _weakened(case, attack)
     trials = sample(attack.trials(case), opened.share, opened.options.seed)
     in_folds = any(trial.stratum == FOLDS for trial in trials)
-    reached = offered(attack, opened.corpus) if in_folds else _reached(opened.corpus, trials)
+    reached = attack.offered(opened.corpus) if in_folds else attack.reached(opened.corpus, trials)
     lacks = _missing(opened, attack, filled) if trials else attack.no_trials(case)[0]
-    cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weak)
+    cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=attack.weakened_in(case))
     if lacks is not None:
         return cost
     if "auxiliary" in attack.needs and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
     return replace(cost, time=_timed(opened, attack, case, trials, progress))
-
-
-def _weakened(case: Case, attack: Attack) -> str | None:
-    """See `cost.weakened`; with the models at hand an attack says so itself, as far as it does before its trials."""
-    if isinstance(attack, ProviderMembership):
-        return untold(case.corpus) or unreferenced(case)
-    return weakened(attack, case.corpus, _usable(case))
-
-
-def _usable(case: Case) -> dict[str, int]:
-    """The references that can be asked what the target is, by name."""
-    own, references = kind_of(case.target), case.references
-    pretrained = references.pretrained
-    return {
-        "baselines": sum(kind_of(model) == own for model in references.baselines),
-        "pretrained": int(pretrained is not None and kind_of(pretrained) == own),
-        "auxiliary": int(references.auxiliary is not None and kind_of(references.auxiliary) == own),
-    }
 
 
 def _missing(opened: Opened, attack: Attack, filled: Filled) -> str | None:
@@ -116,20 +87,6 @@ def _missing(opened: Opened, attack: Attack, filled: Filled) -> str | None:
     if filled.references.auxiliary is None and opened.prepared.pretrained is None:
         missing["auxiliary"] = provide(opened.target)
     return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
-
-
-def _reached(corpus: Corpus, trials: Sequence[Trial]) -> Sides:
-    """Units on either side among the trials; a canary's trial does not say on which side its coin put it."""
-    planted = load_canaries(corpus)
-    included = {canary.id for canary in planted.canaries if canary.included} if planted is not None else set()
-    units: tuple[set[str], set[str]] = set(), set()
-    for trial in trials:
-        side = _SIDES.get(trial.stratum.partition(" ")[0])
-        if side is not None:
-            units[side].add(trial.unit)
-        elif trial.stratum == CANARY:
-            units[trial.unit not in included].add(trial.unit)
-    return len(units[0]), len(units[1])
 
 
 def _timed(opened: Opened, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress) -> Time:

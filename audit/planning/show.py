@@ -8,6 +8,7 @@ from pathlib import Path
 from audit import console
 from audit import policy as policies
 from audit import record as records
+from audit.attacks import known_metrics
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import find_copies, without_copies
@@ -47,6 +48,7 @@ def planned(
     if references and model is None:
         raise UsageError("--reference is for timing a model's trials", "add --model MODEL_DIR")
     chosen = checked(policies.load(policy))
+    policies.check_ranges(chosen, known_metrics())
     corpus = manifest.load(data_dir)
     manifest.check_references(corpus)
     copies = find_copies(corpus)

@@ -1,7 +1,7 @@
 """A policy, and what it says about a record. Pure: the one place where a verdict is reached."""
 
 from audit.policy.decision import EXIT_CODES, Decision, Outcome, Overall, Verdict
-from audit.policy.limits import Gap, Limit, Policy, Waiver, check_names, load
+from audit.policy.limits import Gap, Limit, Policy, Waiver, check_names, check_ranges, load
 from audit.policy.verdict import SIGNIFICANCE, evaluate, today
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Verdict",
     "Waiver",
     "check_names",
+    "check_ranges",
     "evaluate",
     "load",
     "today",

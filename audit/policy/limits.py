@@ -18,10 +18,6 @@ from audit.resources import folder
 
 MISSPELT = 0.8
 """Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""
-BEYOND_ONE = frozenset(
-    {"excess_exposure", "exposure", "extractable_simplicity", "hd", "identified", "ipf", "ld", "most_bits"}
-)
-"""Metrics that may be above 1; all others are shares and areas."""
 LONGEST_WAIVER = dt.timedelta(days=366)
 """How far ahead a waiver may end, from the day it is held against (ours): a year later somebody looks again."""
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -144,11 +140,6 @@ def _contradictions(policy: Policy) -> list[str]:
     for index, limit in enumerate(policy.limits):
         if (limit.max is None) == (limit.min is None):
             problems.append(f"limits.{index}: give either max or min")
-        problems += [
-            f"limits.{index}: {name} {bound:g}: {limit.metric} lies between 0 and 1, so that 65 % is 0.65"
-            for name, bound in (("max", limit.max), ("min", limit.min))
-            if bound is not None and not 0 <= bound <= 1 and limit.metric.partition(".")[0] not in BEYOND_ONE
-        ]
         if limit.holds == "lower" and limit.max is None:
             problems.append(f"limits.{index}: holds: a lower bound is held against a max")
     gated = {(limit.attack, limit.metric) for limit in policy.limits}
@@ -182,3 +173,28 @@ def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete
             problems.append(f"policy {policy.name}: {limit.attack} has no metric {limit.metric!r}{meant}")
     if problems:
         raise PolicyError(problems, f"attacks: {', '.join(metrics)}")
+
+
+def check_ranges(policy: Policy, metrics: Mapping[str, Mapping[str, float | None]]) -> None:
+    """Refuse limits that a metric can never reach: 65 where 65 % is meant would pass every model.
+
+    Args:
+        policy: what to check.
+        metrics: the most that a metric can be, by attack and metric: 1 for shares and areas; None: any number. One that
+            is not among them is taken for a share.
+
+    Raises:
+        PolicyError: every limit out of its metric's range.
+    """
+    problems = []
+    for index, limit in enumerate(policy.limits):
+        for name, bound in (("max", limit.max), ("min", limit.min)):
+            upper = metrics.get(limit.attack, {}).get(limit.metric, 1.0)
+            if bound is not None and upper is not None and not 0 <= bound <= upper:
+                percent = ", so that 65 % is 0.65" if upper == 1 else ""
+                problems.append(
+                    f"policy {policy.name} limits.{index}: {name} {bound:g}: {limit.metric} lies between 0 and "
+                    f"{upper:g}{percent}"
+                )
+    if problems:
+        raise PolicyError(problems)

@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
+from audit.attacks import BATTERY
+from audit.attacks.interface import EvidenceShape
 from audit.errors import RenderError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, write_atomically
@@ -216,14 +218,15 @@ def _read(line: bytes) -> Row:
     """A line in the shape of its attack; one that names none is held against that of a field."""
     row = json.loads(line)
     attack = row.get("attack") if isinstance(row, dict) else None
-    match attack:
-        case "memorisation":
-            return _asked(row)
-        case "provider_membership":
-            return _PROVIDER.validate_python(row)
-        case "reconstruction" | None:
+    shapes: dict[str, EvidenceShape] = {kind.name: kind.evidence_shape for kind in BATTERY}
+    match "field" if attack is None else shapes.get(str(attack), "values"):
+        case "field":
             return _FIELD.validate_python(row)
-        case _:
+        case "question":
+            return _asked(row)
+        case "provider":
+            return _PROVIDER.validate_python(row)
+        case "values":
             return _scored(row)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from audit.attacks import BATTERY
 from audit.errors import DocauditError
 from audit.policy import Limit, Verdict
 from audit.record import AuditRecord, Completed, Estimate, Unresolved
@@ -204,12 +205,8 @@ def _panel(
 
 
 def _columns(words: dict[str, Words], limits: Sequence[Limit], utility: Words, useful: Sequence[str]) -> list[Column]:
-    """Usefulness, what each attack's template asks for, and the limited numbers."""
-    asked = [
-        (attack, str(spec["metric"]), str(spec["label"]))
-        for attack, about in words.items()
-        for spec in about.trend["columns"]
-    ]
+    """Usefulness, what each attack is summed up by, and the limited numbers."""
+    asked = [(attack, metric, label) for attack, about in words.items() for metric, label in _asked(attack, about)]
     asked += [(limit.attack, limit.metric, words[limit.attack].short(limit.metric)) for limit in limits]
     return [
         *(Column(utility.family(name), utility, partial(Stop.useful, name=name)) for name in useful),
@@ -218,6 +215,14 @@ def _columns(words: dict[str, Words], limits: Sequence[Limit], utility: Words, u
             for attack, metric, label in asked
         ),
     ]
+
+
+def _asked(attack: str, about: Words) -> list[tuple[str, str]]:
+    """Metric and heading of an attack's columns: those of its template, or what sums it up where that names none."""
+    given = about.trend["columns"]
+    if given:
+        return [(str(spec["metric"]), str(spec["label"])) for spec in given]
+    return [(metric, heading) for kind in BATTERY if kind.name == attack for heading, metric in kind.summary().items()]
 
 
 def _row(stop: Stop, columns: Sequence[Column]) -> Row:

@@ -1,6 +1,7 @@
 """One scan: what is asked, the outcomes of all trials, the record."""
 
-from audit.runner.opening import Opened, Options, check_ray, known_metrics, open_scan, trial_counts
+from audit.attacks import known_metrics
+from audit.runner.opening import Opened, Options, check_ray, open_scan, trial_counts
 from audit.runner.scan import attempted, claimed, run
 
 __all__ = [

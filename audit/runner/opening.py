@@ -127,11 +127,6 @@ def references_behind(
     return References.of(asked, members)
 
 
-def known_metrics() -> dict[str, tuple[str, ...]]:
-    """The metrics that a policy may ask for, by attack."""
-    return {kind.name: kind.metrics for kind in BATTERY}
-
-
 def open_scan(options: Options) -> Opened:
     """Load and check all that the scan needs.
 
@@ -273,7 +268,7 @@ def _chosen(options: Options, given: AttackParameters | None) -> tuple[Attack, .
 def _with_noise(attack: Attack) -> Attack:
     """The attack with noise in place of the images, when it has that parameter."""
     parameters = parameters_of(attack)
-    return dataclasses.replace(attack, image_noise=True) if "image_noise" in parameters else attack  # type: ignore[type-var]
+    return dataclasses.replace(attack, image_noise=True) if "image_noise" in parameters else attack  # type: ignore[call-arg]
 
 
 def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
@@ -291,4 +286,4 @@ def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
 
 def parameters_of(attack: Attack) -> dict[str, Json]:
     """An attack's parameters, by name."""
-    return dataclasses.asdict(attack)  # type: ignore[call-overload, no-any-return]
+    return dataclasses.asdict(attack)

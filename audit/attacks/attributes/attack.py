@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator as Rng
+from pydantic import Field
 
 from audit.attacks import blindness
 from audit.attacks.attributes.fields import Fields, kind_of
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, Values
 from audit.attacks.attributes.measures import (
+    EXCESS,
     METRICS,
     POWER,
     counts,
@@ -22,10 +24,10 @@ from audit.attacks.attributes.measures import (
     gated_methods,
     jobs,
 )
-from audit.attacks.attributes.offered import lacking, most_units
+from audit.attacks.attributes.offered import holding, lacking, most_trials, most_units
 from audit.attacks.attributes.questions import Questions
 from audit.attacks.attributes.table import Table, build_table
-from audit.attacks.interface import Findings, Units
+from audit.attacks.interface import Attack, Findings, Metric, Sides, Units
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus
@@ -41,7 +43,7 @@ NO_REFERENCE = (
 
 
 @dataclass(frozen=True)
-class AttributeInference:
+class AttributeInference(Attack):
     """Attribute inference among a closed set of values (EDPB Opinion 28/2024, paragraph 55; ours but for the idea).
 
     The adversary holds the model and a page with one value hidden, knows what kind of value it is, and has a list of
@@ -62,25 +64,17 @@ class AttributeInference:
             independent of each other, more values of one cost their time and say less.
     """
 
-    n_candidates: int = 16
-    n_per_document: int = 8
+    n_candidates: Annotated[int, Field(ge=MIN_CANDIDATES)] = 16
+    n_per_document: Annotated[int, Field(ge=1)] = 8
 
     name: ClassVar[str] = "attribute_inference"
-    needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ("baselines", "auxiliary", "pretrained")
     metrics: ClassVar[tuple[str, ...]] = METRICS
+    described: ClassVar[tuple[Metric, ...]] = (
+        Metric(f"{EXCESS}.all", summary="attributes, excess"),
+        Metric(POWER, upper=None),
+    )
     power: ClassVar[str | None] = POWER
-
-    def __post_init__(self) -> None:
-        """Refuse a choice that says nothing.
-
-        Raises:
-            ValueError: fewer than 4 candidates, or no value of a document.
-        """
-        if self.n_candidates < MIN_CANDIDATES:
-            raise ValueError(f"n_candidates: {MIN_CANDIDATES} or more")
-        if self.n_per_document < 1:
-            raise ValueError("n_per_document: 1 or more")
 
     @property
     def ablations(self) -> tuple[str, ...]:
@@ -99,6 +93,24 @@ class AttributeInference:
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents with a value whose category public documents hold."""
         return most_units(corpus)
+
+    def offered(self, corpus: Corpus) -> Sides:
+        """See `Attack.offered`."""
+        return most_trials(corpus, self.n_per_document)
+
+    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
+        """See `Attack.weakened`."""
+        if any(given.get(name) for name in self.uses):
+            return None
+        return (
+            f"no reference: {NO_REFERENCE} (give --reference baselines=PATH, see docaudit train-baseline, or "
+            "pretrained=PATH)"
+        )
+
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
+        """See `Attack.blind_baseline`."""
+        trials = [Trial(name, name, split) for name, split in holding(corpus)]
+        return blindness.of_trials(corpus, trials, share, progress)
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from audit.attacks.attributes.measures import EXCESS
 from audit.attacks.attributes.questions import kind_of_answer, pool_of, trained_values
 from audit.attacks.attributes.table import GROUPS, METHODS
-from audit.attacks.interface import Units
+from audit.attacks.interface import Sides, Units
 from audit.attacks.memorisation.questions import all_questions
 from audit.attacks.reconstruction.fields import ATTACKED
 from audit.corpus.documents import Corpus, Document, Split
@@ -30,10 +30,13 @@ def holding(corpus: Corpus) -> list[tuple[str, Split]]:
     return [*{document.id: (document.id, document.split) for document, _, _ in _offered(corpus)}.values()]
 
 
-def most_trials(corpus: Corpus, n_per_document: int) -> list[Split]:
-    """The split of every trial that there can be."""
+def most_trials(corpus: Corpus, n_per_document: int) -> Sides:
+    """How many trials there can be."""
     values: Counter[tuple[str, Split]] = Counter((document.id, document.split) for document, _, _ in _offered(corpus))
-    return [split for (_, split), n in values.items() for _ in range(min(n, n_per_document))]
+    found = Counter[Split]()
+    for (_, split), n in values.items():
+        found[split] += min(n, n_per_document)
+    return found["member"], found["heldout"]
 
 
 def most_units(corpus: Corpus) -> tuple[Units, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator as Rng
+from pydantic import Field
 
 from audit.attacks.canaries.asking import Effort, kind_of, read_outcome
 from audit.attacks.canaries.guided import ask_question, sample_answers
@@ -18,15 +19,16 @@ from audit.attacks.canaries.pages import Approach, ByLoss, ask_page, sample_page
 from audit.attacks.canaries.privacy import measure_privacy
 from audit.attacks.canaries.table import table_of
 from audit.attacks.canaries.tallies import alarms_of, counts_of, diagnostics_of, weaknesses_of
-from audit.attacks.interface import Findings, Units
+from audit.attacks.interface import Attack, Findings, Metric, Sides, Units
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.canaries import PATTERNS, Canary, CanarySet, load_canaries
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
 STRATUM = "canary"
+LINKS_ONLY = "the loss of a model that links tokens says little of what a word is"
 NO_CANARIES = "the data set holds no canaries"
 PROVIDE = (
     "put some in before the model is trained: docaudit canary insert DATA_DIR OUT; train on OUT, and scan with OUT as "
@@ -46,7 +48,7 @@ SEARCH = {
 
 
 @dataclass(frozen=True)
-class Canaries:
+class Canaries(Attack):
     """Extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; METHODS.md, section 5).
 
     Token models are attacked white-box: the relaxed attack with restarts, then every completion where there are few,
@@ -65,25 +67,31 @@ class Canaries:
         delta: at which the bound on epsilon holds (ours; the policy limits none).
     """
 
-    n_epochs: int = 250
-    learning_rate: float = 6.5e-3
-    decay: float = 0.995
-    temperature: float = 0.1
-    temperature_decay: float = 0.997
-    n_restarts: int = 4
-    spread: float = 0.01
+    n_epochs: Annotated[int, Field(ge=0)] = 250
+    learning_rate: Annotated[float, Field(gt=0)] = 6.5e-3
+    decay: Annotated[float, Field(gt=0, le=1)] = 0.995
+    temperature: Annotated[float, Field(gt=0)] = 0.1
+    temperature_decay: Annotated[float, Field(gt=0, le=1)] = 0.997
+    n_restarts: Annotated[int, Field(ge=1)] = 4
+    spread: Annotated[float, Field(ge=0)] = 0.01
     mix_characters: bool = True
-    exhaustive_limit: int = 10_000
-    answers_limit: int = 1_000
-    n_references: int = 1_000
-    n_answers: int = 200
-    delta: float = 1e-5
+    exhaustive_limit: Annotated[int, Field(ge=1)] = 10_000
+    answers_limit: Annotated[int, Field(ge=1)] = 1_000
+    n_references: Annotated[int, Field(ge=1)] = 1_000
+    n_answers: Annotated[int, Field(ge=1)] = 200
+    delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
 
     name: ClassVar[str] = "canaries"
-    needs: ClassVar[tuple[str, ...]] = ()
-    uses: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = METRICS
+    described: ClassVar[tuple[Metric, ...]] = (
+        Metric("excess", summary="canaries, excess"),
+        *(Metric(name, upper=None) for name in ("excess_exposure", "exposure", POWER)),
+    )
     power: ClassVar[str | None] = POWER
+    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
+        "spade-extraction": LINKS_ONLY,
+        "spade-linking": LINKS_ONLY,
+    }
 
     @property
     def ablations(self) -> tuple[str, ...]:
@@ -135,11 +143,17 @@ class Canaries:
         sides = included, len(canaries) - included
         return tuple(Units(metric, "difference", UNIT, *sides) for metric in ("excess", "excess_top3"))
 
+    def reached(self, corpus: Corpus, trials: Sequence[Trial]) -> Sides:
+        """See `Attack.reached`; a trial does not say on which side its coin put it."""
+        tried = {trial.unit for trial in trials}
+        coins = [canary.included for canary in _canaries(corpus) if canary.id in tried]
+        return coins.count(True), coins.count(False)
+
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
         answers = case.target.answers
         if BestLinks in answers:
-            return "the loss of a model that links tokens says little of what a word is"
+            return LINKS_ONLY
         if kind_of(case.target) is not None:
             return None
         if TrainingLoss in answers:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator as Rng
+from pydantic import Field
 
 from audit.attacks import blindness
-from audit.attacks.interface import Findings, Kind, Units
+from audit.attacks.interface import Attack, Findings, Kind, Metric, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.membership.documents import (
+    CALIBRATING,
     REASONS,
     SCORED,
     adapt_to,
     adapted_ids,
     compared,
     first_by_name,
-    kind_of,
     left_out,
     reasons,
     reference_of,
@@ -28,6 +29,7 @@ from audit.attacks.membership.documents import (
 from audit.attacks.membership.known_members import reference_knows_members
 from audit.attacks.membership.measures import LIMITED, LOW, METRICS, measure_scores
 from audit.attacks.membership.scores import PRIMARIES, SCORES, enough, gated_scores, score_documents
+from audit.attacks.usable import loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
@@ -56,7 +58,7 @@ NO_REFERENCE = (
 
 
 @dataclass(frozen=True)
-class Membership:
+class Membership(Attack):
     """Membership inference on documents (METHODS.md, section 3b).
 
     Per document the mean over its questions: loss; loss minus that of models that never saw it; Min-K% of the answers'
@@ -75,19 +77,18 @@ class Membership:
         n_masks: of a page, for masked language models.
     """
 
-    n_public: int = 200
-    n_adapted: int = 150
-    n_questions: int = 2
-    max_steps: int = 200
-    threshold: float = 1e-3
-    learning_rate: float = 1e-3
-    n_masks: int = N_MASKS
+    n_public: Annotated[int, Field(ge=0)] = 200
+    n_adapted: Annotated[int, Field(ge=0)] = 150
+    n_questions: Annotated[int, Field(ge=1)] = 2
+    max_steps: Annotated[int, Field(ge=1)] = 200
+    threshold: Annotated[float, Field(gt=0)] = 1e-3
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
+    n_masks: Annotated[int, Field(ge=1)] = N_MASKS
 
     name: ClassVar[str] = "membership"
-    needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME)
-    power: ClassVar[str | None] = None
+    described: ClassVar[tuple[Metric, ...]] = (Metric("auc", summary="membership, AUC"),)
 
     @property
     def ablations(self) -> tuple[str, ...]:
@@ -114,14 +115,24 @@ class Membership:
                 return f"no question in {split} documents"
         return None
 
+    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
+        """See `Attack.weakened`."""
+        if any(given.get(name) for name in CALIBRATING):
+            return None
+        return (
+            f"no reference: {NO_REFERENCE} (give --reference baselines=PATH, see docaudit train-baseline, or "
+            "pretrained=PATH)"
+        )
+
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
+        """See `Attack.blind_baseline`."""
+        trials = [Trial(document.id, document.id, document.split) for document in _perhaps_scored(corpus)]
+        return blindness.of_trials(corpus, trials, share, progress)
+
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
         answering = corpus.manifest.task.kind == "question-answering"
-        splits = [
-            document.split
-            for document in compared(corpus)
-            if not answering or any(question.answers for question in document.questions)
-        ]
+        splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in SCORED]
         of_score = dict.fromkeys(("", *SCORES), sides)
         of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
@@ -139,7 +150,7 @@ class Membership:
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
-        if kind_of(case.target) is None:
+        if loss_kind(case.target) is None:
             return "the model gives no loss of a document"
         return None
 
@@ -183,10 +194,10 @@ class Membership:
         self, case: Case, models: Sequence[Target], document: Document
     ) -> Generator[Request, Any, list[Json]]:
         """What each model says, in order; models that give no such loss (without the head) are left out."""
-        kind = kind_of(case.target)
+        kind = loss_kind(case.target)
         found: list[Json] = []
         for model in models:
-            if kind_of(model) == kind:
+            if loss_kind(model) == kind:
                 found += [(yield from self._said(case, model, document))]
         return found
 
@@ -256,3 +267,13 @@ class Membership:
                 "scores": {name: values[name] for name in known},
                 "ranks": {name: int(ranks[name][place]) for name in known},
             }
+
+
+def _perhaps_scored(corpus: Corpus) -> list[Document]:
+    """Documents that are compared, as far as the data set tells: of those that are asked about, ones with an answer."""
+    answering = corpus.manifest.task.kind == "question-answering"
+    return [
+        document
+        for document in compared(corpus)
+        if not answering or any(question.answers for question in document.questions)
+    ]

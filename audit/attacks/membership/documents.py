@@ -6,12 +6,13 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
 from audit.attacks.interface import ask_all
 from audit.attacks.masking import maskable, masked_losses
+from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.canaries import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Question, Split
@@ -25,7 +26,6 @@ from audit.targets.interface import (
     Adapted,
     AnswerLoss,
     Floats,
-    MaskedLoss,
     PageAdaptation,
     Query,
     Target,
@@ -33,7 +33,6 @@ from audit.targets.interface import (
     TrainingLoss,
 )
 
-Kind = Literal["answers", "pages", "masks"]
 SCORED: tuple[Split, ...] = ("member", "heldout")
 CALIBRATING = ("baselines", "pretrained", "auxiliary")
 """References, best first (ours): baselines know what the target's recipe makes of documents like these, the pretrained
@@ -70,26 +69,20 @@ class Said:
         return {"loss": self.loss, "logit": self.logit, "min_k": self.min_k} if np.isfinite(self.loss) else None
 
 
-def kind_of(target: Target) -> Kind | None:
-    """Whether a target is asked about answers, pages or masked pages; None: it gives no loss of a document."""
-    kinds: dict[type[Query[Any]], Kind] = {AnswerLoss: "answers", TrainingLoss: "pages", MaskedLoss: "masks"}
-    return next((kind for query, kind in kinds.items() if query in target.answers), None)
-
-
 def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
     """The models that the target's loss is compared with, and what they are called: the first of `CALIBRATING`.
 
     Only models that can be asked what the target is asked: a checkpoint without the head gives no such loss. "" and
     none where there is none.
     """
-    references, own = case.references, kind_of(case.target)
+    references, own = case.references, loss_kind(case.target)
     given: dict[str, Sequence[Target | None]] = {
         "baselines": references.baselines,
         "pretrained": [references.pretrained],
         "auxiliary": [references.auxiliary],
     }
     for name in CALIBRATING:
-        models = tuple(model for model in given[name] if model is not None and kind_of(model) == own)
+        models = tuple(model for model in given[name] if model is not None and loss_kind(model) == own)
         if models:
             return name, models
     return "", ()
@@ -134,7 +127,7 @@ def reasons(case: Case) -> Counter[str | None]:
 
 def left_out(case: Case, document: Document) -> str | None:
     """Why a document cannot be scored (one of `REASONS`); None when it can."""
-    kind = kind_of(case.target)
+    kind = loss_kind(case.target)
     if kind == "answers":
         return None if _asked(document) else "no question"
     if kind == "masks":
@@ -160,7 +153,7 @@ def adapted_ids(case: Case, n_adapted: int) -> frozenset[str]:
 
 def say(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, Said | None]:
     """Ask a model about a document; None when it cannot read it, or reads other tokens than the target masks."""
-    kind = kind_of(model)
+    kind = loss_kind(model)
     if kind == "answers":
         return (yield from _say_answers(case, model, document))
     if kind == "masks":
@@ -201,7 +194,7 @@ def adapt_to(
 ) -> Generator[Request, Any, list[Adapted]]:
     """How the target takes to each of the document's questions, `n_questions` at most, or to the page."""
     queries: list[Query[Adapted]]
-    if kind_of(case.target) == "answers":
+    if loss_kind(case.target) == "answers":
         sheet = sheet_of(case.corpus, document)
         asked = _asked(document)[:n_questions]
         queries = [Adaptation(sheet, one.question, one.answers[0], rule) for one in asked]

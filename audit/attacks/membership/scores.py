@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.attacks.membership.documents import SCORED, adapted_ids, adapts, kind_of, reference_of
+from audit.attacks.membership.documents import SCORED, adapted_ids, adapts, reference_of
+from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.engine.interface import Json, Trial
 from audit.record import Diagnostic
@@ -106,7 +107,7 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
     there = {
         "loss": True,
         "calibrated": bool(reference_of(case)[1]),
-        "min_k": kind_of(case.target) == "answers",
+        "min_k": loss_kind(case.target) == "answers",
         "lira": splits,
         "rmia": splits and public >= MIN_PUBLIC,
         "docmia": adapted,
@@ -203,7 +204,7 @@ def _public_ratios(case: Case, public: Sequence[tuple[Trial, Json]]) -> tuple[Fl
 
 def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]], key: str) -> tuple[Floats, Mask]:
     """What every split model says of every document, and whether it was trained on it: (n_documents, n_models) each."""
-    models = [split for split in case.references.splits if kind_of(split.target) == kind_of(case.target)]
+    models = [split for split in case.references.splits if loss_kind(split.target) == loss_kind(case.target)]
     values = np.full((len(rows), len(models)), np.nan)
     for place, (_, outcome) in enumerate(rows):
         values[place] = _numbers(outcome["splits"], key)
@@ -223,7 +224,7 @@ def _docmia(case: Case, adapted: Sequence[Json], table: _Table) -> None:
     features = np.array([row or [np.nan] * 4 for row in adapted], np.float64)
     known = _complete(features)
     if not adapts(case.target):
-        masked = kind_of(case.target) == "masks"
+        masked = loss_kind(case.target) == "masks"
         table.missing["docmia"] = "for models that answer or tag only" if masked else _NOT_TRAINED
     elif known.sum() < 2:
         table.missing["docmia"] = "no document was adapted to (n_adapted, by budget: none in quick)"

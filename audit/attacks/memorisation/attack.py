@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator as Rng
+from pydantic import Field
 
 from audit.attacks import blindness
-from audit.attacks.interface import Findings, Units, ask_all
+from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units, ask_all
 from audit.attacks.memorisation.clearing import ATTEMPTED, clear
 from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, Probe, Scene
 from audit.attacks.memorisation.fairness import confounded, weaknesses
+from audit.attacks.memorisation.identified import IDENTIFIED
 from audit.attacks.memorisation.known_members import baseline_knows_members
 from audit.attacks.memorisation.measures import METRICS, measure_questions
 from audit.attacks.memorisation.questions import ATTACKED, Asked, all_questions, is_unique, question_of, trained_on
@@ -43,7 +45,7 @@ _AT_ONCE = 4
 
 
 @dataclass(frozen=True)
-class Memorisation:
+class Memorisation(Attack):
     """Extractable memorisation (Pinto et al. 2024; METHODS.md, section 2).
 
     The adversary holds a training page without the answer, and the training question. What the model answers is held
@@ -59,17 +61,23 @@ class Memorisation:
     """
 
     contexts: tuple[Context, ...] = CONTEXTS
-    n_samples: int = 100
-    min_probability: float = 0.5
-    anls_threshold: float = 0.5
+    n_samples: Annotated[int, Field(ge=1)] = 100
+    min_probability: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    anls_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
     fuzzy: bool = True
-    n_baselines: int = 1
+    n_baselines: Annotated[int, Field(ge=1)] = 1
 
     name: ClassVar[str] = "memorisation"
     needs: ClassVar[tuple[str, ...]] = ("baselines",)
     uses: ClassVar[tuple[str, ...]] = ("splits",)
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME)
+    described: ClassVar[tuple[Metric, ...]] = (
+        Metric("net", summary="memorised, net"),
+        Metric("extractable_simplicity", upper=None),
+        Metric(IDENTIFIED, upper=None),
+    )
     power: ClassVar[str | None] = "anls.heldout.target"
+    evidence_shape: ClassVar[EvidenceShape] = "question"
 
     def __post_init__(self) -> None:
         """Refuse parameters without meaning.
@@ -123,6 +131,17 @@ class Memorisation:
             for metric in METRICS
             if metric in documents
         )
+
+    def offered(self, corpus: Corpus) -> Sides:
+        """See `Attack.offered`: questions."""
+        splits = [asked.document.split for asked in all_questions(corpus)]
+        return splits.count("member"), splits.count("heldout")
+
+    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
+        """See `Attack.weakened`: fewer baselines than the budget wants."""
+        if not 0 < given["baselines"] < self.n_baselines:
+            return None
+        return f"{given['baselines']} of {self.n_baselines} baselines (give more: --reference baselines=PATH)"
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""

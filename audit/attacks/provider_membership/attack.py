@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from numpy.random import Generator as Rng
+from pydantic import Field
 
 from audit.attacks import blindness
-from audit.attacks.interface import Findings, Kind, Units
+from audit.attacks.budget import SEED, sample
+from audit.attacks.interface import Attack, EvidenceShape, Findings, Kind, Metric, Units
 from audit.attacks.provider_membership import absent, certainty
-from audit.attacks.provider_membership.asking import ask_about, loss_of, reference_of, unreferenced
+from audit.attacks.provider_membership.asking import GIVE, NO_REFERENCE, ask_about, loss_of, reference_of, unreferenced
 from audit.attacks.provider_membership.columns import CHANGES
 from audit.attacks.provider_membership.evidence import entries
 from audit.attacks.provider_membership.matching import IN, OUT, Matched, matched
@@ -23,6 +25,7 @@ from audit.attacks.provider_membership.providers import (
     askable,
     asked_of,
     kind_of,
+    knows_public,
     least_of,
     perhaps_askable,
     provider_of,
@@ -34,7 +37,7 @@ from audit.attacks.provider_membership.providers import (
 from audit.attacks.provider_membership.table import MEMORY, Table
 from audit.attacks.weakening import weaker
 from audit.case import Case
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, Document
 from audit.corpus.providers import unnamed_members
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Count, Exposed
@@ -48,7 +51,7 @@ as for the membership of documents)."""
 
 
 @dataclass(frozen=True)
-class ProviderMembership:
+class ProviderMembership(Attack):
     """Did documents of a provider train the model (Tito et al. 2024, section 5.2; METHODS.md, section 3)?
 
     The adversary holds documents of the provider that were kept aside. What the model makes of them, alone, beside what
@@ -66,17 +69,22 @@ class ProviderMembership:
         n_absent_keys: such keys of a document, at most (appendix D.1.4: two questions a document).
     """
 
-    n_seeds: int = 25
-    n_permutations: int = 200
-    share: float = 0.15
-    n_absent: int = 5
-    n_absent_keys: int = 2
+    n_seeds: Annotated[int, Field(ge=1)] = 25
+    n_permutations: Annotated[int, Field(ge=1)] = 200
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.15
+    n_absent: Annotated[int, Field(ge=0)] = 5
+    n_absent_keys: Annotated[int, Field(ge=1)] = 2
 
     name: ClassVar[str] = "provider_membership"
-    needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ("pretrained", "baselines")
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME, absent.METRIC)
+    described: ClassVar[tuple[Metric, ...]] = (
+        Metric("balanced_accuracy", summary="providers told"),
+        Metric(POWER, upper=None),
+    )
     power: ClassVar[str | None] = POWER
+    sides: ClassVar[tuple[str, str]] = (IN, OUT)
+    evidence_shape: ClassVar[EvidenceShape] = "provider"
 
     @property
     def ablations(self) -> tuple[str, ...]:
@@ -109,6 +117,29 @@ class ProviderMembership:
             for metric, kind in kinds.items()
             for names in [STRONGEST[metric]]
         )
+
+    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
+        """See `Attack.weakened`."""
+        unnamed = untold(corpus)
+        if unnamed is not None or given["pretrained"]:
+            return unnamed
+        if not given["baselines"]:
+            return f"no reference: {NO_REFERENCE} ({GIVE}: --reference pretrained=PATH or baselines=PATH)"
+        if knows_public(corpus):
+            saw = "baselines saw public documents of providers that are asked about"
+            return f"no reference: {NO_REFERENCE}, for {saw} ({GIVE})"
+        return None
+
+    def weakened_in(self, case: Case) -> str | None:
+        """See `Attack.weakened_in`."""
+        return untold(case.corpus) or unreferenced(case)
+
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
+        """See `Attack.blind_baseline`: before questions are cut to as many on both sides, which takes the model's."""
+        providers = {one.name: one for one in tried(providers_of(corpus, perhaps_askable(corpus)), least_of(corpus))}
+        trials = [Trial(one.name, one.name, IN if one.member else OUT) for one in providers.values()]
+        taken = [providers[trial.unit] for trial in sample(trials, share, SEED)]
+        return _blind(corpus, [(one, document) for one in taken for document in one.asked], progress)
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
@@ -180,13 +211,7 @@ class ProviderMembership:
             for document in provider.asked
             if document.id in looked_at
         ]
-        blind = blindness.by_provider(
-            case.corpus,
-            [document for _, document in asked],
-            [provider.name for provider, _ in asked],
-            [provider.member for provider, _ in asked],
-            progress,
-        )
+        blind = _blind(case.corpus, asked, progress)
         found, counts = absent.measure_absent(case.corpus, trials, outcomes, self._probes_nothing(case))
         return replace(
             measured.findings,
@@ -206,6 +231,17 @@ class ProviderMembership:
         rows = entries(table_of(trials, outcomes), providers, replies, n_seeds=self.n_seeds, share=self.share)
         for row in rows:
             yield {"attack": self.name, **row}
+
+
+def _blind(corpus: Corpus, asked: Sequence[tuple[Provider, Document]], progress: Progress) -> blindness.Blind:
+    """Whether providers in and out can be told apart without the model, by these documents."""
+    return blindness.by_provider(
+        corpus,
+        [document for _, document in asked],
+        [provider.name for provider, _ in asked],
+        [provider.member for provider, _ in asked],
+        progress,
+    )
 
 
 def _remembers(name: str) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from numpy.random import Generator as Rng
+from pydantic import Field
 
-from audit.attacks.interface import Findings, Units
+from audit.attacks import blindness
+from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units
 from audit.attacks.reconstruction.algorithm import (
     Alone,
     Judged,
@@ -20,15 +22,16 @@ from audit.attacks.reconstruction.algorithm import (
     rebuilds,
     reconstruct,
 )
-from audit.attacks.reconstruction.fields import ATTACKED, LENGTHS, Field, all_fields, field_of
+from audit.attacks.reconstruction.fields import ATTACKED, LENGTHS, all_fields, field_of
+from audit.attacks.reconstruction.fields import Field as PageField
 from audit.attacks.reconstruction.gated import POWER
 from audit.attacks.reconstruction.measures import METRICS, measure_fields
 from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, SHIPPED, TUNED, LowestLoss, Rule, Sampling
-from audit.attacks.reconstruction.offered import most_units
+from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
 from audit.attacks.reconstruction.proposals import Prefix, Proposals
 from audit.attacks.reconstruction.sampling import Mean
 from audit.case import Case
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.targets.interface import AnswerLoss, Encoding, FillMask, FirstOrderLoss, Target, TrainingLoss
 
@@ -38,11 +41,13 @@ N_ATTEMPTS = 8
 """Under every budget (ours)."""
 
 NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
+ANSWERING = "applies to models that read pages as words only (VT5, UDOP): give --model"
+OWN_VOCABULARY = "a model of utterances has a vocabulary of its own, which no public masked language model shares"
 REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
 
 
 @dataclass(frozen=True)
-class Reconstruction:
+class Reconstruction(Attack):
     """CDMI, one-shot and multi-shot (Dentan et al. 2024, section 4; METHODS.md section 1).
 
     The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], and so are those of its
@@ -77,23 +82,38 @@ class Reconstruction:
             losses and do not heed it.
     """
 
-    n_candidates: int = 128
-    n_attempts: int = N_ATTEMPTS
-    temperature: float = SHIPPED.temperature
-    temperature_start: float = SHIPPED.temperature_start
-    target_weight: float = SHIPPED.target_weight
+    n_candidates: Annotated[int, Field(ge=1)] = 128
+    n_attempts: Annotated[int, Field(ge=1)] = N_ATTEMPTS
+    temperature: Annotated[float, Field(gt=0)] = SHIPPED.temperature
+    temperature_start: Annotated[float, Field(gt=0)] = SHIPPED.temperature_start
+    target_weight: Annotated[float, Field(gt=0, le=1)] = SHIPPED.target_weight
     mean: Mean = SHIPPED.mean
-    top_p: float = SHIPPED.top_p
-    min_tokens: int = LENGTHS[0]
-    max_tokens: int = LENGTHS[1]
+    top_p: Annotated[float, Field(gt=0, le=1)] = SHIPPED.top_p
+    min_tokens: Annotated[int, Field(ge=1)] = LENGTHS[0]
+    max_tokens: Annotated[int, Field(ge=1)] = LENGTHS[1]
     image_noise: bool = False
-    screened: int | None = None
+    screened: Annotated[int | None, Field(ge=1)] = None
 
     name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
-    uses: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = METRICS
+    described: ClassVar[tuple[Metric, ...]] = (
+        Metric("excess_pr.unique", summary="excess PR, unique"),
+        Metric("ipf.member", upper=None, summary="IpF, members"),
+        Metric("accauc.member.attack", summary="AccAUC, members"),
+        *(Metric(name, upper=None) for name in ("ipf", "hd", "ld")),
+    )
     power: ClassVar[str | None] = POWER
+    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
+        "question-answering": ANSWERING,
+        "intent-slots": OWN_VOCABULARY,
+    }
+    counts_fields: ClassVar[bool] = True
+    evidence_shape: ClassVar[EvidenceShape] = "field"
+
+    def __post_init__(self) -> None:
+        if self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens: {self.min_tokens} is more than max_tokens, {self.max_tokens}")
 
     @property
     def ablations(self) -> tuple[str, ...]:
@@ -127,28 +147,28 @@ class Reconstruction:
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
-        for split in ATTACKED:
-            if not any(entity.attack for document in corpus.of(split) for entity in document.entities):
-                return f"no field to attack in {split} documents"
-        return None
+        return lacking(corpus)
 
     def unprovided(self, corpus: Corpus) -> str | None:
-        """The reference that the owner can give and did not, in [references]; None when none is missing."""
-        references = corpus.manifest.references
-        if references.auxiliary is None and not corpus.of("public"):
-            return "no auxiliary model in [references] and no public documents to train one on"
-        if references.auxiliary is None and references.pretrained is None:
-            return "needs --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
-        return None
+        """See `Attack.unprovided`."""
+        return no_public_model(corpus)
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents with a field of the group, however many tokens a model makes of it."""
         return most_units(corpus, self.min_tokens, self.max_tokens, len(self.rules))
 
+    def offered(self, corpus: Corpus) -> Sides:
+        """See `Attack.offered`: at most two of a field."""
+        return most_trials(corpus)
+
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
+        """See `Attack.blind_baseline`."""
+        return blindness.of_trials(corpus, whole_fields(corpus), share, progress)
+
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
         if case.corpus.manifest.task.kind == "intent-slots":
-            return "a model of utterances has a vocabulary of its own, which no public masked language model shares"
+            return OWN_VOCABULARY
         if not {FillMask, TrainingLoss} & case.target.answers:
             if AnswerLoss in case.target.answers:
                 return NO_TOKENS if hasattr(case.target, "encode") else REWORDED
@@ -222,7 +242,7 @@ class Reconstruction:
         alike, steps = yield from agreement(exact, other, SHIPPED, rng)
         return {"alike": alike, "steps": steps}
 
-    def _scrubbed(self, field: Field, rng: Rng) -> Encoding:
+    def _scrubbed(self, field: PageField, rng: Rng) -> Encoding:
         page = field.scrubbed()
         return page.with_noise([int(rng.integers(2**32))]) if self.image_noise else page
 
@@ -282,7 +302,7 @@ class Reconstruction:
                 ),
             }
 
-    def _fields(self, case: Case) -> Iterator[Field]:
+    def _fields(self, case: Case) -> Iterator[PageField]:
         return all_fields(case, self.min_tokens, self.max_tokens)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from audit.attacks.interface import Units
-from audit.attacks.reconstruction.fields import ATTACKED, LENGTHS, Field, may_be_long
+from audit.attacks.interface import Sides, Units
+from audit.attacks.reconstruction.fields import ATTACKED, LENGTHS, Field, may_be_long, trial_id
 from audit.attacks.reconstruction.table import EXCESSES, GROUPS, LENGTHS_APART
 from audit.corpus.documents import Corpus, Document, Entity, Split
 from audit.corpus.folding import Occurrence, fold, occurrences
+from audit.engine.interface import Trial
 from audit.record import Coverage
 
 ALL = "all"
@@ -45,15 +46,39 @@ def most_units(corpus: Corpus, min_tokens: int, max_tokens: int, methods: int) -
     )
 
 
-def most_trials(corpus: Corpus) -> list[Split]:
-    """The split of every trial that there can be, however many tokens a model makes of a field: at most two of one."""
-    return [
-        document.split
-        for document in corpus.of(*ATTACKED)
-        for entity in document.entities
-        if entity.attack
-        for _ in range(2 if may_be_long(document, entity, LENGTHS[1]) else 1)
-    ]
+def lacking(corpus: Corpus) -> str | None:
+    """That a split has no field to attack; None when both have."""
+    for split in ATTACKED:
+        if not any(document.split == split for document, _ in _marked(corpus)):
+            return f"no field to attack in {split} documents"
+    return None
+
+
+def no_public_model(corpus: Corpus) -> str | None:
+    """That [references] names no public model, and nothing that one could be trained from; None when it does."""
+    references = corpus.manifest.references
+    if references.auxiliary is None and not corpus.of("public"):
+        return "no auxiliary model in [references] and no public documents to train one on"
+    if references.auxiliary is None and references.pretrained is None:
+        return "needs --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
+    return None
+
+
+def most_trials(corpus: Corpus) -> Sides:
+    """How many trials there can be, however many tokens a model makes of a field: at most two of one."""
+    found = Counter[Split]()
+    for document, entity in _marked(corpus):
+        found[document.split] += 2 if may_be_long(document, entity, LENGTHS[1]) else 1
+    return found["member"], found["heldout"]
+
+
+def whole_fields(corpus: Corpus) -> list[Trial]:
+    """One trial for each field that is marked for attack, whatever a model's tokens make of it."""
+    return [Trial(trial_id(document, entity), document.id, document.split) for document, entity in _marked(corpus)]
+
+
+def _marked(corpus: Corpus) -> list[tuple[Document, Entity]]:
+    return [(document, entity) for document in corpus.of(*ATTACKED) for entity in document.entities if entity.attack]
 
 
 def _groups(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.random import Generator as Rng
+from pydantic import Field
 
 from audit.attacks.budget import FOLDS
-from audit.attacks.interface import Findings, Units
+from audit.attacks.interface import Attack, Findings, Metric, Units
 from audit.attacks.redaction.asking import Said, alike, can_say, say
 from audit.attacks.redaction.classifiers import CLASSIFIERS
 from audit.attacks.redaction.embedding import EmbeddingName
@@ -37,7 +38,7 @@ ADD_VALUES = "mark values of two categories at least for attack, in as many docu
 
 
 @dataclass(frozen=True)
-class RedactionContext:
+class RedactionContext(Attack):
     """What the text around a redaction gives away (METHODS.md, section 4; papers/redactbuster.txt).
 
     Every value that may be attacked is hidden, and a classifier that saw other documents tells its category from its
@@ -54,13 +55,12 @@ class RedactionContext:
     masks: tuple[Mask, ...] = MASKS
     classifiers: tuple[str, ...] = ("linear-svm",)
     embedding: EmbeddingName = "tfidf"
-    n_folds: int = 5
+    n_folds: Annotated[int, Field(ge=2)] = 5
 
     name: ClassVar[str] = "redaction"
-    needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ("embedder",)
     metrics: ClassVar[tuple[str, ...]] = METRICS
-    power: ClassVar[str | None] = None
+    described: ClassVar[tuple[Metric, ...]] = (Metric("target_gain", summary="redaction, gain"),)
 
     def __post_init__(self) -> None:
         unknown = sorted({*self.classifiers} - CLASSIFIERS.keys())
@@ -107,10 +107,6 @@ class RedactionContext:
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`, and `units.units_of`."""
         return units_of(corpus, len(self.classifiers))
-
-    def inapplicable(self, case: Case) -> str | None:
-        """See `Attack.inapplicable`: never, for context alone needs no model."""
-        return None
 
     def trials(self, case: Case) -> list[Trial]:
         """One for each mask, fold and classifier; one for each document that the target is asked about."""
