@@ -179,6 +179,8 @@ def test_the_manifest_that_is_shown_is_a_valid_one():
     }
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_the_readmes_own_commands_run_in_the_order_in_which_they_are_given(tmp_path, monkeypatch):
     """inspect, plan, a quick scan, gate and report, on the sample of letters, whose scan takes seconds."""
     monkeypatch.chdir(tmp_path)
