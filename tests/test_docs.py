@@ -142,6 +142,12 @@ def test_headings_have_one_anchor_wherever_a_page_is_read(path):
     assert len({*slugs}) == len(slugs), "of two headings of one name the second's anchor differs from reader to reader"
 
 
+def test_methods_keeps_the_anchors_that_it_lists():
+    page = DOCS / "methods.md"
+    listed = re.findall(r"#([a-z-]+)", page.read_text(encoding="utf-8").partition("-->")[0].partition("<!--")[2])
+    assert listed == [github_slug(heading) for heading in headings(page)[1:]]
+
+
 def test_the_table_of_contents_names_every_page():
     listed = re.findall(r"\S+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     assert sorted(listed) == [path.relative_to(DOCS).as_posix() for path in PAGES]
@@ -179,6 +185,8 @@ def test_the_manifest_that_is_shown_is_a_valid_one():
     }
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_the_readmes_own_commands_run_in_the_order_in_which_they_are_given(tmp_path, monkeypatch):
     """inspect, plan, a quick scan, gate and report, on the sample of letters, whose scan takes seconds."""
     monkeypatch.chdir(tmp_path)
