@@ -154,6 +154,7 @@ def test_units_are_of_metrics_that_a_policy_may_ask_for(budget):
         found = units(kind.preset(budget), made)
         assert found
         assert set(found) <= set(kind.metrics)
+        assert {kind.upper(metric) for metric in found} == {1.0}  # what a plan knows of chance is that of shares
 
 
 def test_what_a_data_set_decides_and_what_not():

@@ -76,6 +76,17 @@ class AttributeInference(Attack):
     )
     power: ClassVar[str | None] = POWER
 
+    def __post_init__(self) -> None:
+        """Refuse a choice that says nothing.
+
+        Raises:
+            ValueError: fewer than 4 candidates, or no value of a document.
+        """
+        if self.n_candidates < MIN_CANDIDATES:
+            raise ValueError(f"n_candidates: {MIN_CANDIDATES} or more")
+        if self.n_per_document < 1:
+            raise ValueError("n_per_document: 1 or more")
+
     @property
     def ablations(self) -> tuple[str, ...]:
         """See `Attack.ablations`."""

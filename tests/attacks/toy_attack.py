@@ -1,0 +1,102 @@
+"""An attack that docaudit does not ship, as somebody would add one: one class, which says everything about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator as Rng
+from pydantic import Field
+
+from audit.attacks import blindness
+from audit.attacks.interface import Attack, Findings, Metric, Units, ask
+from audit.case import Case
+from audit.corpus.documents import Corpus, TaskKind
+from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.record import ALPHAS, Count, Estimate
+from audit.stats.intervals import Interval
+from audit.stats.welch import welch_reach
+from audit.targets.interface import TrainingLoss
+from audit.targets.utility import estimate
+
+
+@dataclass(frozen=True)
+class LossGap(Attack):
+    """How much better a tagger finds the labels of pages of training than those of others.
+
+    "gap" is the difference of the mean losses (nats), "low" of the shares of pages whose loss is under the median.
+
+    Attributes:
+        least_words: of a page that is tried.
+    """
+
+    least_words: Annotated[int, Field(ge=1)] = 1
+
+    name: ClassVar[str] = "loss_gap"
+    metrics: ClassVar[tuple[str, ...]] = ("low", "gap", blindness.NAME)
+    described: ClassVar[tuple[Metric, ...]] = (Metric("gap", upper=None, summary="loss gap, nats"),)
+    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
+        "question-answering": "a model that answers names no labels",
+    }
+
+    def units(self, corpus: Corpus) -> tuple[Units, ...]:
+        sides = (len([one for one in self._pages(corpus) if one.stratum == split]) for split in self.sides)
+        return (Units("low", "difference", "documents", *sides),)
+
+    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
+        return None if given["baselines"] else "no baseline to tell hard pages by"
+
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
+        return blindness.of_trials(corpus, self._pages(corpus), share, progress)
+
+    def trials(self, case: Case) -> list[Trial]:
+        return self._pages(case.corpus)
+
+    def _pages(self, corpus: Corpus) -> list[Trial]:
+        return [
+            Trial(document.id, document.id, document.split)
+            for document in corpus.of("member", "heldout")
+            if len(document.words) >= self.least_words
+        ]
+
+    def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
+        page = case.reader.encode(case.corpus.document(trial.unit))
+        assert page is not None
+        (place, *_) = page.positions_of((0,))
+        (loss,) = yield from ask(case.target, TrainingLoss(page, place, np.array([page.ids[place]])))
+        return float(loss)
+
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+    ) -> Findings:
+        losses = np.array(outcomes, np.float64)
+        member = np.array([trial.stratum == "member" for trial in trials])
+        low = (losses < np.median(losses)).astype(np.float64)
+        documents = [case.corpus.document(trial.unit) for trial in trials]
+        blind = blindness.by_document(case.corpus, documents, member, progress)
+        return Findings(
+            (
+                _difference("low", low[member], low[~member]),
+                _difference("gap", losses[~member], losses[member]),
+                blind.estimate,
+            ),
+            (Count("best loss, hundredths", round(100 * float(losses.min())), "of any page"),),
+            blind.diagnostics,
+            confounded=blind.confounded,
+            weaknesses=() if case.references.baselines else ("no baseline to tell hard pages by",),
+        )
+
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+        for trial, loss in zip(trials, outcomes, strict=True):
+            yield {"attack": self.name, "document": trial.unit, "loss": loss}
+
+
+def _difference(name: str, first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> Estimate:
+    value, n = float(first.mean() - second.mean()), len(first) + len(second)
+    far, *tails = map(float, welch_reach(first, second, [0.025, *ALPHAS]))
+    bounds = tuple((alpha, value - tail, value + tail) for alpha, tail in zip(ALPHAS, tails, strict=True))
+    interval = Interval(value, value - far, value + far, n, n, "Welch's t", 0.95, bounds)
+    return estimate(name, interval, "documents", 0.0, "held-out")
