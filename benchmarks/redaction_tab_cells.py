@@ -23,7 +23,7 @@ from audit.attacks.redaction.classifiers import TAKES_SPARSE, Classifier, by_len
 from audit.attacks.redaction.embedding import dense, tfidf
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.corpus.redactions import RedactedSpan
-from audit.evading import Text
+from audit.defenses.evaluation import Text
 from audit.targets.embedder import EmbedderTarget, load_embedder
 from audit.targets.interface import Embed
 from audit.training.embedding import tune

@@ -17,7 +17,8 @@ from audit.corpus import manifest
 from audit.corpus.documents import Mask
 from audit.corpus.importers.registry import FORMATS
 from audit.corpus.redactions import RedactedSpan
-from audit.evading import Text, readings
+from audit.defenses.evaluation import Text
+from audit.evading import readings
 from audit.training.embedding import chosen
 
 Ints = npt.NDArray[np.int64]

@@ -12,8 +12,9 @@ import pytest
 from audit.corpus import manifest
 from audit.corpus.documents import Category, Document, Entity, Manifest, Membership, Redaction, Task, Word
 from audit.corpus.evasion import evade
+from audit.defenses.evaluation import Attacked, Evaluation, verdict
 from audit.errors import ManifestError, UsageError
-from audit.evading import Attacked, Evaluation, evade_and_measure, readings, verdict
+from audit.evading import evade_and_measure, readings
 
 N_DOCUMENTS = 30
 PLANTED: tuple[tuple[Category, str], ...] = (("person", "anno"), ("location", "noon"), ("datetime", "ionian"))

@@ -36,3 +36,6 @@ class Evasion(DataDefense):
     def write(self, corpus: Corpus, dst: Path) -> None:
         """See `DataDefense.write`."""
         write_evaded(corpus, dst)
+
+
+EVASION = Evasion()

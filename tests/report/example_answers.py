@@ -7,6 +7,7 @@ import random
 
 from example_records import Case, judged, mean, record, share
 
+from audit.defenses.comparison import Change
 from audit.policy import Limit, Policy
 from audit.record import (
     AttackResult,
@@ -183,18 +184,6 @@ def confounded() -> Case:
 
 
 CASES = {"leaky": leaky, "clean": clean, "confounded": confounded}
-
-
-@dataclasses.dataclass(frozen=True)
-class Change:
-    """A paired difference, as the command that measures countermeasures hands it over."""
-
-    metric: str
-    context: str
-    before: Estimate
-    after: Estimate
-    difference: Estimate
-    p: float
 
 
 def changes(before: int, after: int, anls: float, n: int = N) -> tuple[Change, ...]:
