@@ -56,6 +56,8 @@ def _commands() -> Iterator[str]:
     yield f"Generated from the command line's own help; `docaudit COMMAND --help` prints the same. {EXIT_HELP}"
     yield ""
     for name, command in sorted(_leaves(typer.main.get_command(app), "docaudit")):
+        # What is registered stands in choices and help as soon as a command is called.
+        command.make_context(name, [], resilient_parsing=True)
         arguments = [item for item in command.params if isinstance(item, click.Argument)]
         options = [item for item in command.params if isinstance(item, click.Option) and item.name != "help"]
         signature = " ".join([name, *(_shown(item) for item in arguments), "[OPTIONS]"])
@@ -85,15 +87,16 @@ def _shown(argument: click.Argument) -> str:
 
 
 def _flags(option: click.Option) -> str:
-    """The option and what it takes."""
+    """The option, its other spellings, and what it takes."""
+    names = "`, `".join(option.opts)
     if option.is_flag:
-        return option.opts[0]
+        return names
     if option.metavar:
-        return f"{option.opts[0]} {option.metavar}"
+        return f"{names} {option.metavar}"
     kind = option.type
     if isinstance(kind, click.Choice):
-        return f"{option.opts[0]} {'|'.join(map(str, kind.choices))}"
-    return f"{option.opts[0]} {kind.name.removesuffix(' range').upper()}"
+        return f"{names} {'|'.join(map(str, kind.choices))}"
+    return f"{names} {kind.name.removesuffix(' range').upper()}"
 
 
 def _meaning(option: click.Option) -> str:
