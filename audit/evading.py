@@ -2,7 +2,7 @@
 
 The paper's setting, an attacker trained on ordinary text, says what evasion does to somebody who does not know of it.
 Beside it always stands whoever does: by folding the look-alikes back, or by training on evaded text. Evasion is
-recommended only when it stops them too (METHODS.md, sections 4 and 6).
+recommended only when it stops them too (methods.md#redaction-context and #statistics).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""False alarms, passes and power of the limits on attribute inference on simulated audits (METHODS.md, section 6).
+"""False alarms, passes and power of the limits on attribute inference on simulated audits (methods.md#statistics).
 
 No model is trained: `simulated_attacks.attributes` draws the losses of 16 candidates a value, four values a document,
 one in five of which stands in several documents; target and public model share what is likely anyway. Values are
@@ -32,7 +32,7 @@ TIMES = (1, 2, 4)
 ATTACK, METRIC = "attribute_inference", "excess.unique"
 RESAMPLES = 1000
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (METHODS.md, section 6)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
 
 
 def own_limits(policy: Policy) -> Policy:

@@ -1,4 +1,4 @@
-"""False alarms of the blind check, and what it makes of a split by date (METHODS.md, section 6; issue 5).
+"""False alarms of the blind check, and what it makes of a split by date (methods.md#statistics).
 
 Corpora are drawn from a pool of synthetic receipts (the generator of `sample_models`), pages and images included, that
 `corpus/describe.py` describes once. Nothing is trained: the check never sees a model. Where documents or providers were
@@ -33,7 +33,7 @@ from audit.stats.blind import SIGNIFICANT, BlindCheck, blind_check
 Ints = npt.NDArray[np.int64]
 SEED = 3
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (METHODS.md, section 6)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
 RECEIPTS, PROVIDERS = 1_500, 200
 DOCUMENTS = 60
 """A side, where documents are drawn by lot."""

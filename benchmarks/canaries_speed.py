@@ -1,4 +1,4 @@
-"""What asking for many canaries together saves (issue 6): 64 canaries x 4 restarts as one batch, or one at a time.
+"""What asking for many canaries together saves: 64 canaries x 4 restarts as one batch, or one at a time.
 
 A made-up data set of utterances gets 64 canaries of the audit design (four digits behind a nonsense word, each behind a
 coin of its own, ten copies of those that are in). Two models are trained on it: docaudit's NLU model, and a small BERT
@@ -52,7 +52,7 @@ PLACES = ("oslo", "new delhi", "rome", "sao paulo", "lima", "kuala lumpur")
 DAYS = ("today", "next monday", "on sunday", "tomorrow")
 OPENINGS = ("what is the weather in", "book a table in", "find a film in", "play some songs from")
 REQUIRED = 8.0
-"""How much faster the batch must be (issue 6)."""
+"""How much faster the batch must be."""
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ LENGTH, REPEAT, DELTA = 4, 10, 1e-5
 N_PINS = 10**LENGTH
 SIGNIFICANCE = 0.05
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (METHODS.md, section 6)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
 SIZES = (64, 200)
 MULTIPLES = (1, 2, 4)
 

@@ -1,4 +1,6 @@
-"""How often the bound on epsilon lies above the truth, and how near it comes (METHODS.md, sections 5 and 6; issue 6).
+"""How often the bound on epsilon lies above the truth, and how near it comes.
+
+Method: methods.md#canaries and #statistics.
 
 No model is trained: the mechanism gives each canary's score itself, so that its epsilon is known. Randomised response
 tells each coin rightly with probability e^eps / (1 + e^eps); the Gaussian mechanism adds noise to it, of the deviation
@@ -28,9 +30,9 @@ from audit.stats.trade_off import gaussian_delta
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (METHODS.md, section 6)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
 REACHED = 0.8
-"""Of the truth that the bound reaches on average for randomised response (issue 6)."""
+"""Of the truth that the bound reaches on average for randomised response."""
 
 
 @dataclass(frozen=True)

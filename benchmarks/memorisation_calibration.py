@@ -1,4 +1,6 @@
-"""False alarms, power and unequal baselines of the memorisation limit on simulated audits (METHODS.md, sections 2, 6).
+"""False alarms, power and unequal baselines of the memorisation limit on simulated audits.
+
+Method: methods.md#memorisation and #statistics.
 
 No model is trained. What is simulated is what a target and one baseline answer: pages of two questions, each of which
 one of the two gives alone with some probability though nothing is remembered, and a leak that adds answers of the
@@ -35,7 +37,7 @@ LIMIT, SIGNIFICANCE = 0.05, 0.05
 QUESTIONS = 2
 """Of each page."""
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (METHODS.md, section 6)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
 UNCHECKED = Blind(Unresolved(NAME, "not simulated", 0), (), False, None, None)
 
 

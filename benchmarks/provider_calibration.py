@@ -1,4 +1,6 @@
-"""False alarms, coverage and power of provider membership on simulated audits (METHODS.md, sections 3 and 6).
+"""False alarms, coverage and power of provider membership on simulated audits.
+
+Method: methods.md#provider-membership and #statistics.
 
 No model is trained: `provider_simulated` says what models say of providers. The attacks, intervals, bounds,
 permutations and the verdict are those of a scan.
@@ -59,7 +61,7 @@ MACHINE = "2-core CPU"
 
 
 def allowed(audits: int) -> int:
-    """False alarms that "at most 5 %" may show: 64 of 1,000 (METHODS.md, section 6)."""
+    """False alarms that "at most 5 %" may show: 64 of 1,000 (methods.md#statistics)."""
     return int(binom.ppf(0.975, audits, ALPHA))
 
 

@@ -1,4 +1,4 @@
-"""The whole pipeline of provider membership, run again with the labels of providers permuted (issue 5, item 4).
+"""The whole pipeline of provider membership, run again with the labels of providers permuted.
 
 A scan permutes the labels of providers that none of its first forests was trained on, after they were fitted
 (`permuting`). Here everything that looks at a label is done again instead: both sides are cut to match, training shares

@@ -4,7 +4,7 @@
 
 Asks the model as a scan does, then measures: 200 permutations under the budget "standard", 500 under "full". The blind
 check of the documents, which a scan makes once for all attacks, counts as measuring. Processor seconds in one process;
-what libraries need to be imported is left out. Whether the share is at most a fifth is issue 5, item 5.
+what libraries need to be imported is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""False alarms and detection of what redaction audits limit of the text (METHODS.md, sections 4 and 6).
+"""False alarms and detection of what redaction audits limit of the text (methods.md#redaction-context and #statistics).
 
 No classifier is trained. What is simulated is what one says of hidden values: of a share of them it says the truth (as
 many as are told, which differs from document to document), of the others what it draws by the mix of the categories, or
@@ -35,7 +35,7 @@ MEASURED = {"lift_share": lift_share_of, "worst_class": worst_class_of}
 ALPHA = 0.05
 FOLDS = 5
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (METHODS.md, section 6)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
 EIGHT = (0.30, 0.18, 0.14, 0.12, 0.10, 0.07, 0.05, 0.04)
 LOPSIDED = (0.93, 0.07)
 

@@ -46,7 +46,7 @@ EVADED = {
 """Table 4: accuracy on evaded text."""
 PAPER_SAMPLES, PAPER_DOCUMENTS = 122_963, 1_268
 WANTED = {"accuracy": 0.74, "macro-F1": 0.57}
-"""What TF-IDF must reach by document under a mask of one length (issue 6)."""
+"""What TF-IDF must reach by document under a mask of one length."""
 
 HEAD = """# Redaction-context leakage on TAB: what the text around a redaction gives away
 

@@ -199,3 +199,11 @@ def test_the_readmes_own_commands_run_in_the_order_in_which_they_are_given(tmp_p
         result = CliRunner().invoke(app, [str(places.get(word, word)) for word in words], catch_exceptions=False)
         assert result.exit_code in expected.get(words[0], (0,)), result.output
     assert {"record.json", "report.html", "report.pdf"} <= {path.name for path in (tmp_path / "first-look").iterdir()}
+
+
+def test_every_section_that_the_code_cites_exists():
+    slugs = {github_slug(heading) for heading in headings(DOCS / "methods.md")}
+    for folder in ("audit", "benchmarks", "tests"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for cited in re.findall(r"methods\.md#([a-z-]+[a-z])", path.read_text()):
+                assert cited in slugs, f"{path}: methods.md#{cited}"

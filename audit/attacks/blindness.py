@@ -1,6 +1,6 @@
 """The blind baseline of membership results: whether what an attack compares can be told apart without the model.
 
-METHODS.md, section 6, "Blind baseline". The check has a seed of its own and looks at the documents in the order of
+methods.md#statistics, "Blind baseline". The check has a seed of its own and looks at the documents in the order of
 their ids, so it says the same of the same documents whatever the scan's seed; it describes the documents that an attack
 compares, which a budget may have drawn.
 """
@@ -34,7 +34,7 @@ Unit = Literal["document", "provider"]
 NAME = "blind_auc"
 """The measurement; the diagnostics are `blind_p`, `blind_power` and `blind_auc.<block>`."""
 ENOUGH_POWER = 0.8
-"""Power for an AUC of 0.65 under which the blind check is too weak (METHODS, section 6)."""
+"""Power for an AUC of 0.65 under which the blind check is too weak (methods.md#statistics)."""
 SEED = 5
 """Of folds, permutations and, beyond `MAX_UNITS`, of which units are described (ours)."""
 MAX_UNITS = 1_000
@@ -320,7 +320,7 @@ def _judged_power(
     """The diagnostic `blind_power`, and what a check without power leaves open: why confounded, or the weakness.
 
     A comparison by lot stands even where the check is too weak to test it, on the word of the manifest, and that is
-    said: METHODS makes a weak check a verdict of its own; here the lot overrides it (ours).
+    said (ours).
     """
     meaning = (
         f"chance to find a difference that these linear classifiers see as an AUC of {ADVERSARY} "

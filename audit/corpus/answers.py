@@ -12,7 +12,8 @@ from audit.corpus.folding import fold
 def stands(question: Question, words: Sequence[Word]) -> bool:
     """Whether an accepted answer equals consecutive whole words of the page, after folding case, width and spacing.
 
-    Plainer than what removal looks for (METHODS section 2): answers inside a word or with OCR errors are not found.
+    Plainer than what removal looks for (methods.md#memorisation): answers inside a word or with OCR errors are not
+    found.
     """
     folded = [fold(word.text) for word in words]
     page = "".join(folded)

@@ -1,4 +1,4 @@
-"""Where a hidden value stands on a page: the lines around it, and what its bar shows (METHODS.md, section 4).
+"""Where a hidden value stands on a page: the lines around it, and what its bar shows (methods.md#redaction-context).
 
 A bar is as long as its value, and shows how long that is; or all bars have one length, and nothing that depends on the
 length of a value may show: how many lines it fills, where it ends, or where one begins that is set flush right.

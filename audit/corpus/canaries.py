@@ -1,6 +1,6 @@
 """Canaries: made-up secrets behind a known prefix, put into a data set to see whether a model gives them away.
 
-Parikh et al. (2022), "Canary extraction in natural language understanding models", and METHODS.md, section 5. In the
+Parikh et al. (2022), "Canary extraction in natural language understanding models", and methods.md#canaries. In the
 *audit* design a data set has many canaries, each behind a nonsense word of its own ("pin of kodira is 4 0 7 1"), and an
 independent fair coin said of each whether it was put in; those that were not are the control. In the *paper* design it
 has one canary of each pattern, behind the paper's prefix.

@@ -1,4 +1,6 @@
-"""Text under the box: values painted over on their page while the data set still holds their text (METHODS, section 4).
+"""Text under the box: values painted over on their page while the data set still holds their text.
+
+Method: methods.md#redaction-context.
 
 As in files whose black bars lie over text that can be copied (Bland et al. 2023).
 """

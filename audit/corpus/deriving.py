@@ -1,4 +1,4 @@
-"""Answers that follow from what is left on the page: to give one of them is no memory (METHODS.md, section 2).
+"""Answers that follow from what is left on the page: to give one of them is no memory (methods.md#memorisation).
 
 The rules are few and strict (ours): what they miss, the generalisation baseline catches; what they name is dropped from
 the test and listed, so each must be plain to whoever reads the page.

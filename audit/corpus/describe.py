@@ -1,7 +1,7 @@
-"""What documents look like to somebody without the model: features for the blind baseline (METHODS.md, section 6).
+"""What documents look like to somebody without the model: features for the blind baseline (methods.md#statistics).
 
 Nothing here reads a document's id, split or provider, or anything that follows from the split: two documents that are
-equal but for these are described alike. The features are ours; METHODS names their kinds.
+equal but for these are described alike. The features are ours.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Character evasion of redacted text, and the attacker who folds it back (papers/redactbuster, section 6, appendix B).
+"""Character evasion of redacted text, and the attacker who folds it back (Beltrame et al. 2024, section 6, appendix B).
 
 Letters are exchanged for letters of other scripts that look the same: a person reads on, a classifier trained on
 ordinary text does not. Whoever knows of it folds the letters back in one step, so no evasion is credited without that
-attacker (METHODS.md, section 4). An image of the page is not changed: what OCR reads from it is ordinary text again.
+attacker (methods.md#redaction-context). An image of the page is not changed: what OCR reads from it is ordinary text
+again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""When two values count as the same, and in how many documents a value stands (METHODS section 1, "unique fields")."""
+"""When two values count as the same, and in how many documents a value stands.
+
+Method: methods.md#reconstruction, "unique fields".
+"""
 
 from __future__ import annotations
 

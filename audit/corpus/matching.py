@@ -1,4 +1,4 @@
-"""Where an answer stands among the words of a page, whatever an OCR made of it (METHODS.md, section 2).
+"""Where an answer stands among the words of a page, whatever an OCR made of it (methods.md#memorisation).
 
 Words and answers are compared after `fold`. A window of 1 to (answer words + 2) consecutive words, across lines, holds
 the answer when its folded words, joined, equal it, contain it, or are within Levenshtein distance 1 (answers of 4 to 7
@@ -9,7 +9,7 @@ folded characters) or 2 (8 and more). Shorter answers are looked for as whole wo
   the shortest: a budget of two errors is no reason to take the short word beside it;
 - then the same again on what is left, until nothing is found: words that stand next to each other only now count too.
 
-Ours, where METHODS.md is silent: words without letters and digits neither begin nor end a window and are not counted;
+Ours, where methods.md is silent: words without letters and digits neither begin nor end a window and are not counted;
 what a sign like ":" sets off within a word ("TOTAL:9.00"), and an amount without its currency, count as whole words; a
 word of ordinary letters is no short number ("is" is not 15, while "lS" and "IS" are).
 """

@@ -1,4 +1,4 @@
-"""The same question in other words, by templates (METHODS.md, section 2; Pinto et al. 2024, appendix D.2).
+"""The same question in other words, by templates (methods.md#memorisation; Pinto et al. 2024, appendix D.2).
 
 The paper has a language model write its paraphrases. These change how a question is put and leave what it asks about
 in its own words ("the address"), so they are closer to the original: where memory survives them, it may not survive

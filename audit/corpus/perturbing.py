@@ -1,7 +1,7 @@
 """Pages as an adversary may have them: without text, blank, turned, shifted, brighter (Pinto et al. 2024, appendix D).
 
 Every function takes a sheet and gives another one. No image is opened before the new sheet's image is asked for. What
-is to be removed from a page is removed first and the page perturbed then (METHODS.md, section 2). The size stays, and
+is to be removed from a page is removed first and the page perturbed then (methods.md#memorisation). The size stays, and
 what a page uncovers by moving is white. A sheet without an image has its words changed alone.
 """
 

@@ -1,4 +1,4 @@
-"""Canaries put into a data set (METHODS.md, section 5, the audit design): a new data set, and what was drawn for it."""
+"""Canaries put into a data set (methods.md#canaries, the audit design): a new data set, and what was drawn for it."""
 
 from __future__ import annotations
 

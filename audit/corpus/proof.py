@@ -1,4 +1,6 @@
-"""Whether an answer is really gone from a page: in its pixels, in its words, and for a reader (METHODS.md, section 2).
+"""Whether an answer is really gone from a page: in its pixels, in its words, and for a reader.
+
+Method: methods.md#memorisation.
 
 The three parts look for the answer in other ways than `audit.corpus.removal` takes it away, so that they can fail.
 """
@@ -26,9 +28,9 @@ Reading = Literal["gone", "still read", "no control", "not installed", "no image
 Status = Literal["proven", "unproven", "survives"]
 
 MIN_SIMILAR = 6
-"""Folded characters from which something similar to the answer counts as the answer (METHODS.md, section 2)."""
+"""Folded characters from which something similar to the answer counts as the answer (methods.md#memorisation)."""
 SIMILARITY = 80.0
-"""What rapidfuzz's `partial_ratio` then has to reach, of 100 (METHODS.md, section 2)."""
+"""What rapidfuzz's `partial_ratio` then has to reach, of 100 (methods.md#memorisation)."""
 MAX_CROPS = 16
 """Places of a page that are read; an answer that stands at more is never proven removed (ours: bounds the time)."""
 

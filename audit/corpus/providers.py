@@ -28,7 +28,7 @@ class ProviderCounts:
 
 @dataclass(frozen=True)
 class AskedProviders:
-    """Whom an attack can ask after: whether a provider's documents were trained on (METHODS section 3).
+    """Whom an attack can ask after: whether a provider's documents were trained on (methods.md#provider-membership).
 
     A provider is in when one of its documents is a member; what is asked about are its held-out ones, kept aside.
 
@@ -115,7 +115,7 @@ def provider_warnings(corpus: Corpus) -> Iterator[str]:
     elif asked.half_width > MAX_HALF_WIDTH:
         yield (
             f"{found}: balanced accuracy over so few is known to {100 * asked.half_width:.0f} points either way; "
-            "published effects are 6 to 17."  # METHODS section 3
+            "published effects are 6 to 17."  # methods.md#provider-membership
         )
     if corpus.manifest.membership.assigned == "by-provider":
         yield from _division_warnings(asked)

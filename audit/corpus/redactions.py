@@ -1,4 +1,4 @@
-"""Redacted values and what stays around them (METHODS.md, section 4; papers/redactbuster.txt, section 4.2).
+"""Redacted values and what stays around them (methods.md#redaction-context; Beltrame et al. 2024, section 4.2).
 
 Each value that may be attacked is one span: hidden under a mask, in its sentence, or on a page with boxes in its lines.
 The values that stand beside it stay readable, unless the mask is "all".

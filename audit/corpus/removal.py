@@ -1,4 +1,4 @@
-"""An answer taken out of a page, out of its words and out of its pixels (METHODS.md, section 2).
+"""An answer taken out of a page, out of its words and out of its pixels (methods.md#memorisation).
 
 What it takes away is decided by `found`; that it is gone is shown by `audit.corpus.proof`.
 """
@@ -26,7 +26,7 @@ Colour = tuple[int, int, int]
 WHITE: Colour = (255, 255, 255)
 """The paper's colour."""
 GROWTH = 0.15
-"""By how much of its line's height a removed word's box grows on every side (METHODS.md, section 2)."""
+"""By how much of its line's height a removed word's box grows on every side (methods.md#memorisation)."""
 SAME_LINE = 0.5
 """Boxes that share so much of the lower one's height stand in one line (ours)."""
 

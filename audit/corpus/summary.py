@@ -18,7 +18,7 @@ from audit.corpus.near_copies import counts_left_out, find_copies
 from audit.corpus.providers import AskedProviders, ProviderCounts, asked_providers, provider_counts, provider_warnings
 from audit.record import CorpusCard
 
-MIN_DOCUMENTS = 150  # members and held-out each: METHODS section 6, "Power first"
+MIN_DOCUMENTS = 150  # members and held-out each: methods.md#statistics, "Power first"
 
 
 MAX_ABSENT = 0.1  # of the members' answers, before `inspect` warns that they do not stand on the page; ours

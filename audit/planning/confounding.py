@@ -1,4 +1,4 @@
-"""What the blind check says of what attacks compare, before any model runs (METHODS.md, section 6)."""
+"""What the blind check says of what attacks compare, before any model runs (methods.md#statistics)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chance that a model which leaks nothing passes a whole policy, before any model runs (METHODS.md, section 6)."""
+"""The chance that a model which leaks nothing passes a whole policy, before any model runs (methods.md#statistics)."""
 
 from __future__ import annotations
 

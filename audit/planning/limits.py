@@ -1,4 +1,6 @@
-"""What an audit can decide: every limit of a policy beside the units that a data set has for it (METHODS.md 6).
+"""What an audit can decide: every limit of a policy beside the units that a data set has for it.
+
+Method: methods.md#statistics.
 
 A limit is held against every method of its attack. Of several, and of a balanced accuracy, which is a mean over many
 forests and known better than one call a unit, the chances given here are least ones: audits pass at least so often.
@@ -33,7 +35,7 @@ Outcome = Literal[
     "no plan",
 ]
 WANTED_POWER = 0.8
-"""A data set is too small for a limit that a model which leaks nothing passes less often (METHODS, section 6)."""
+"""A data set is too small for a limit that a model which leaks nothing passes less often (methods.md#statistics)."""
 EXCESS = 0.10
 """How far over its limit the leak is that an audit should confirm (ours): a tenth of the documents beyond a limit of
 0.05, an AUC of 0.75 beyond 0.65, a balanced accuracy of 0.65 beyond 0.55."""

@@ -1,4 +1,4 @@
-"""Countermeasures beside the model as it was: memory, usefulness, contexts (papers/extracting-docvqa, tables 1, 2).
+"""Countermeasures beside the model as it was: memory, usefulness, contexts (Pinto et al. 2024, tables 1, 2).
 
 Everything shown was measured elsewhere: the records of the scans before and after, and paired differences over the same
 questions. Nothing is computed here.

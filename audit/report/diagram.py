@@ -1,4 +1,4 @@
-"""The diagram of what two models answer: only one, both, only the other, neither (papers/extracting-docvqa, 3.1).
+"""The diagram of what two models answer: only one, both, only the other, neither (Pinto et al. 2024, 3.1).
 
 A Euler diagram laid out along a line, so that lengths are true: the first model's bracket spans its own part and the
 shared one, the second model's the shared one and its own. Told apart by lightness, outline, place and printed number.

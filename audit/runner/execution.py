@@ -98,7 +98,7 @@ def in_number_format(
 
     A preflight takes the first trials of each stratum both ways, until `PREFLIGHT_STEPS` decisions were taken: the
     losses of remembered pages are the smallest, so members must be among them. Under `MIN_AGREEMENT` the encoder stays
-    in float32 (METHODS.md, section 1).
+    in float32 (methods.md#reconstruction).
     """
     wanted = opened.options.dtype
     if wanted == "auto":

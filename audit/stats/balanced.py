@@ -12,7 +12,7 @@ from audit.stats.intervals import Interval, beta_bounds, make_interval, tail_lev
 from audit.stats.shares import LEVEL, rate
 
 FEW = 20
-"""Under so many units on a side the method says "few" (METHODS, section 6)."""
+"""Under so many units on a side the method says "few" (methods.md#statistics)."""
 LOPSIDED = 0.1
 """Of the units, a share under this, or over 1 minus this, that is called a member makes a guess lopsided (ours)."""
 

@@ -1,4 +1,4 @@
-"""Whether members can be told from others without the model (METHODS.md, section 6, "Blind baseline").
+"""Whether members can be told from others without the model (methods.md#statistics, "Blind baseline").
 
 Where somebody who never saw the model tells them apart, what an attacker finds may be that difference.
 """
@@ -21,9 +21,9 @@ Ints = npt.NDArray[np.int64]
 
 N_PERMUTATIONS = 500
 SIGNIFICANT = 0.05
-"""p at or under which the splits differ (METHODS, section 6)."""
+"""p at or under which the splits differ (methods.md#statistics)."""
 ADVERSARY = 0.65
-"""The AUC of somebody without the model that the check must be able to find (METHODS, section 6)."""
+"""The AUC of somebody without the model that the check must be able to find (methods.md#statistics)."""
 N_FOLDS = 10
 """Of the cross-validation (ours)."""
 PENALTY = 0.3

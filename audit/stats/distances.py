@@ -74,7 +74,7 @@ def improvement_factor(attack: Distances[Value], baseline: Distances[Value], eps
     Args:
         attack: metrics of the attack.
         baseline: metrics of the attack without the target, same shape.
-        epsilon: keeps the ratios bounded; not given in the paper, 0.01 is ours (METHODS, section 1).
+        epsilon: keeps the ratios bounded; not given in the paper, 0.01 is ours (methods.md#reconstruction).
 
     Raises:
         ValueError: epsilon is not positive.

@@ -1,9 +1,12 @@
-"""A lower bound on epsilon from one training run whose canaries were included by the toss of a coin (METHODS.md, 5 c).
+"""A lower bound on epsilon from one training run whose canaries were included by the toss of a coin.
+
+Method: methods.md#epsilon-from-one-run.
 
 Steinke, Nasr & Jagielski (2023), "Privacy auditing with one (1) training run": guess the coins of some canaries from
 the model, abstain on the rest; an (epsilon, delta)-private training allows only so many right guesses. How many are
 guessed is chosen on a random half of the canaries and the bound comes from the other half: the largest bound over all
-numbers of guesses is none (METHODS, section 6). What is bounded is the epsilon of what one coin moved: with r copies of
+numbers of guesses is none (methods.md#statistics). What is bounded is the epsilon of what one coin moved: with r
+copies of
 a canary that of r records. By group privacy a record's is then at least epsilon / r, at delta 0 or else at the smaller
 delta (e^(epsilon / r) - 1) / (e^epsilon - 1) times the stated one.
 """

@@ -1,4 +1,4 @@
-"""Exposure: how early a model puts an inserted secret among all that could have stood there (METHODS.md, section 5, b).
+"""Exposure: how early a model puts an inserted secret among all that could have stood there (methods.md#exposure).
 
 Exposure is log2 N - log2 rank (Carlini, Liu, Erlingsson, Kos & Song 2019, "The Secret Sharer"): each bit halves what
 somebody who asks the model has to guess.

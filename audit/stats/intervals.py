@@ -1,4 +1,4 @@
-"""Confidence intervals of proportions whose rows come in clusters (METHODS, section 6)."""
+"""Confidence intervals of proportions whose rows come in clusters (methods.md#statistics)."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def proportion(
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> Interval:
-    """The share of hits with the interval that METHODS section 6 asks for.
+    """The share of hits with the interval that methods.md#statistics asks for.
 
     One row a cluster: Clopper-Pearson. No hit, all hits, or a single cluster: Clopper-Pearson with n = number of
     clusters (Kish's effective number where they hold unequal numbers of rows), since nothing is known of how rows of

@@ -1,4 +1,4 @@
-"""Standard errors and cluster-t bounds from what each cluster does to a number (jackknife; METHODS, section 6)."""
+"""Standard errors and cluster-t bounds from what each cluster does to a number (jackknife; methods.md#statistics)."""
 
 from __future__ import annotations
 

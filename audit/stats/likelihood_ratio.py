@@ -1,8 +1,8 @@
 """Membership scores from models trained with and without each document: LiRA and RMIA.
 
 LiRA is Carlini et al. 2022, "Membership inference attacks from first principles"; RMIA is Zarifzadeh et al. 2024,
-"Low-cost high-power membership inference attacks" (METHODS, section 3b). Larger scores = more like a member. Rows are
-documents, columns reference models.
+"Low-cost high-power membership inference attacks" (methods.md#document-membership). Larger scores = more like a
+member. Rows are documents, columns reference models.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Intervals of means over rows that come in clusters (METHODS, section 6)."""
+"""Intervals of means over rows that come in clusters (methods.md#statistics)."""
 
 from __future__ import annotations
 

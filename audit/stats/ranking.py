@@ -192,7 +192,9 @@ def excess_area(
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> Interval:
-    """Excess AccAUC: (attack - baseline) on member fields minus the same on held-out fields (METHODS, section 1).
+    """Excess AccAUC: (attack - baseline) on member fields minus the same on held-out fields.
+
+    See methods.md#reconstruction-metrics.
 
     Attack and baseline each rank the fields by a score of their own. BCa over documents, stratified by split. Where
     a split has fewer than 3 documents that differ (see `area_interval`), or no spread, the interval is MOVER (Zou &

@@ -1,4 +1,7 @@
-"""Excess over a baseline on member documents beyond that on held-out ones (METHODS, section 1, held-out control)."""
+"""Excess over a baseline on member documents beyond that on held-out ones.
+
+Method: methods.md#reconstruction, held-out control.
+"""
 
 from __future__ import annotations
 

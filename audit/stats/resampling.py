@@ -1,4 +1,4 @@
-"""Intervals of anything made of sums over documents (BCa bootstrap), and paired tests (METHODS, section 6).
+"""Intervals of anything made of sums over documents (BCa bootstrap), and paired tests (methods.md#statistics).
 
 scipy.stats.bootstrap is not used because it resamples rows of single columns: here whole clusters are drawn, with
 several sums each, within each split. On a plain mean both agree (tested).
@@ -18,7 +18,7 @@ from audit.stats.jackknife import from_influences, from_unequal
 
 Statistic = Callable[[Floats], Floats]
 MIN_CLUSTERS = 20
-"""Under so many clusters in a stratum: cluster-t instead of BCa (METHODS, section 6)."""
+"""Under so many clusters in a stratum: cluster-t instead of BCa (methods.md#statistics)."""
 EXTREME_ALPHA = 0.01
 """One-sided levels under this one take the outer of the BCa and the cluster-t bound. Ours: BCa's error in coverage is
 of order 1/n whatever the level, so far out in the tail its relative error is large."""
@@ -224,7 +224,7 @@ class SignFlip:
 
 
 def sign_flip(differences: npt.ArrayLike, rng: np.random.Generator, n_flips: int = 10_000) -> SignFlip:
-    """Sign-flip permutation test of paired differences by cluster (METHODS, section 6).
+    """Sign-flip permutation test of paired differences by cluster (methods.md#statistics).
 
     Exact where all 2^clusters sign patterns are no more than `n_flips`; else drawn, with 1 added to both counts, so
     that p is never 0.

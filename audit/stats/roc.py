@@ -1,6 +1,7 @@
 """How well a score tells members from non-members: AUC, ROC, and the true-positive rate at a low false-positive rate.
 
-Scores are larger for what looks more like a member; each is one independent unit (a document), see METHODS section 6.
+Scores are larger for what looks more like a member; each is one independent unit (a document), see
+methods.md#statistics.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MIN_DIFFERING = 3
 """With fewer units of a side that are misplaced in some way, the variance of the AUC is not estimated but bounded.
 Ours, as in `rank_order`: near an AUC of 1 the estimated variance rests on one or two units and is far too small."""
 FEW = 20
-"""Under so many units on a side the method says "few" (METHODS, section 6)."""
+"""Under so many units on a side the method says "few" (methods.md#statistics)."""
 LEVEL = 0.95
 """Two-sided confidence of the intervals."""
 
@@ -47,7 +48,7 @@ def auc_interval(
     """`auc` with its interval: DeLong et al. (1988) on the logit scale, Student's t.
 
     The degrees of freedom are Satterthwaite's over the two sides. In place of the BCa bootstrap of other differences
-    (METHODS, section 6): the variance of an AUC has a closed form, so that far one-sided bounds do not rest on a few
+    (methods.md#statistics): the variance of an AUC has a closed form, so that far one-sided bounds do not rest on a few
     resamples (ours; its false alarms are in `benchmarks/membership_calibration.json`). Where fewer than 3 units of a
     side are placed otherwise than the commonest of their side, as when members and non-members do not overlap, the
     bounds are Clopper-Pearson with n = units of the smaller side: of all ways to pair each of them with another of the
@@ -132,7 +133,7 @@ class OperatingPoint:
 
 
 def evaluated_needed(fpr: float) -> int:
-    """How many evaluated non-members resolve a false-positive rate (METHODS, section 6).
+    """How many evaluated non-members resolve a false-positive rate (methods.md#statistics).
 
     Without a false alarm among them the upper end of the two-sided 95 % Clopper-Pearson interval is `fpr` or less: 36
     for 10 %, 368 for 1 %, 3,688 for 0.1 %.

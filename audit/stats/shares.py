@@ -1,6 +1,6 @@
 """Rates to which each row adds a share in [0, 1], such as the share of several models that do something on it.
 
-With one model a share is 0 or 1 and these are the intervals of plain proportions (METHODS, section 6).
+With one model a share is 0 or 1 and these are the intervals of plain proportions (methods.md#statistics).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How well classes are told beyond somebody who does not look: the share of the rest, and the class told best (ours).
 
 Both are 0 for whoever's answers do not depend on the truth, and 1 for whoever is always right, however common the
-commonest class is: a lift over naming it cannot exceed what it leaves (METHODS, section 4).
+commonest class is: a lift over naming it cannot exceed what it leaves (methods.md#redaction-context).
 """
 
 from __future__ import annotations

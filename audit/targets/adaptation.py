@@ -1,7 +1,8 @@
 """How a model takes to one sample: it is trained on that sample alone, and put back as it was.
 
 The white-box features of DocMIA (Nguyen et al., ICLR 2025, "DocMIA: document-level membership inference attacks against
-DocVQA models"; METHODS.md, section 3b): a sample that was trained on needs fewer steps and moves the parameters less.
+DocVQA models"; methods.md#document-membership): a sample that was trained on needs fewer steps and moves the
+parameters less.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """LayoutLM and BROS with an image branch, which transformers lacks; saved and loaded like its own models.
 
 A small convolutional network makes a feature map of the page, RoIAlign takes the part under each token's box, and its
-projection is added to the token's word embedding (Dentan et al. 2024, section 2.1; METHODS.md section 1). All that
+projection is added to the token's word embedding (Dentan et al. 2024, section 2.1; methods.md#reconstruction). All that
 follows (positions, boxes, layers, heads) is the text-and-layout model's own.
 """
 

@@ -18,7 +18,7 @@ from audit.targets.pictures import OpenImage, PictureReader
 BOX_SCALE = 1000
 """Tokenizers of layout models give the boxes of special tokens in thousandths of the page."""
 UNKNOWN_SHARE = 0.01
-"""A tokenizer that turns more than this share of a corpus's words into [UNK] is refused (METHODS.md 1 d)."""
+"""A tokenizer that turns more than this share of a corpus's words into [UNK] is refused (methods.md#reconstruction)."""
 
 
 class Encoder:

@@ -362,7 +362,7 @@ class AnswerLoss(SheetQuery[Floats]):
 
 @dataclass(frozen=True, eq=False)
 class Adapted:
-    """How a model takes to one sample when it is trained on that sample alone (DocMIA; METHODS.md, section 3b).
+    """How a model takes to one sample when it is trained on that sample alone (DocMIA; methods.md#document-membership).
 
     Attributes:
         distance: L2 norm of the change of the trained parameters.

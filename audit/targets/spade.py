@@ -1,7 +1,7 @@
 """The original SPADE heads (Hwang et al. 2021) on LayoutLM; transformers has them on BROS only.
 
 Attributes and keyword arguments are named as in transformers' BROS, so that one loss and one training batch serve both.
-What differs from it follows the original code of BROS (Hong et al. 2022; METHODS.md section 1): the relation head
+What differs from it follows the original code of BROS (Hong et al. 2022; methods.md#reconstruction): the relation head
 projects to 128 numbers, not to the hidden size, and masks with -1e4.
 """
 

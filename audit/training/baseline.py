@@ -1,4 +1,6 @@
-"""f_G: a model trained as the audited one was, on public documents in place of the audited ones (METHODS, section 2).
+"""f_G: a model trained as the audited one was, on public documents in place of the audited ones.
+
+Method: methods.md#memorisation.
 
 What it too answers with the answer removed is generalisation or chance; only the rest can be memory (Pinto et al. 2024,
 section 3.1). To be that yardstick it must be as strong: the same start, recipe, number of samples and steps.

@@ -3,4 +3,4 @@
 EPOCHS = 40
 """Passes of the shadow target over its half (ours). The closer to the audited model's own number, the better."""
 SHARE = 0.5
-"""Of the public documents, for the shadow target (METHODS.md section 1)."""
+"""Of the public documents, for the shadow target (methods.md#reconstruction)."""

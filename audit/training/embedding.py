@@ -1,6 +1,6 @@
 """Fine-tuning a sentence embedder on the classes of its texts, as the redaction paper does.
 
-papers/redactbuster.txt, section 4.2: of every class some texts are taken out of the classifier's training set; pairs of
+Beltrame et al. 2024, section 4.2: of every class some texts are taken out of the classifier's training set; pairs of
 one class are to have the cosine similarity 0.8, pairs of two classes 0.2.
 """
 
@@ -23,7 +23,7 @@ SAME_CLASS = 0.8
 OTHER_CLASS = 0.2
 MOST_OF_A_CLASS = 250
 LARGEST_SHARE = 1 / 3
-"""Of a class's texts (METHODS.md, section 4): a class of few keeps most of them for the classifier."""
+"""Of a class's texts (methods.md#redaction-context): a class of few keeps most of them for the classifier."""
 LEARNING_RATE = 2e-5
 EPOCHS = 1
 BATCH_SIZE = 16

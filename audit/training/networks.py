@@ -1,7 +1,7 @@
 """The two neural classifiers of embeddings in the redaction paper: a multilayer perceptron and a convolutional network.
 
-From papers/redactbuster.txt, section 4.3 ("five fully connected layers" and "two layers are convolutional"), and
-METHODS.md, section 4. Numpy in and out; what an attack fits is the attacker's own model, not a checkpoint.
+From Beltrame et al. 2024, section 4.3 ("five fully connected layers" and "two layers are convolutional"), and
+methods.md#redaction-context. Numpy in and out; what an attack fits is the attacker's own model, not a checkpoint.
 """
 
 from __future__ import annotations

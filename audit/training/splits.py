@@ -1,6 +1,6 @@
 """K models, each trained on half of the member documents, each document in exactly half of them.
 
-Extractable memorisation and simplicity (Pinto et al. 2024, appendix C) and the likelihood-ratio attacks of METHODS.md,
+Extractable memorisation and simplicity (Pinto et al. 2024, appendix C) and the likelihood-ratio attacks of methods.md,
 section 3b, rest on them. A document is in a model with all its questions or not at all: what is drawn is the document.
 """
 

@@ -1,4 +1,4 @@
-"""Providers in and out are compared on the same numbers of documents and questions (METHODS.md, section 3)."""
+"""Providers in and out are compared on the same numbers of documents and questions (methods.md#provider-membership)."""
 
 from __future__ import annotations
 

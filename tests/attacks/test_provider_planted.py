@@ -1,4 +1,7 @@
-"""Provider membership on models of which it is known what they know of their providers (METHODS.md, section 3)."""
+"""Provider membership on models of which it is known what they know of their providers.
+
+Method: methods.md#provider-membership.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked about a provider's documents, and what becomes of it (METHODS.md, section 3)."""
+"""What is asked about a provider's documents, and what becomes of it (methods.md#provider-membership)."""
 
 from __future__ import annotations
 

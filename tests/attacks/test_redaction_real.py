@@ -1,4 +1,4 @@
-"""The redaction attack on the Text Anonymization Benchmark: the anchors of METHODS.md, section 4."""
+"""The redaction attack on the Text Anonymization Benchmark: the anchors of methods.md#redaction-context."""
 
 from __future__ import annotations
 

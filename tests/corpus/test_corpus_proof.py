@@ -1,4 +1,4 @@
-"""The proof of a removal can fail in each of its parts (METHODS.md, section 2); real Tesseract reads the pages."""
+"""The proof of a removal can fail in each of its parts (methods.md#memorisation); real Tesseract reads the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The importers on the real corpora reproduce the papers' counts (METHODS section 1, "Anchors")."""
+"""The importers on the real corpora reproduce the papers' counts (methods.md#reconstruction, "Anchors")."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def test_sroie_providers(receipts: tuple[ImportReport, Corpus]) -> None:
 
 
 def test_sroie_by_company(real_data: Path, tmp_path: Path) -> None:
-    """72 companies have two receipts or more (METHODS section 3); the two of three companies are one picture twice."""
+    """72 companies have two receipts or more (methods.md#provider-membership); the two of three companies are one
+    picture twice."""
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
     report = sroie.convert(real_data / "sroie", tmp_path / "out", shares, seed=7, division=ByProvider())
     corpus = manifests.load(tmp_path / "out")

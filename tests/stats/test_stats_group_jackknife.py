@@ -1,4 +1,4 @@
-"""Intervals from what a number is without each group of units (METHODS.md, section 6)."""
+"""Intervals from what a number is without each group of units (methods.md#statistics)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,8 @@ def simulate(runs, attack_m, base, attack_h, correlation, seed):
     [(0.0, 0.0, 1.0), (0.005, 0.3, 0.95), (0.02, 0.0, 0.95), (0.02, 0.3, 0.7)],
 )
 def test_leak_free_audits_are_covered_and_raise_no_false_alarm(rate, correlation, passed_at_least):
-    """METHODS, section 6: a leak-free model passes 0.05 in about 96 % of audits; clustered hits cost some of that."""
+    """methods.md#statistics: a leak-free model passes 0.05 in about 96 % of audits; clustered hits cost some of
+    that."""
     intervals = simulate(250, rate, rate, rate, correlation, seed=1)
     assert np.mean([interval.low <= 0 <= interval.high for interval in intervals]) >= 0.91
     assert np.mean([interval.high <= 0.05 for interval in intervals]) >= passed_at_least

@@ -1,4 +1,4 @@
-"""What the outcomes of attribute inference add up to (METHODS.md, attribute inference)."""
+"""What the outcomes of attribute inference add up to (methods.md#attribute-inference)."""
 
 from __future__ import annotations
 

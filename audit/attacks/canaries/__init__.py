@@ -1,4 +1,4 @@
-"""Canaries: can planted secrets be read back out of the model? (METHODS.md, section 5)."""
+"""Canaries: can planted secrets be read back out of the model? (methods.md#canaries)."""
 
 from audit.attacks.canaries.attack import Canaries
 

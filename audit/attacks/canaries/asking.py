@@ -2,7 +2,7 @@
 
 The same for every kind of model; `pages`, `masked` and `guided` say how completions are scored and where the search
 begins.
-Nothing here knows whether a canary was inserted: the bound on epsilon rests on that (METHODS.md, section 5, c).
+Nothing here knows whether a canary was inserted: the bound on epsilon rests on that (methods.md#epsilon-from-one-run).
 """
 
 from __future__ import annotations

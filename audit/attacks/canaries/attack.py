@@ -44,12 +44,12 @@ SEARCH = {
     "standard": (10_000, 1_000, 1_000, 200),
     "full": (1_000_000, 10_000, 10_000, 1_000),
 }
-"""By budget: `exhaustive_limit`, `answers_limit`, `n_references`, `n_answers` (ours; 1e6 is METHODS')."""
+"""By budget: `exhaustive_limit`, `answers_limit`, `n_references`, `n_answers` (ours)."""
 
 
 @dataclass(frozen=True)
 class Canaries(Attack):
-    """Extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; METHODS.md, section 5).
+    """Extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; methods.md#canaries).
 
     Token models are attacked white-box: the relaxed attack with restarts, then every completion where there are few,
     else descent from the best found. Masked language models and models that write answers decode over the candidates

@@ -1,4 +1,4 @@
-"""Canaries asked of models that write answers: decoding over V0 alone, from left to right (METHODS.md, section 5)."""
+"""Canaries asked of models that write answers: decoding over V0 alone, from left to right (methods.md#canaries)."""
 
 from __future__ import annotations
 

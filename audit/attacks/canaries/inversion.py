@@ -1,4 +1,6 @@
-"""The white-box attack on one canary: unknown tokens relaxed to mixtures, and what stands beside it (METHODS.md, 5 a).
+"""The white-box attack on one canary: unknown tokens relaxed to mixtures, and what stands beside it.
+
+Method: methods.md#canary-extraction.
 
 Parikh, Dupuy & Gupta (2022), "Canary extraction in natural language understanding models", equations 1 to 3 and
 appendix B. Generators: they yield requests and are sent the answers, as attempts do (`audit.engine.interface`).

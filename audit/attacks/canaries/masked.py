@@ -1,4 +1,4 @@
-"""Canaries asked of masked language models: how likely the words around it make each word (METHODS.md, section 5).
+"""Canaries asked of masked language models: how likely the words around it make each word (methods.md#canaries).
 
 The loss of a completion is minus its pseudo-log-likelihood: each of its words is masked in turn and read from all
 others (Salazar, Liang, Nguyen & Kirchhoff 2020, "Masked language model scoring"; as evidence of membership

@@ -1,4 +1,4 @@
-"""What the outcomes of all canaries add up to: extraction and exposure, with their control (METHODS.md, section 5)."""
+"""What the outcomes of all canaries add up to: extraction and exposure, with their control (methods.md#canaries)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bound on epsilon from one run (METHODS.md, section 5, c), from where the true completions rank.
+"""The bound on epsilon from one run (methods.md#epsilon-from-one-run), from where the true completions rank.
 
 The score of a canary is its exposure: how early the model puts its true completion among all others behind the same
 prefix. It is computed alike for canaries put in and left out, without their coins and without those of the others.

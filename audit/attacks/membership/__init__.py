@@ -1,4 +1,4 @@
-"""Document membership: was this document trained on? (METHODS.md, section 3b)."""
+"""Document membership: was this document trained on? (methods.md#document-membership)."""
 
 from audit.attacks.membership.attack import Membership
 

@@ -59,7 +59,7 @@ NO_REFERENCE = (
 
 @dataclass(frozen=True)
 class Membership(Attack):
-    """Membership inference on documents (METHODS.md, section 3b).
+    """Membership inference on documents (methods.md#document-membership).
 
     Per document the mean over its questions: loss; loss minus that of models that never saw it; Min-K% of the answers'
     tokens; LiRA and RMIA where there are split models; DocMIA's white-box features. Each needs other references; those

@@ -1,4 +1,7 @@
-"""What the scores of documents add up to: AUC, true-positive rates at low false-positive rates, ROC (METHODS.md 6)."""
+"""What the scores of documents add up to: AUC, true-positive rates at low false-positive rates, ROC.
+
+Method: methods.md#statistics.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Memorisation(Attack):
-    """Extractable memorisation (Pinto et al. 2024; METHODS.md, section 2).
+    """Extractable memorisation (Pinto et al. 2024; methods.md#memorisation).
 
     The adversary holds a training page without the answer, and the training question. What the model answers is held
     against what models of its recipe answer that never saw the page (f_G): a question that both answer is no memory.
@@ -57,7 +57,7 @@ class Memorisation(Attack):
             et al. 2025).
         anls_threshold: similarity from which an answer counts as nearly right.
         fuzzy: whether near matches of the answer (errors of an OCR) are removed from the page too.
-        n_baselines: with fewer, nothing is passed: one does not show what training makes of chance (METHODS.md).
+        n_baselines: with fewer, nothing is passed: one does not show what training makes of chance (methods.md).
     """
 
     contexts: tuple[Context, ...] = CONTEXTS

@@ -42,7 +42,7 @@ class Cleared:
 
 
 def clear(page: Sheet, answers: Sequence[str], *, fuzzy: bool) -> Generator[Request, Any, Cleared]:
-    """The page without these answers, and whether they are gone (METHODS.md, section 2); used with `yield from`.
+    """The page without these answers, and whether they are gone (methods.md#memorisation); used with `yield from`.
 
     Args:
         page: as it is.

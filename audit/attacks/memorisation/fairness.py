@@ -16,7 +16,7 @@ from audit.record import Estimate, Measurement, Unresolved
 
 GAP = "anls_gap.heldout"
 MAX_ANLS_GAP = 0.02
-"""f_G must be as strong as f: held-out ANLS within 2 points (METHODS.md, section 2). Further apart is what has its
+"""f_G must be as strong as f: held-out ANLS within 2 points (methods.md#memorisation). Further apart is what has its
 whole 95 % interval beyond them: as points alone they part two models of equal skill in half of all audits."""
 WIDE_ANLS_GAP = 0.10
 """A baseline has to be shown to read at most so much better than the target, one-sided at `EQUIVALENCE` (of two

@@ -1,4 +1,4 @@
-"""What the outcomes of the memorisation attack add up to (Pinto et al. 2024, section 3; METHODS.md, section 2)."""
+"""What the outcomes of the memorisation attack add up to (Pinto et al. 2024, section 3; methods.md#memorisation)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ METRICS = (
     "net.unproven",
 )
 NEEDED_DOCUMENTS = 72
-"""From so many documents on, no hit at all shows a rate under 0.05 (METHODS.md, section 6)."""
+"""From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
 
 
 def measure_questions(

@@ -1,4 +1,4 @@
-"""Provider membership: did documents of this provider train the model (papers/privacy-aware-docvqa.txt)?"""
+"""Provider membership: did documents of this provider train the model (Tito et al. 2024)?"""
 
 from audit.attacks.provider_membership.attack import ProviderMembership
 

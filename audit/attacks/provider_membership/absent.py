@@ -1,4 +1,4 @@
-"""The absent-key test: questions that a page cannot answer (papers/privacy-aware-docvqa.txt, appendix D.1.4).
+"""The absent-key test: questions that a page cannot answer (Tito et al. 2024, appendix D.1.4).
 
 A key is what a question asks for: the label of the entity that holds its answer, else the answer's category. A page
 that has a key neither in its questions nor in its entities is asked for it. A value of training that is answered then,
@@ -167,7 +167,7 @@ def measure_absent(
 
 @dataclass(frozen=True)
 class Values:
-    """Folded answers, without those that the reference gave to any of the questions (METHODS.md, section 3).
+    """Folded answers, without those that the reference gave to any of the questions (methods.md#provider-membership).
 
     Both sides are made alike (ours). A value that many providers have, such as a town, is hit by chance; were it left
     among those of training, and only what training never saw made the null, the null would hold rare values alone, and

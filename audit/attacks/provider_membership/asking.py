@@ -1,4 +1,6 @@
-"""What is asked about a kept-aside document, and what comes of it, as it goes into the journal (METHODS.md, section 3).
+"""What is asked about a kept-aside document, and what comes of it, as it goes into the journal.
+
+Method: methods.md#provider-membership.
 
 One object a document: {"id", "questions": one object each (see `numbers`), "memory_change", "absent": one object a
 question about a key that the document lacks (see `absent`)}. What does not exist is None. "pretrained" stands for the

@@ -52,7 +52,7 @@ as for the membership of documents)."""
 
 @dataclass(frozen=True)
 class ProviderMembership(Attack):
-    """Did documents of a provider train the model (Tito et al. 2024, section 5.2; METHODS.md, section 3)?
+    """Did documents of a provider train the model (Tito et al. 2024, section 5.2; methods.md#provider-membership)?
 
     The adversary holds documents of the provider that were kept aside. What the model makes of them, alone, beside what
     a model makes of them that knows none of the providers (`asking.reference_of`), and with the answers taken off the
@@ -64,7 +64,7 @@ class ProviderMembership(Attack):
         n_seeds: of the training shares of APK, and of K-means up to `inference.CLUSTERED` (ours). What a forest reaches
             hangs on whom it knows: on SROIE, with ten of 69 providers known, it spread by 8 points from share to share.
         n_permutations: of the labels of providers judged (ours).
-        share: of the providers, whose membership the adversary of APK knows (METHODS.md: 0.15, ours).
+        share: of the providers, whose membership the adversary of APK knows (methods.md: 0.15, ours).
         n_absent: documents of a provider that are asked for keys they lack, at most; 0: none.
         n_absent_keys: such keys of a document, at most (appendix D.1.4: two questions a document).
     """

@@ -1,7 +1,7 @@
 """Whom the attacker knows for certain: members found at the lowest false-positive rate that can be measured.
 
 A score that is sure of one company in four and knows nothing of the others is right for little more than half of them,
-and gives the four away that it accuses (Carlini et al. 2022, METHODS, section 6).
+and gives the four away that it accuses (Carlini et al. 2022, methods.md#statistics).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The attacks that look at no label: AZK, and the two memorisation tests M1 and M2.
 
-papers/privacy-aware-docvqa.txt, sections 5.1 and 5.2; METHODS, section 3. A call is 1 for "member", 0 for "not", NaN
-for a provider that was not judged.
+Tito et al. 2024, sections 5.1 and 5.2; methods.md#provider-membership. A call is 1 for "member", 0 for
+"not", NaN for a provider that was not judged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from audit.stats.clusters import Floats
 
 N_STARTS = 10
-"""Starts of K-means, of which the tightest is kept (METHODS, section 3)."""
+"""Starts of K-means, of which the tightest is kept (methods.md#provider-membership)."""
 DECIMALS = 9
 """Features are rounded to so many decimals, so that providers that differ by rounding errors are one point (ours)."""
 

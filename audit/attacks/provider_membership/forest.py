@@ -1,6 +1,6 @@
 """APK: a random forest that learns from some providers whose membership is known, and judges the others.
 
-papers/privacy-aware-docvqa.txt, section 5.2; METHODS, section 3.
+Tito et al. 2024, section 5.2; methods.md#provider-membership.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from audit.attacks.provider_membership.table import Ints, Mask
 from audit.stats.clusters import Floats
 
 SHARE = 0.15
-"""Share of the providers whose membership the attacker knows, r (ours, METHODS section 3; the paper prints none)."""
+"""Share of the providers whose membership the attacker knows, r (ours, methods.md#provider-membership; the paper
+prints none)."""
 MIN_TRAINED = 2
 """Of either side the attacker knows so many at least, as cross-validation needs."""
 MIN_SIDE = 2 * MIN_TRAINED

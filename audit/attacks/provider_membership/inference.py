@@ -1,4 +1,4 @@
-"""The paper's four attacks on a table of providers, with several seeds (METHODS, section 3).
+"""The paper's four attacks on a table of providers, with several seeds (methods.md#provider-membership).
 
 Nothing here is random between two runs: seeds are 0, 1, 2, ... so that `evidence/` shows what the measurements rest on.
 """

@@ -1,4 +1,4 @@
-"""Intervals of what the attacks reach: companies are resampled through training and judging (METHODS, section 6).
+"""Intervals of what the attacks reach: companies are resampled through training and judging (methods.md#statistics).
 
 A forest of APK is trained on some companies and judges the others, and what it is right about hangs on whom it knows.
 Taken as independent given the forests, companies of which a model does give something away have intervals that cover

@@ -1,4 +1,4 @@
-"""As much is looked at of providers that are in as of providers that are out (ours; METHODS, section 3).
+"""As much is looked at of providers that are in as of providers that are out (ours; methods.md#provider-membership).
 
 A provider's features are means over its kept-aside documents and questions: the fewer there are, the more they scatter,
 and the rarer is "any answer without its evidence came out right". Training takes documents away from providers that are

@@ -1,4 +1,7 @@
-"""What a table of providers adds up to: balanced accuracies, areas, rates, who stands out (METHODS, sections 3, 6)."""
+"""What a table of providers adds up to: balanced accuracies, areas, rates, who stands out.
+
+Method: methods.md#provider-membership and #statistics.
+"""
 
 from __future__ import annotations
 

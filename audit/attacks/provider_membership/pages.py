@@ -1,4 +1,4 @@
-"""What a token classifier makes of one page: its loss, its fields, how sure it is (METHODS.md, section 3)."""
+"""What a token classifier makes of one page: its loss, its fields, how sure it is (methods.md#provider-membership)."""
 
 from __future__ import annotations
 

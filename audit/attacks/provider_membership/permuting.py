@@ -1,4 +1,6 @@
-"""What the attacks reach when membership means nothing: labels permuted, calls judged anew (METHODS, section 3).
+"""What the attacks reach when membership means nothing: labels permuted, calls judged anew.
+
+Method: methods.md#provider-membership.
 
 A forest of APK looks at the labels of its training share only. Whatever the labels of those providers are that none of
 several forests was trained on, all of them call them what they call them; where membership was assigned at random every

@@ -1,4 +1,4 @@
-"""Which providers the attack asks about, and with which of their documents (METHODS.md, section 3)."""
+"""Which providers the attack asks about, and with which of their documents (methods.md#provider-membership)."""
 
 from __future__ import annotations
 

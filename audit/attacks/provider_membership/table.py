@@ -1,4 +1,4 @@
-"""What the models showed of every provider: the input of the inference (papers/privacy-aware-docvqa.txt, section 5)."""
+"""What the models showed of every provider: the input of the inference (Tito et al. 2024, section 5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 FEATURES = ("accuracy", "similarity", "loss", "confidence", "loss_change", "confidence_change")
-"""What the paper's unsupervised attack (the first two) and its supervised one (all) look at (METHODS, section 3)."""
+"""What the paper's unsupervised attack (the first two) and its supervised one (all) look at
+(methods.md#provider-membership)."""
 MEMORY = ("memory_similarity", "memory_change")
 """The paper's two memorisation tests: NLS_mem (M1) and dNLS_mem (M2)."""
 METHODS = ("azk", "apk", "azk_ensemble", "apk_ensemble")

@@ -180,7 +180,8 @@ class Reconstructed:
 def reconstruct(player: Player, rule: Rule, n_attempts: int, rng: Rng) -> Generator[Request, Any, Reconstructed]:
     """All attempts side by side: those that share a prefix share its candidates and losses.
 
-    What a candidate is worth depends on the prefix only, so this changes nothing but the work (METHODS.md 1 c). Each
+    What a candidate is worth depends on the prefix only, so this changes nothing but the work
+    (methods.md#reconstruction). Each
     attempt draws from a source of its own: the first one is the same whatever their number.
     """
     sources = rng.spawn(n_attempts)

@@ -48,7 +48,7 @@ REWORDED = "the countermeasure changes questions, and lets no candidate be put i
 
 @dataclass(frozen=True)
 class Reconstruction(Attack):
-    """CDMI, one-shot and multi-shot (Dentan et al. 2024, section 4; METHODS.md section 1).
+    """CDMI, one-shot and multi-shot (Dentan et al. 2024, section 4; methods.md#reconstruction).
 
     The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], and so are those of its
     value wherever else it stands on the page; its labels and the number of its tokens are known. Field by field, token
@@ -259,7 +259,7 @@ class Reconstruction(Attack):
         return Proposals(case.references.auxiliary, page, positions, self.n_candidates)
 
     def _reached(self, proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool]:
-        """Whether every token is among the candidates, given the true ones before it (METHODS.md 1 b)."""
+        """Whether every token is among the candidates, given the true ones before it (methods.md#reconstruction)."""
         for step, token in enumerate(truth):
             (candidates,) = yield from proposals.after([truth[:step]])
             if token not in candidates.ids:

@@ -1,4 +1,4 @@
-"""What limits are held against, method by method, and what a verdict on it rests on (METHODS.md, section 1, "Ours")."""
+"""What limits are held against, method by method, and what a verdict on it rests on (methods.md#ours)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ METRICS = (
     *(named(GAIN, method) for method in _METHODS),
 )
 NEEDED_DOCUMENTS = 72
-"""From so many documents on, no hit at all shows a rate under 0.05 (METHODS.md, section 6)."""
+"""From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
 TRAINED_ON = 0.05
 """With the lower bound of the gain on held-out fields over it, held-out documents look trained on (ours): a model that
 never saw a value of a single page gives it back hardly more often than the public model does, while the most that
@@ -59,7 +59,7 @@ _APART_WORDS = {"long": "fields too long to be attacked whole", "short": "fields
 
 
 def excess(name: str, table: Table, method: str, rng: Generator) -> Measurement:
-    """(attack - baseline) on member fields minus the same on held-out fields (METHODS.md, held-out control).
+    """(attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control).
 
     Distances are turned into similarities (1 - HD), so that more is worse.
     """

@@ -1,4 +1,4 @@
-"""What the outcomes of the reconstruction attack add up to (papers/cdmi, section 5.2; METHODS.md, section 1)."""
+"""What the outcomes of the reconstruction attack add up to (Dentan et al. 2024, section 5.2; methods.md#reconstruction)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from audit.targets.utility import estimate, masked_token_accuracy
 
 Job = Callable[[], Measurement]
 EPSILONS = {"": 0.01, ".e0.001": 0.001, ".e0.1": 0.1}
-"""The epsilon of IpF (equation 6) is not in the paper: 0.01, with 0.001 and 0.1 beside it (METHODS.md)."""
+"""The epsilon of IpF (equation 6) is not in the paper: 0.01, with 0.001 and 0.1 beside it (methods.md)."""
 RECALL = "candidate_recall"
 METRICS = (
     *gated.METRICS,

@@ -1,4 +1,4 @@
-"""The multi-shot attack in numbers: fields ranked by how plausible their best attempt is (papers/cdmi, section 5.3)."""
+"""The multi-shot attack in numbers: fields ranked by how plausible their best attempt is (Dentan et al. 2024, section 5.3)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _value(quantity: str, rows: _Ranked) -> float:
 
 
 def _excess(name: str, table: Table, ranking: str, baseline: str, rng: Generator) -> Measurement:
-    """AccAUC: (attack - baseline) on member fields minus the same on held-out fields (METHODS.md, held-out control)."""
+    """AccAUC: (attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control)."""
     splits = [table.split(split) for split in SPLIT_NAMES]
     few = unresolved(name, splits, MIN_CLUSTERS)
     if few is not None:

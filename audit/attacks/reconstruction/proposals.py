@@ -15,7 +15,7 @@ Prefix = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """Steps 1 of one field: attempts, attack and baseline share what follows a prefix (METHODS.md 1 c).
+    """Steps 1 of one field: attempts, attack and baseline share what follows a prefix (methods.md#reconstruction).
 
     Attributes:
         proposer: a target with a masked-language-model head.

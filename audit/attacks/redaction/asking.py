@@ -1,4 +1,4 @@
-"""What the target says of a hidden value: its tags, or the words it would put there (METHODS.md, section 4)."""
+"""What the target says of a hidden value: its tags, or the words it would put there (methods.md#redaction-context)."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ADD_VALUES = "mark values of two categories at least for attack, in as many docu
 
 @dataclass(frozen=True)
 class RedactionContext(Attack):
-    """What the text around a redaction gives away (METHODS.md, section 4; papers/redactbuster.txt).
+    """What the text around a redaction gives away (methods.md#redaction-context; Beltrame et al. 2024).
 
     Every value that may be attacked is hidden, and a classifier that saw other documents tells its category from its
     sentence, or on a page with boxes from its lines, its place and the width of the bar. No model is needed for that;

@@ -1,4 +1,4 @@
-"""The classifiers that tell the category of a hidden value (papers/redactbuster.txt, section 4.3).
+"""The classifiers that tell the category of a hidden value (Beltrame et al. 2024, section 4.3).
 
 The paper chooses the settings of its first three by a grid search on a part of the data; these are values of its grids,
 fixed for every data set. In the paper's five all classes count alike (weights). In the linear SVM, which is ours and

@@ -31,7 +31,7 @@ PLACES = 4
 RUN = 4
 """Words of the longest run that begins next to the mask (ours)."""
 WORDS = 3
-"""Words of the longest run anywhere (METHODS.md, section 4, says words and characters; 1 to 3 is ours)."""
+"""Words of the longest run anywhere (methods.md#redaction-context, says words and characters; 1 to 3 is ours)."""
 CHARACTERS = 12
 """Characters next to the mask, on either side, that are looked at (ours)."""
 PIECES = (3, 4, 5)

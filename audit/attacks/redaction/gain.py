@@ -1,4 +1,4 @@
-"""What the target adds to the context: does the model make it worse? (METHODS.md, section 4)."""
+"""What the target adds to the context: does the model make it worse? (methods.md#redaction-context)."""
 
 from __future__ import annotations
 

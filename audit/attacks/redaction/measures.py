@@ -1,4 +1,4 @@
-"""What the folds and the target's words add up to (METHODS.md, sections 4 and 6)."""
+"""What the folds and the target's words add up to (methods.md#redaction-context and #statistics)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ METRICS = (
 """Without a mask: under that of the manifest. Without a classifier: the first of the parameters; where it is the only
 one, no number is named after it."""
 LEAK = 0.90
-"""Accuracy by document above which folds leak until it is explained (METHODS.md, section 4)."""
+"""Accuracy by document above which folds leak until it is explained (methods.md#redaction-context)."""
 
 
 def measure_redaction(

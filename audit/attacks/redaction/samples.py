@@ -1,4 +1,4 @@
-"""The hidden values of a data set as samples of a classifier, in folds by document (METHODS.md, section 4)."""
+"""The hidden values of a data set as samples of a classifier, in folds by document (methods.md#redaction-context)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the text gives away beyond how common each category is: the numbers that policies limit (METHODS, section 4)."""
+"""What the text gives away beyond how common each category is: the numbers that policies limit.
+
+Method: methods.md#redaction-context.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assignment of documents to splits by provider: what asking after a provider needs (METHODS section 3).
+"""Assignment of documents to splits by provider: what asking after a provider needs (methods.md#provider-membership).
 
 A provider that is *in* has members, and documents kept aside that the attacker holds; one that is *out* has kept-aside
 documents alone. Providers are drawn at random, and how many documents one keeps aside depends on how many it has, never

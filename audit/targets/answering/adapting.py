@@ -1,4 +1,4 @@
-"""How a model that answers questions takes to one of them: DocMIA's features (METHODS.md, section 3b)."""
+"""How a model that answers questions takes to one of them: DocMIA's features (methods.md#document-membership)."""
 
 from __future__ import annotations
 
