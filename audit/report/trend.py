@@ -1,4 +1,4 @@
-"""Several checkpoints of one training run side by side: leak and usefulness against epoch (Dentan et al. 2024, figure 7)."""
+"""Checkpoints of one training run: leak and usefulness against epoch (Dentan et al. 2024, figure 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the outcomes of the reconstruction attack add up to (Dentan et al. 2024, section 5.2; methods.md#reconstruction)."""
+"""Measurements of the reconstruction attack (Dentan et al. 2024, section 5.2; methods.md#reconstruction)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The multi-shot attack in numbers: fields ranked by how plausible their best attempt is (Dentan et al. 2024, section 5.3)."""
+"""The multi-shot attack: fields ranked by their most plausible attempt (Dentan et al. 2024, section 5.3)."""
 
 from __future__ import annotations
 
