@@ -26,7 +26,7 @@ class Confident(planted.Planted):
     def _fill(self, query):
         rng = self._rng(query.page, query.position)
         truth = int(self.truth[self._name(query.page)][query.position])
-        others = rng.permutation(np.setdiff1d(np.arange(2, planted.VOCABULARY), [truth]))[: query.n_candidates]
+        others = rng.permutation(planted.TOKENS[planted.TOKENS != truth])[: query.n_candidates]
         others[int(query.n_candidates ** rng.random()) - 1] = truth
         return Candidates(others, np.sort(rng.normal(0, 3, query.n_candidates))[::-1].copy())
 
@@ -198,11 +198,12 @@ def with_lengths(corpus, n_long=20):
 def lengths():
     """Half of the member documents remember their fields of unusual length, and no other field."""
     corpus = with_lengths(planted.corpus(60, 60))
+    ignorant = planted.Planted(corpus.documents, seed=1)
 
     class Apart(planted.Planted):
         def _fill(self, query):
             if query.position < 7:
-                return planted.Planted(corpus.documents, seed=1)._fill(query)
+                return ignorant._fill(query)
             return super()._fill(query)
 
     target = Apart(corpus.documents, {f"d{index}" for index in range(30)})
