@@ -26,7 +26,7 @@ class Confident(planted.Planted):
     def _fill(self, query):
         rng = self._rng(query.page, query.position)
         truth = int(self.truth[self._name(query.page)][query.position])
-        others = rng.permutation(planted.TOKENS[planted.TOKENS != truth])[: query.n_candidates]
+        others = rng.permutation(planted.TOKENS[truth != planted.TOKENS])[: query.n_candidates]
         others[int(query.n_candidates ** rng.random()) - 1] = truth
         return Candidates(others, np.sort(rng.normal(0, 3, query.n_candidates))[::-1].copy())
 
