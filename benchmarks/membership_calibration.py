@@ -65,6 +65,7 @@ class Setting:
         online: whether held-out documents are in half of the split models too; False: as `docaudit train-splits` does.
         leak: what training on a document adds to its logit confidence, in units of the noise; 0: nothing.
         known: share of the members that the target is certain of, besides.
+        adapted: documents of each split that DocMIA adapts the target to, at most; by default those of a standard scan.
     """
 
     documents: int = 150
@@ -73,6 +74,7 @@ class Setting:
     online: bool = False
     leak: float = 0.0
     known: float = 0.0
+    adapted: int = N_ADAPTED["standard"]
 
 
 CERTAIN = 30.0
@@ -119,7 +121,7 @@ def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Flo
         "rmia": rmia(confidence(own), marginal(within, without), confidence(target[~scored]), marginal(None, public)),
         "docmia": cluster(features),
     }
-    adapted = min(n, N_ADAPTED["standard"])
+    adapted = min(n, setting.adapted)
     sides_of = {name: (column[:n], column[n:]) for name, column in found.items() if name != "docmia"}
     return {**sides_of, "docmia": (found["docmia"][:adapted], found["docmia"][n : n + adapted])}
 
@@ -230,6 +232,10 @@ VERDICTS = {
         ("two fifths known for certain", 0.4, ENCODERS),
     )
 }
+VERDICTS["1000 + 1000 documents, no leak, three scores, full budget"] = (
+    Setting(documents=1000, adapted=N_ADAPTED["full"]),
+    ANSWERING,
+)
 
 
 def main() -> None:
