@@ -47,7 +47,7 @@ from audit.record import Estimate
 from audit.stats.intervals import Interval
 from audit.stats.power import power
 from audit.stats.roc import auc_interval
-from benchmarks.provider_simulated import N_SEEDS, Setting, simulated
+from benchmarks.provider_simulated import N_SEEDS, Setting, leaking, planted, simulated
 from benchmarks.provider_verdicts import LIMITS, decided
 
 ALPHA = 0.05
@@ -175,31 +175,6 @@ def detect(providers: int, metric: str, times: int, audits: int) -> dict[str, An
         "passed": passed[metric] / audits,
         "all limits passed": passed["all"] / audits,
     }
-
-
-def leaking(table: Table, metric: str, truth: float, rng: np.random.Generator) -> Table:
-    """A leak-free table with something planted: what it would reach with providers without number is `truth`."""
-    n, normal = len(table), NormalDist()
-    assert table.user is not None
-    if metric == CERTAIN:
-        # At 10 % false alarms: of the others, who are no better known, a tenth are found as well.
-        share = truth / 0.9
-        known = table.member & (rng.random(n) < share)
-        return replace(table, user=np.where(known, table.user.max() + 1, table.user))
-    moved = 2 * normal.inv_cdf(truth) if metric == "balanced_accuracy" else math.sqrt(2) * normal.inv_cdf(truth)
-    column = rng.normal(0, 1, n) + moved * table.member
-    if metric == "auc":
-        return replace(table, user=column)
-    return replace(table, features={**table.features, "accuracy": column, "similarity": np.zeros(n)})
-
-
-def planted(providers: int, leak: float, rng: np.random.Generator) -> Table:
-    """Providers of whom training on them moves accuracy and user inference by `leak` deviations; half are members."""
-    member = rng.permutation(np.arange(providers) < providers // 2)
-    moved, user = (rng.normal(0, 1, providers) + leak * member for _ in range(2))
-    ones = np.ones(providers, np.int64)
-    names = tuple(f"provider {number:04d}" for number in range(providers))
-    return Table(names, member, 5 * ones, ones, {"accuracy": moved, "similarity": np.zeros(providers)}, user)
 
 
 def find(providers: int, leak: float, audits: int) -> dict[str, Any]:

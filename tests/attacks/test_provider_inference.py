@@ -26,9 +26,9 @@ from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, T
 from audit.engine.interface import SILENT
 from audit.record import Estimate, Unresolved
 from audit.stats.roc import auc
-from benchmarks.provider_calibration import CERTAIN, LIMITS, SETTINGS, UNEQUAL, cover, detect, find, leaking, simulate
+from benchmarks.provider_calibration import CERTAIN, LIMITS, SETTINGS, UNEQUAL, cover, detect, find, simulate
 from benchmarks.provider_invoices_permuted import rerun
-from benchmarks.provider_simulated import Setting, answered, simulated
+from benchmarks.provider_simulated import Setting, answered, leaking, simulated
 from benchmarks.provider_verdicts import decided
 
 LOWER = ("loss", "memory_change")
