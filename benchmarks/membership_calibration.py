@@ -148,10 +148,13 @@ def share_of_alarms(setting: Setting, audits: int) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
+AREA, CERTAINLY = Limit("membership", "auc", "", max=0.65), Limit("membership", LOW, "", max=0.15)
 LIMITS = {
-    "default": (Limit("membership", "auc", "", max=0.65), Limit("membership", LOW, "", max=0.15)),
+    "default": (AREA, CERTAINLY),
+    "default, auc": (AREA,),
+    f"default, {LOW}": (CERTAINLY,),
     "strict": (Limit("membership", "auc", "", max=0.55), Limit("membership", LOW, "", max=0.05)),
-    "auc alone": (Limit("membership", "auc", "", max=0.65),),
+    "auc alone": (AREA,),
 }
 """The limits that verdicts are about, by what they are called; "auc alone" of the primary score is what was limited
 before."""
