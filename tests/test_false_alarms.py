@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 
 from audit.policy import load
+from benchmarks import membership_calibration
 from benchmarks.reconstruction_calibration import ALLOWED, ATTACK, LEAK_FREE, LIMITS, PLANTED, fewer_resamples, tally
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-DEFAULT = load("default")
+DEFAULT, STRICT = load("default"), load("strict")
 
 
 def committed(name):
     return json.loads((BENCHMARKS / f"{name}_calibration.json").read_text())
 
 
-def limits_of(attack):
-    return {limit.metric: limit.max for limit in DEFAULT.limits if limit.attack == attack}
+def limits_of(attack, policy=DEFAULT):
+    return {limit.metric: limit.max for limit in policy.limits if limit.attack == attack}
 
 
 def test_reconstruction_is_calibrated_on_the_shipped_limits():
@@ -47,7 +48,10 @@ def test_what_leaks_as_much_as_a_reconstruction_limit_is_neither_passed_nor_viol
         assert counts["passed"] == 0
 
 
-def test_membership_is_calibrated():
+def test_membership_is_calibrated_on_the_shipped_limits():
+    for policy in (DEFAULT, STRICT):
+        judged = {limit.metric: limit.max for limit in membership_calibration.LIMITS[policy.name]}
+        assert judged == limits_of("membership", policy)
     settings = committed("membership")["settings"]
     alarming = [row for row in settings.values() if "alarms" in row and not row["setting"]["leak"]]
     judged = [row for row in settings.values() if "verdicts" in row and not row["setting"]["known"]]
