@@ -15,7 +15,7 @@ permutations and the verdict are those of a scan.
                deviations: the best threshold on the first then has the balanced accuracy Phi(leak / 2), the second the
                AUC Phi(leak / sqrt(2)), and `audit.stats.power` says how often so many providers should show it.
 
-    python benchmarks/provider_calibration.py # writes benchmarks/provider_calibration.json and .svg; 46 minutes
+    python benchmarks/provider_calibration.py # writes benchmarks/provider_calibration.json and .svg; 48 minutes
 """
 
 from __future__ import annotations
