@@ -3,12 +3,14 @@
 No model is trained. `simulated_attacks.reconstruction` draws which fields target and public model rebuild: each guesses
 one field in a hundred whole without memory, and a leak adds fields, or parts of them, in member documents. Measurements
 are the attack's own, verdicts those of `audit.policy.evaluate` on the limits of the shipped policies, whatever these
-are on the day: Holm runs over both methods of the three limits. Documents hold four fields, one in five with a value
-that stands elsewhere too. With a correlation, fields of one document agree (beta-binomial).
+are on the day: Holm runs over both methods of the three limits, in a scan over more and so to fewer violations.
+Documents hold four fields, one in five with a value that stands elsewhere too. With a correlation, fields of one
+document agree (beta-binomial). The attacker is strong and tries every field: what a pass needs besides is not drawn.
 
 Counted are what became of each limit, and one-sided bounds at 0.05 over 0 and over the default policy's limit, before
 Holm. Without a leak a bound over 0 is a false alarm; a confirmed violation is one too, and with a leak of just a limit
-still. A leak is as large as it says for the lowest loss, half as large for the published method.
+still. A leak is as large as it says for the lowest loss, half as large for the published method, and in values of their
+own and repeated ones alike. Audits of one size and correlation share their random numbers, whatever leaks.
 
     python benchmarks/reconstruction_calibration.py # writes benchmarks/reconstruction_calibration.json; 21 minutes
 """
