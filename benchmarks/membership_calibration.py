@@ -11,7 +11,7 @@ Verdicts are those of the policy's own code on two limits, AUC and the advantage
 held against all scores that an audit can have. In some a share of the members is known for certain to every score, the
 others not at all: what an AUC hardly shows.
 
-    python benchmarks/membership_calibration.py            # writes benchmarks/membership_calibration.json
+    python benchmarks/membership_calibration.py # writes benchmarks/membership_calibration.json; 8 minutes
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -66,6 +67,7 @@ class Setting:
         online: whether held-out documents are in half of the split models too; False: as `docaudit train-splits` does.
         leak: what training on a document adds to its logit confidence, in units of the noise; 0: nothing.
         known: share of the members that the target is certain of, besides.
+        adapted: documents of each split that DocMIA adapts the target to, at most; by default those of a standard scan.
     """
 
     documents: int = 150
@@ -74,6 +76,7 @@ class Setting:
     online: bool = False
     leak: float = 0.0
     known: float = 0.0
+    adapted: int = N_ADAPTED["standard"]
 
 
 CERTAIN = 30.0
@@ -120,7 +123,7 @@ def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Flo
         "rmia": rmia(confidence(own), marginal(within, without), confidence(target[~scored]), marginal(None, public)),
         "docmia": cluster(features),
     }
-    adapted = min(n, N_ADAPTED["standard"])
+    adapted = min(n, setting.adapted)
     sides_of = {name: (column[:n], column[n:]) for name, column in found.items() if name != "docmia"}
     return {**sides_of, "docmia": (found["docmia"][:adapted], found["docmia"][n : n + adapted])}
 
@@ -147,15 +150,20 @@ def share_of_alarms(setting: Setting, audits: int) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
+AREA, CERTAINLY = Limit("membership", "auc", "", max=0.65), Limit("membership", LOW, "", max=0.15)
 LIMITS = {
-    "default": (Limit("membership", "auc", "", max=0.65), Limit("membership", LOW, "", max=0.15)),
+    "default": (AREA, CERTAINLY),
+    "default, auc": (AREA,),
+    f"default, {LOW}": (CERTAINLY,),
     "strict": (Limit("membership", "auc", "", max=0.55), Limit("membership", LOW, "", max=0.05)),
-    "auc alone": (Limit("membership", "auc", "", max=0.65),),
+    "auc alone": (AREA,),
 }
 """The limits that verdicts are about, by what they are called; "auc alone" of the primary score is what was limited
 before."""
 ENCODERS, ANSWERING = ("loss", "calibrated"), ("loss", "calibrated", "docmia")
-"""The scores that an audit has: of a masked language model with a reference, and of a model that can be adapted."""
+EVERY = (*ANSWERING, "lira", "rmia")
+"""The scores that an audit has: of a masked language model with a reference, of a model that can be adapted, and of one
+that has split models besides."""
 
 
 def verdicts_of(setting: Setting, scores: Sequence[str], audits: int) -> dict[str, dict[str, int]]:
@@ -224,17 +232,21 @@ VERDICTS = {
     for kind, known, scores in (
         ("no leak, two scores", 0.0, ENCODERS),
         ("no leak, three scores", 0.0, ANSWERING),
+        ("no leak, five scores", 0.0, EVERY),
         ("a fifth known for certain", 0.2, ENCODERS),
         ("two fifths known for certain", 0.4, ENCODERS),
     )
 }
+VERDICTS["1000 + 1000 documents, no leak, three scores, full budget"] = (
+    Setting(documents=1000, adapted=N_ADAPTED["full"]),
+    ANSWERING,
+)
 
 
 def main() -> None:
     """Simulate every setting and write the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--audits", type=int, default=1000)
-    parser.add_argument("--verdicts", type=int, default=200, help="audits of each setting that is judged")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     found: dict[str, Any] = {}
@@ -244,10 +256,16 @@ def main() -> None:
         kind = "at most 5 %" if setting.leak or max(counts.values(), default=0) <= ALLOWED else "too many"
         print(f"{name}: {counts}" + ("" if setting.leak else f" ({kind})"), flush=True)
     for name, (setting, scores) in VERDICTS.items():
-        judged = verdicts_of(setting, scores, options.verdicts)
-        found[name] = {"setting": asdict(setting), "scores": scores, "audits": options.verdicts, "verdicts": judged}
+        judged = verdicts_of(setting, scores, options.audits)
+        found[name] = {"setting": asdict(setting), "scores": scores, "audits": options.audits, "verdicts": judged}
         print(f"{name}: {judged}", flush=True)
-    options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    report = {
+        "machine": "2-core CPU",
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "processor seconds": round(time.process_time()),
+        "settings": found,
+    }
+    options.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,13 +6,16 @@ provider's means scatter more. Membership is the toss of a coin. A leak raises t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from itertools import islice
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from audit.attacks.provider_membership.certainty import METRIC as CERTAIN
 from audit.attacks.provider_membership.matching import IN, OUT
 from audit.attacks.provider_membership.outcomes import table_of
 from audit.attacks.provider_membership.table import Table
@@ -84,6 +87,31 @@ def answered(setting: Setting, rng: np.random.Generator) -> tuple[list[Trial], l
     names = [f"provider {number:04d}" for number in range(n)]
     trials = [Trial(name, name, IN if inside else OUT) for name, inside in zip(names, member, strict=True)]
     return trials, outcomes
+
+
+def leaking(table: Table, metric: str, truth: float, rng: np.random.Generator) -> Table:
+    """A leak-free table with something planted: what it would reach with providers without number is `truth`."""
+    n, normal = len(table), NormalDist()
+    assert table.user is not None
+    if metric == CERTAIN:
+        # At 10 % false alarms: of the others, who are no better known, a tenth are found as well.
+        share = truth / 0.9
+        known = table.member & (rng.random(n) < share)
+        return replace(table, user=np.where(known, table.user.max() + 1, table.user))
+    moved = 2 * normal.inv_cdf(truth) if metric == "balanced_accuracy" else math.sqrt(2) * normal.inv_cdf(truth)
+    column = rng.normal(0, 1, n) + moved * table.member
+    if metric == "auc":
+        return replace(table, user=column)
+    return replace(table, features={**table.features, "accuracy": column, "similarity": np.zeros(n)})
+
+
+def planted(providers: int, leak: float, rng: np.random.Generator) -> Table:
+    """Providers of whom training on them moves accuracy and user inference by `leak` deviations; half are members."""
+    member = rng.permutation(np.arange(providers) < providers // 2)
+    moved, user = (rng.normal(0, 1, providers) + leak * member for _ in range(2))
+    ones = np.ones(providers, np.int64)
+    names = tuple(f"provider {number:04d}" for number in range(providers))
+    return Table(names, member, 5 * ones, ones, {"accuracy": moved, "similarity": np.zeros(providers)}, user)
 
 
 def _records(columns: dict[str, Floats]) -> list[dict[str, float]]:

@@ -1,24 +1,22 @@
-"""What the limits on provider membership make of simulated numbers: the product's own verdict."""
+"""What the shipped limits on provider membership make of simulated numbers: the product's own verdict."""
 
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 from audit.attacks.provider_membership import ProviderMembership
-from audit.attacks.provider_membership.certainty import METRIC as CERTAIN
 from audit.attacks.provider_membership.measures import POWER, Measured
-from audit.policy import Limit, Outcome, Overall, Policy, evaluate
+from audit.policy import Outcome, Overall, evaluate, load
 from audit.record import AuditRecord, Completed, CorpusCard, Environment, Estimate, TargetCard, Timing
 
-LIMITS = {"balanced_accuracy": 0.65, "auc": 0.7, CERTAIN: 0.2}
-POLICY = Policy(
-    1,
-    "providers",
-    tuple(
-        Limit("provider_membership", metric, "as shipped", max=limit, required=False)
-        for metric, limit in LIMITS.items()
-    ),
+DEFAULT = load("default")
+POLICY = replace(
+    DEFAULT,
+    name="providers",
+    limits=tuple(limit for limit in DEFAULT.limits if limit.attack == ProviderMembership.name),
 )
+LIMITS = {limit.metric: limit.max for limit in POLICY.limits if limit.max is not None}
 _SHA256 = "0" * 64
 _CARD = TargetCard("simulated", "simulated", "question-answering", "none", 1, 1, 1, _SHA256, "cpu", "float32")
 _CORPUS = CorpusCard("simulated", _SHA256, "question-answering", "by-provider", {"heldout": 1}, {}, 2, 0)

@@ -26,9 +26,9 @@ from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, T
 from audit.engine.interface import SILENT
 from audit.record import Estimate, Unresolved
 from audit.stats.roc import auc
-from benchmarks.provider_calibration import CERTAIN, LIMITS, SETTINGS, UNEQUAL, cover, detect, find, leaking, simulate
+from benchmarks.provider_calibration import CERTAIN, LIMITS, SETTINGS, UNEQUAL, cover, detect, find, simulate
 from benchmarks.provider_invoices_permuted import rerun
-from benchmarks.provider_simulated import Setting, answered, simulated
+from benchmarks.provider_simulated import Setting, answered, leaking, simulated
 from benchmarks.provider_verdicts import decided
 
 LOWER = ("loss", "memory_change")
@@ -462,7 +462,7 @@ def test_the_whole_pipeline_gives_one_half_when_labels_are_permuted():
 
 def test_the_pipeline_that_cuts_to_match_gives_one_half_as_well():
     """From the answers, with more documents of providers in than of those out; so the benchmark on invoices runs it."""
-    trials, outcomes = answered(replace(SETTINGS[UNEQUAL[0]][0], providers=60), rng(4))
+    trials, outcomes = answered(replace(SETTINGS[UNEQUAL[0]], providers=60), rng(4))
     found = rerun(ProviderMembership(n_seeds=1), trials, outcomes, n_runs=40, seed=0)
     assert set(found["methods"]) == set(METHODS)
     for one in found["methods"].values():
@@ -804,7 +804,7 @@ def test_coverage_is_of_the_mean_over_audits():
 
 @pytest.mark.parametrize("setting", UNEQUAL)
 def test_numbers_of_documents_tell_nothing(setting):
-    tables = [simulated(SETTINGS[setting][0], rng(seed)) for seed in range(8)]
+    tables = [simulated(SETTINGS[setting], rng(seed)) for seed in range(8)]
     for column in ("n_documents", "n_questions"):
         insides, outsides = (
             [getattr(table, column)[table.member == side].mean() for table in tables] for side in (True, False)

@@ -1,0 +1,84 @@
+"""The committed evidence on false alarms: 1,000 leak-free audits for every number that a limit is held against."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from audit.policy import load
+from benchmarks import membership_calibration
+from benchmarks.reconstruction_calibration import ALLOWED, ATTACK, LEAK_FREE, LIMITS, PLANTED, fewer_resamples, tally
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+DEFAULT, STRICT = load("default"), load("strict")
+
+
+def committed(name):
+    return json.loads((BENCHMARKS / f"{name}_calibration.json").read_text())
+
+
+def limits_of(attack, policy=DEFAULT):
+    return {limit.metric: limit.max for limit in policy.limits if limit.attack == attack}
+
+
+def test_reconstruction_is_calibrated_on_the_shipped_limits():
+    written = committed("reconstruction")
+    assert written["limits"] == LIMITS == limits_of(ATTACK)
+    for name in LEAK_FREE:
+        row = written["settings"][name]
+        assert row["audits"] == 1000
+        assert max(row["bounds"]["over 0"].values()) <= ALLOWED, name
+        for policy in ("default", "strict"):
+            for metric in LIMITS:
+                assert row["policies"][policy][metric]["violated"] <= ALLOWED, (name, policy, metric)
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_leaks_as_much_as_a_reconstruction_limit_is_neither_passed_nor_violated(name):
+    row = committed("reconstruction")["settings"][name]
+    metric, factor = name.partition(": ")[0], int(name.partition(": ")[2][0])
+    counts = row["policies"]["default"][metric]
+    assert sum(counts.values()) == row["audits"] == 200
+    if factor == 1:
+        assert counts["violated"] <= 16  # 97.5 % quantile of 200 at 5 %
+        assert counts["passed"] <= 16
+    else:
+        assert counts["passed"] == 0
+
+
+def test_membership_is_calibrated_on_the_shipped_limits():
+    for policy in (DEFAULT, STRICT):
+        judged = {limit.metric: limit.max for limit in membership_calibration.LIMITS[policy.name]}
+        assert judged == limits_of("membership", policy)
+    settings = committed("membership")["settings"]
+    alarming = [row for row in settings.values() if "alarms" in row and not row["setting"]["leak"]]
+    judged = [row for row in settings.values() if "verdicts" in row and not row["setting"]["known"]]
+    assert alarming
+    assert judged
+    for row in (*alarming, *judged):
+        assert row["audits"] == 1000
+        assert max(row.get("alarms", {}).values(), default=0) <= ALLOWED
+        assert all(counts.get("violated", 0) <= ALLOWED for counts in row.get("verdicts", {}).values())
+
+
+def test_provider_membership_is_calibrated_on_the_shipped_limits():
+    written = committed("provider")["no leak"]
+    assert len(written) == 5
+    for name, row in written.items():
+        assert row["limits"] == limits_of("provider_membership")
+        assert row["audits"] == 1000
+        assert max(row["violated"].values()) <= ALLOWED, name
+
+
+def test_leak_free_audits_violate_no_reconstruction_limit_and_large_leaks_pass_none():
+    """A small version of benchmarks/reconstruction_calibration.py, which has 1,000 audits of each kind."""
+    with fewer_resamples(500):
+        quiet = tally(LEAK_FREE["no leak, 300 documents, correlation 0.3"], 20)
+        loud = tally(PLANTED["excess_hamming.unique: 4 x the limit, 150 documents, correlation 0.3"], 10)
+    for metric in LIMITS:
+        assert quiet["policies"]["default"][metric]["violated"] == 0
+        assert quiet["policies"]["default"][metric]["passed"] >= 14
+    assert max(quiet["bounds"]["over 0"].values()) <= 5  # of 20 at 5 %: more have a chance of 1 in 3,000
+    assert loud["policies"]["default"]["excess_hamming.unique"] == {"violated": 10, "undecided": 0, "passed": 0}
