@@ -19,6 +19,8 @@ from audit.report.environment import environment
 from audit.report.words import Words
 from audit.targets.interface import Candidates
 
+pytestmark = pytest.mark.slow
+
 
 class Confident(planted.Planted):
     """A public model as real ones are: its logits spread over several nats, and the truth lies at any rank."""
