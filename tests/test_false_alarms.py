@@ -72,6 +72,26 @@ def test_provider_membership_is_calibrated_on_the_shipped_limits():
         assert max(row["violated"].values()) <= ALLOWED, name
 
 
+def test_attribute_inference_is_calibrated_on_the_shipped_limits():
+    written = committed("attribute")
+    quiet = [row for row in written["without a leak"] if row["policy"] == "default" and row["documents"] < 1000]
+    assert {row["documents"] for row in quiet} == {40, 75, 150, 300}
+    for row in quiet:
+        assert row["audits"] == 1000
+        assert row["both limits"].get("violated", 0) <= ALLOWED, row
+    passed = {row["documents"]: row["both limits"]["passed"] for row in quiet if not row["correlation"]}
+    assert passed[150] >= 975
+    assert passed[75] >= 825
+    for row in written["with a leak"]:
+        counts = row["limits"]["attribute_inference excess.unique"]
+        assert (
+            row["leak"]["attribute_inference excess"]
+            == row["times"] * limits_of("attribute_inference")["excess.unique"]
+        )
+        assert counts.get("passed", 0) <= (10 if row["times"] == 1 else 0)
+        assert row["times"] > 1 or counts.get("violated", 0) <= 16
+
+
 def test_leak_free_audits_violate_no_reconstruction_limit_and_large_leaks_pass_none():
     """A small version of benchmarks/reconstruction_calibration.py, which has 1,000 audits of each kind."""
     with fewer_resamples(500):
