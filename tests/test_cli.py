@@ -21,8 +21,7 @@ from audit import record as records
 from audit.cli import app
 from audit.report.pdf import pdf
 
-pytestmark = pytest.mark.usefixtures("undrawn", "few_candidates")
-DOCAUDIT = [sys.executable, "-m", "audit"]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
 
 
 def docaudit(*arguments):
@@ -339,11 +338,24 @@ def test_options_that_name_nothing_exit_2(models, data, tmp_path):
 
 # Real processes: kill, interrupt, terminate, a disk that takes no more.
 
+SMALLER = """
+from audit.attacks.reconstruction import attack
+from audit.report import output
+
+attack.N_CANDIDATES = {"quick": 16, "standard": 16, "full": 16}
+output.pdf = lambda html: b"%PDF-1.7"
+
+from audit.cli import main
+
+main()
+"""
+"""As `undrawn` and `few_candidates` in another process, with enough to do for it to be stopped on the way."""
+
 
 def start(models, data, out, **more):
     arguments = ["scan", models["classifier"], data, "--reference", f"auxiliary={models['auxiliary']}", "--out", out]
     arguments += ["--budget", "quick", "--only", "reconstruction"]
-    command = [*DOCAUDIT, *map(str, arguments)]
+    command = [sys.executable, "-c", SMALLER, *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
 

@@ -43,6 +43,8 @@ from audit.planning.words import conclusion, costs_table, limits_table, reasons
 from audit.policy import Gap, Limit, Policy
 from audit.runner import Options, open_scan
 
+pytestmark = pytest.mark.slow
+
 GIVEN = ReferencePaths(pretrained="p", auxiliary="a", baselines=("b",))
 
 

@@ -24,6 +24,8 @@ from audit.errors import UsageError
 from audit.targets.encoding import Encoder
 from audit.targets.loading import load
 
+pytestmark = pytest.mark.slow
+
 few_settings = partial(tune, grid=Grid((0.2, 0.3), (1.0, 10.0), (0.4, 0.6), (0.1, 0.9)))
 
 

@@ -89,7 +89,7 @@ class Planted:
     def _fill(self, query):
         rng = self._rng(query.page, query.position)
         truth = int(self.truth[self._name(query.page)][query.position])
-        others = rng.permutation(TOKENS[TOKENS != truth])[: query.n_candidates]
+        others = rng.permutation(TOKENS[truth != TOKENS])[: query.n_candidates]
         logits = np.sort(rng.normal(0, 0.1, query.n_candidates))[::-1].copy()
         if self._name(query.page) in self.remembered:
             others[0], logits[0] = truth, 50.0

@@ -25,6 +25,8 @@ from audit.targets.opening import target_of
 from audit.training.fitting import Recipe, fit, save
 from audit.training.nlu import NluRecipe, fit_nlu
 
+pytestmark = pytest.mark.slow
+
 QUICK = Canaries(n_epochs=5, n_restarts=2, exhaustive_limit=1_000, answers_limit=100, n_references=20, n_answers=20)
 
 

@@ -31,6 +31,8 @@ from benchmarks.provider_invoices_permuted import rerun
 from benchmarks.provider_simulated import Setting, answered, simulated
 from benchmarks.provider_verdicts import decided
 
+pytestmark = pytest.mark.slow
+
 LOWER = ("loss", "memory_change")
 SHARE = 0.15
 

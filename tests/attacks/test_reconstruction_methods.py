@@ -19,6 +19,8 @@ from audit.report.environment import environment
 from audit.report.words import Words
 from audit.targets.interface import Candidates
 
+pytestmark = pytest.mark.slow
+
 
 class Confident(planted.Planted):
     """A public model as real ones are: its logits spread over several nats, and the truth lies at any rank."""
@@ -26,7 +28,7 @@ class Confident(planted.Planted):
     def _fill(self, query):
         rng = self._rng(query.page, query.position)
         truth = int(self.truth[self._name(query.page)][query.position])
-        others = rng.permutation(planted.TOKENS[planted.TOKENS != truth])[: query.n_candidates]
+        others = rng.permutation(planted.TOKENS[truth != planted.TOKENS])[: query.n_candidates]
         others[int(query.n_candidates ** rng.random()) - 1] = truth
         return Candidates(others, np.sort(rng.normal(0, 3, query.n_candidates))[::-1].copy())
 

@@ -16,6 +16,8 @@ from audit.engine.driver import drive
 from audit.engine.interface import Silent
 from audit.record import Completed, Estimate, Unresolved
 
+pytestmark = pytest.mark.slow
+
 TODAY = dt.date(2026, 1, 1)
 
 

@@ -27,6 +27,8 @@ from audit.targets.answering.pages import AskedPage
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.interface import Answer, AnswerLoss, TrainingLoss
 
+pytestmark = pytest.mark.slow
+
 FIELD = Entity("e0", "TOTAL", "amount", (1, 2))
 PAGE = Document("d", "member", (Word("total"), Word("12"), Word("Main-St"), Word("paid")), entities=(FIELD,))
 

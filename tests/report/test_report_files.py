@@ -20,6 +20,8 @@ from audit.policy import Limit, Policy
 from audit.record import Failed, Inapplicable, Skipped
 from audit.report.recommend import recommend
 
+pytestmark = pytest.mark.slow
+
 
 def texts(path: Path) -> list[str]:
     return [" ".join(page.extract_text().replace("\u00a0", " ").split()) for page in PdfReader(path).pages]

@@ -26,6 +26,8 @@ from audit.report.recommend import findings, recommend
 from audit.report.revealed import read_recovered
 from audit.report.words import Words
 
+pytestmark = pytest.mark.slow
+
 ATTACK = "provider_membership"
 
 

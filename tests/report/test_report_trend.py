@@ -23,6 +23,8 @@ from audit.report.environment import environment
 from audit.report.numbers import NBSP
 from audit.report.words import Words
 
+pytestmark = pytest.mark.slow
+
 GROWING = (0.0, 0.0, 0.03, 0.1, 0.4, 0.6)
 METRIC = "“Recovered because of training, word for word: values of a single document”"
 
