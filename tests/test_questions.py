@@ -19,7 +19,7 @@ from audit.engine.interface import SILENT
 from audit.record import Completed, Inapplicable, Skipped
 from audit.runner import execution
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 RECIPE = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
 
 
