@@ -21,11 +21,7 @@ from audit import record as records
 from audit.cli import app
 from audit.report.pdf import pdf
 
-<<<<<<< HEAD
-pytestmark = (pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates"))
-=======
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
->>>>>>> gate
 
 
 def docaudit(*arguments):

@@ -25,11 +25,7 @@ from audit.record import Completed, Inapplicable, Skipped
 from audit.runner import execution
 from audit.targets.answering.vt5_reader import spelling_tokenizer
 
-<<<<<<< HEAD
-pytestmark = (pytest.mark.slow, pytest.mark.usefixtures("undrawn"))
-=======
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
->>>>>>> gate
 
 
 def docaudit(*arguments):

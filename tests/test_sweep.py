@@ -24,11 +24,7 @@ from audit.targets import trainer_state
 from audit.targets.loading import load, sha256_of
 from audit.targets.trainer_state import Trained, trained
 
-<<<<<<< HEAD
-pytestmark = (pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates"))
-=======
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
->>>>>>> gate
 
 
 def docaudit(*arguments):
