@@ -11,7 +11,7 @@ Verdicts are those of the policy's own code on two limits, AUC and the advantage
 held against all scores that an audit can have. In some a share of the members is known for certain to every score, the
 others not at all: what an AUC hardly shows.
 
-    python benchmarks/membership_calibration.py # writes benchmarks/membership_calibration.json; 8 minutes
+    python benchmarks/membership_calibration.py # writes benchmarks/membership_calibration.json; 9 minutes
 """
 
 from __future__ import annotations
