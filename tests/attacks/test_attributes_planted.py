@@ -26,7 +26,7 @@ from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membershi
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.record import Completed, Estimate, Unresolved
-from audit.targets.interface import CompletionLoss, Encoding, FillMask, MaskedCompletionLoss
+from audit.targets.interface import CompletionLoss, Encoding, FillMask, MaskedCompletionLoss, MaskedLoss, TrainingLoss
 
 CATEGORIES = ("person", "code")
 LENGTHS = {"person": 2, "code": 3}
@@ -193,6 +193,16 @@ def test_a_tagger_is_held_against_the_public_language_model_when_no_tagger_was_g
     baseline = Knowing(data, kind=CompletionLoss, seed=2)
     Found(tagger, data, auxiliary=auxiliary, baselines=(baseline,))
     assert baseline.asked, "another tagger is asked the same and comes first"
+
+
+def test_a_plan_knows_that_a_tagger_is_held_against_the_public_language_model():
+    data = corpus(4, 4, task="token-classification")
+    tagger, auxiliary = Knowing(data, kind=CompletionLoss), Knowing(data, seed=1)
+    # As a tagger and a masked language model answer: neither gives the loss of a page that the other gives.
+    tagger.answers |= {TrainingLoss}
+    auxiliary.answers |= {MaskedLoss}
+    assert AttributeInference().weakened_in(Case(tagger, data, References(auxiliary=auxiliary))) is None
+    assert "no reference" in AttributeInference().weakened_in(Case(tagger, data))
 
 
 def test_a_model_that_finds_all_values_alike_is_right_by_lot():

@@ -118,6 +118,10 @@ class AttributeInference(Attack):
             "pretrained=PATH)"
         )
 
+    def weakened_in(self, case: Case) -> str | None:
+        """See `Attack.weakened_in`: a tagger is held against a masked language model too, which others are not."""
+        return None if public_of(case, _values(case)) is not None else self.weakened(case.corpus, {})
+
     def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
         """See `Attack.blind_baseline`."""
         trials = [Trial(name, name, split) for name, split in holding(corpus)]

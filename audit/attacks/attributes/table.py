@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from audit.attacks.attributes.hidden import Hidden
+from audit.attacks.columns import rows_where
 from audit.attacks.reconstruction.methods import SHIPPED
 from audit.attacks.reconstruction.sampling import combine, log_likelihood_of_losses, log_softmax
 from audit.engine.interface import Json
@@ -51,11 +51,7 @@ class Table:
 
     def where(self, mask: Mask) -> Table:
         """The rows that `mask` takes."""
-        taken: dict[str, Any] = {}
-        for column in fields(self):
-            value = getattr(self, column.name)
-            taken[column.name] = {k: v[mask] for k, v in value.items()} if isinstance(value, dict) else value[mask]
-        return Table(**taken)
+        return rows_where(self, mask)
 
     def split(self, name: str) -> Table:
         """The rows of "member" or "heldout" documents."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from audit.attacks.columns import rows_where
 from audit.attacks.memorisation.clearing import ATTEMPTED, PROVEN
 from audit.attacks.memorisation.questions import Asked, is_unique, question_of, trained_on
 from audit.case import Case, SplitModel
@@ -53,7 +53,7 @@ class Results:
 
     def where(self, mask: Mask) -> Results:
         """The rows that `mask` takes."""
-        return Results(*(getattr(self, column.name)[mask] for column in fields(self)))
+        return rows_where(self, mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +93,7 @@ class Table:
 
     def where(self, mask: Mask) -> Table:
         """The rows that `mask` takes."""
-        taken: dict[str, Any] = {}
-        for column in fields(self):
-            value = getattr(self, column.name)
-            taken[column.name] = (
-                {k: v.where(mask) for k, v in value.items()} if isinstance(value, dict) else value[mask]
-            )
-        return Table(**taken)
+        return rows_where(self, mask)
 
     def split(self, name: str) -> Table:
         """The rows of "member" or "heldout" documents."""

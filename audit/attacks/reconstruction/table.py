@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from audit.attacks.columns import rows_where
 from audit.attacks.reconstruction.fields import Field
 from audit.attacks.reconstruction.methods import DEFAULT, TUNED
 from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, baseline_score, best, read_shots
@@ -69,11 +69,7 @@ class Table:
 
     def where(self, mask: Mask) -> Table:
         """The rows that `mask` takes."""
-        taken: dict[str, Any] = {}
-        for column in fields(self):
-            value = getattr(self, column.name)
-            taken[column.name] = {k: v[mask] for k, v in value.items()} if isinstance(value, dict) else value[mask]
-        return Table(**taken)
+        return rows_where(self, mask)
 
     def split(self, name: str) -> Table:
         """The rows of "member" or "heldout" documents."""
