@@ -83,7 +83,7 @@ def compared(found: list[AuditRecord], verdicts: list[Verdict], folder: Path) ->
     """Draw the trend of several records."""
     from audit import console
     from audit.report import trend
-    from audit.report.checkpoints import places
+    from audit.report.sweep_page import places
 
     axis, spots = places(found)
     rows = [

@@ -11,7 +11,7 @@ import typer
 from audit.options import DataDir, Debug, Seed, errors_shown
 
 if TYPE_CHECKING:
-    from audit.corpus.planting import InsertReport
+    from audit.corpus.canaries.insertion import InsertReport
 
 app = typer.Typer(
     help="Canaries: made-up secrets put among the training documents, to see whether a model gives them away.",
@@ -69,10 +69,11 @@ def insert(
     """
     with errors_shown(debug):
         from audit import console
-        from audit.corpus import manifest, planting
+        from audit.corpus import manifest
+        from audit.corpus.canaries import insertion
 
         corpus = manifest.load(data_dir)
-        report = planting.insert(
+        report = insertion.insert(
             corpus, out, pattern=pattern.value, count=count, repeat=repeat, length=length, seed=seed
         )
         for line in _told(report, data_dir, out):

@@ -15,8 +15,8 @@ from audit import actions, console, runner
 from audit import policy as policies
 from audit import record as records
 from audit.attacks.memorisation import Memorisation
-from audit.attacks.memorisation.clearing import PROVEN
 from audit.attacks.memorisation.contexts import WHOLE
+from audit.attacks.memorisation.removal import PROVEN
 from audit.attacks.memorisation.table import Results, Table, build_table
 from audit.corpus import manifest
 from audit.defenses.comparison import Change, Extraction, anls_change, extraction_changes, side_channel
@@ -27,11 +27,11 @@ from audit.engine.journal import exclusive
 from audit.errors import EngineError, TargetError, UsageError
 from audit.record import AuditRecord, Completed, Estimate
 from audit.report import defense_comparison
-from audit.report.output import remove
+from audit.report.files import remove
 from audit.targets.environment import device_named
-from audit.training.baseline import material, train_baseline
-from audit.training.peers import PROVIDE_BASELINES
-from audit.training.retraining import start_of
+from audit.training.references.baselines import material, train_baseline
+from audit.training.references.load import PROVIDE_BASELINES
+from audit.training.references.retrain import start_of
 
 _MIN_DOCUMENTS = 2
 """Without so many no interval covers documents."""

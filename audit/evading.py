@@ -27,7 +27,7 @@ from audit.attacks.redaction.samples import Samples, samples_of
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Mask
 from audit.corpus.importers.conversion import check_destination
-from audit.corpus.redactions import RedactedSpan, redacted_spans
+from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
 from audit.defenses.evaluation import Attacked, Attacker, Evaluation, Text, attackers, verdict
 from audit.defenses.evasion import EVASION
 from audit.defenses.interface import DataDefense
@@ -38,7 +38,7 @@ from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import proportion
 from audit.stats.resampling import sign_flip
 from audit.stats.shares import net
-from audit.targets.embedder import load_embedder
+from audit.targets.embedder.target import load_embedder
 from audit.targets.environment import device_named
 from audit.targets.interface import Target
 from audit.targets.utility import estimate

@@ -15,7 +15,7 @@ from audit.attacks import BATTERY
 from audit.errors import TargetError, UsageError
 from audit.policy import EXIT_CODES, Verdict
 from audit.record import AuditRecord, Completed, Count
-from audit.targets.trainer_state import trained
+from audit.targets.checkpoint.trainer_state import trained
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
 _EVIDENCE = "evidence"

@@ -76,11 +76,11 @@ def train_baseline(
         from audit import console
         from audit.corpus import manifest
         from audit.targets.environment import device_named
-        from audit.training import baseline
+        from audit.training.references import baselines
 
         corpus = manifest.load(data_dir)
         with console.Reporter() as progress:
-            places = baseline.train_baseline(
+            places = baselines.train_baseline(
                 _start(reference), corpus, out, count=count, seed=seed, device=device_named(device), progress=progress
             )
         console.say(f"{len(places)} in {out}: docaudit scan MODEL_DIR {data_dir} --reference baselines={out}")
@@ -105,7 +105,7 @@ def train_splits(
         from audit.corpus import manifest
         from audit.engine.interface import Engine
         from audit.targets.environment import device_named, threads
-        from audit.training import splits
+        from audit.training.references import splits
 
         chosen = device_named(device)
         engine: Engine | None = None

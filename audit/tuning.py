@@ -20,16 +20,16 @@ from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import Progress
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
-from audit.targets.encoder_target import EncoderTarget
+from audit.targets.checkpoint.loading import load, sha256_of
+from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import FillMask
-from audit.targets.loading import load, sha256_of
 from audit.targets.opening import encoder_of
 from audit.training.defaults import EPOCHS, SHARE
-from audit.training.fitting import Recipe
-from audit.training.masked_lm import fit_public_mlm
-from audit.training.references import pretrained_of
-from audit.training.shadow import Halves, fit_shadow, halves
+from audit.training.encoders import Recipe
+from audit.training.references.public_mlm import fit_public_mlm
+from audit.training.references.resolve import pretrained_of
+from audit.training.references.shadow import Halves, fit_shadow, halves
 
 TUNED = ("temperature", "temperature_start", "target_weight", "top_p")
 

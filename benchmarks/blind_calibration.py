@@ -26,8 +26,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "sample_models"))  # i
 from receipts_generator import Market
 from receipts_templates import document, write
 
-from audit.corpus.describe import describe
 from audit.corpus.documents import Corpus, Manifest, Membership, Task
+from audit.corpus.features import describe
 from audit.stats.blind import SIGNIFICANT, BlindCheck, blind_check
 
 Ints = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.corpus import manifest
-from audit.corpus.canaries import PATTERNS, TAGS, Pattern
+from audit.corpus.canaries.schema import PATTERNS, TAGS, Pattern
 from audit.corpus.documents import Document, Word
 from audit.corpus.importers.registry import FORMATS
 from audit.targets.nlu.target import NluTarget

@@ -15,7 +15,7 @@ import torch
 from canaries_snips_findings import findings
 from canaries_snips_models import PATTERN_NAMES, ROWS, Settings
 
-from audit.corpus.canaries import PATTERNS
+from audit.corpus.canaries.schema import PATTERNS
 from audit.stats.intervals import Interval, clopper_pearson
 from audit.stats.means import mean
 

@@ -30,17 +30,17 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertForTokenClassification, BertTokenizerFast
 
-from audit.attacks.canaries.inversion import Inversion, invert
 from audit.attacks.canaries.pages import Readable, read
-from audit.corpus.canaries import PATTERNS, Canary, load_canaries
+from audit.attacks.canaries.white_box import Inversion, invert
+from audit.corpus.canaries.insertion import insert
+from audit.corpus.canaries.schema import PATTERNS, Canary, load_canaries
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
 from audit.corpus.manifest import load, write
-from audit.corpus.planting import insert
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.targets.interface import TokenTarget
 from audit.targets.opening import check, encoder_of
-from audit.training.fitting import Recipe, fit, save
+from audit.training.encoders import Recipe, fit, save
 from audit.training.nlu import NluRecipe, fit_nlu
 
 HERE = Path(__file__).parent

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from audit.attacks.canaries.asking import Outcome, Ranked
+from audit.attacks.canaries.epsilon import measure_privacy
+from audit.attacks.canaries.extraction import Outcome, Ranked
 from audit.attacks.canaries.measures import excess_exposure_of, excess_of, excess_top3_of
-from audit.attacks.canaries.privacy import measure_privacy
 from audit.attacks.canaries.table import table_of, truth_of
 from audit.attacks.canaries.tallies import ALARM_LEVEL, alarms_of
-from audit.corpus.canaries import PATTERNS, Canary, CanarySet
+from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.record import Estimate
 
 LIMITS: Mapping[str, float] = MappingProxyType({"excess": 0.20, "excess_top3": 0.20, "excess_exposure": 2.0})

@@ -33,12 +33,12 @@ from canaries_snips_models import PATTERN_NAMES, Material, Settings, completions
 from canary_calibration import canaries, outcome
 from numpy.random import Generator
 
-from audit.attacks.canaries.inversion import enumerate_all
+from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.measures import measure_table
-from audit.attacks.canaries.privacy import measure_privacy
 from audit.attacks.canaries.search import place_of
 from audit.attacks.canaries.table import Table, table_of
-from audit.corpus.canaries import PATTERNS, TAGS, Canary, CanarySet
+from audit.attacks.canaries.white_box import enumerate_all
+from audit.corpus.canaries.schema import PATTERNS, TAGS, Canary, CanarySet
 from audit.corpus.documents import Document, Word
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial

@@ -36,8 +36,8 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
 from audit.corpus.importers.registry import FORMATS
-from audit.targets.loading import load, load_tokenizer
-from audit.training.fitting import Fitted, Recipe, fit
+from audit.targets.checkpoint.loading import load, load_tokenizer
+from audit.training.encoders import Fitted, Recipe, fit
 from audit.training.starting import starting_model
 
 HERE = Path(__file__).parent

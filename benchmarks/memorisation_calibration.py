@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from audit.attacks.blindness import NAME, Blind
+from audit.attacks.blind_baseline import NAME, Blind
 from audit.attacks.memorisation.contexts import GATED
 from audit.attacks.memorisation.fairness import GAP, MAX_ANLS_GAP, confounded, controlled, weaknesses
 from audit.record import ALPHAS, Estimate, Measurement, Unresolved

@@ -38,7 +38,7 @@ from audit.attacks.provider_membership import ProviderMembership
 from audit.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Document, TrainingRecipe
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.usefulness import held_out_anls

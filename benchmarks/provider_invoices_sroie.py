@@ -19,8 +19,8 @@ from audit import policy
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.documents import Split
-from audit.corpus.importers.asking import PHRASINGS
 from audit.corpus.importers.providers import ByProvider
+from audit.corpus.importers.receipt_questions import PHRASINGS
 from audit.corpus.importers.registry import FORMATS
 from audit.training.answering import AnsweringRecipe, samples_of
 

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.attacks.redaction.classifiers import most_common
+from audit.attacks.redaction.predictions import Told
 from audit.attacks.redaction.samples import Samples
-from audit.attacks.redaction.text import lift_share_of, worst_class_of
-from audit.attacks.redaction.told import Told
+from audit.attacks.redaction.text_leak import lift_share_of, worst_class_of
 from audit.record import Estimate
 
 Ints = npt.NDArray[np.int64]

@@ -22,12 +22,12 @@ from redaction_tab_samples import OVERSAMPLED, TEST_SHARE, Ints, Protocol, Split
 from audit.attacks.redaction.classifiers import TAKES_SPARSE, Classifier, by_length, fit, most_common
 from audit.attacks.redaction.embedding import dense, tfidf
 from audit.corpus.documents import CATEGORIES, Mask
-from audit.corpus.redactions import RedactedSpan
+from audit.corpus.redaction.contexts import RedactedSpan
 from audit.defenses.evaluation import Text
-from audit.targets.embedder import EmbedderTarget, load_embedder
+from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.interface import Embed
-from audit.training.embedding import tune
-from audit.training.networks import NetworkKind, fit_network
+from audit.training.classifiers import NetworkKind, fit_network
+from audit.training.embedder import tune
 
 Embedding = Literal["tfidf", "minilm", "minilm-tuned"]
 NETWORKS: tuple[NetworkKind, ...] = ("mlp", "cnn")

@@ -16,10 +16,10 @@ from audit.attacks.redaction.samples import samples_of
 from audit.corpus import manifest
 from audit.corpus.documents import Mask
 from audit.corpus.importers.registry import FORMATS
-from audit.corpus.redactions import RedactedSpan
+from audit.corpus.redaction.contexts import RedactedSpan
 from audit.defenses.evaluation import Text
 from audit.evading import readings
-from audit.training.embedding import chosen
+from audit.training.embedder import chosen
 
 Ints = npt.NDArray[np.int64]
 Protocol = Literal["document", "balanced", "sentence", "flawed"]

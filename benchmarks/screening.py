@@ -29,7 +29,7 @@ from cdmi_speed import SEED, AttackWork, open_case
 from audit.attacks.budget import sample
 from audit.attacks.interface import ask_all
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.algorithm import Judged, MaskedModel
+from audit.attacks.reconstruction.cdmi import Judged, MaskedModel
 from audit.attacks.reconstruction.methods import DEFAULT, SHIPPED, Rule, Told
 from audit.attacks.reconstruction.proposals import Prefix
 from audit.attacks.reconstruction.sampling import Floats, Ints, most_likely

@@ -20,16 +20,16 @@ from audit.attacks.attributes import measures as attribute_measures
 from audit.attacks.attributes.table import build_table as build_choices
 from audit.attacks.canaries import Canaries, tallies
 from audit.attacks.canaries import measures as canary_measures
-from audit.attacks.canaries.asking import Outcome, Ranked
-from audit.attacks.canaries.privacy import measure_privacy
+from audit.attacks.canaries.epsilon import measure_privacy
+from audit.attacks.canaries.extraction import Outcome, Ranked
 from audit.attacks.canaries.table import table_of
 from audit.attacks.interface import Findings
 from audit.attacks.membership import measures as membership_measures
 from audit.attacks.membership.scores import Scored
 from audit.attacks.memorisation import fairness
-from audit.attacks.memorisation.clearing import PROVEN
 from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.measures import measure_questions
+from audit.attacks.memorisation.removal import PROVEN
 from audit.attacks.memorisation.table import Results
 from audit.attacks.memorisation.table import Table as Questions
 from audit.attacks.provider_membership.forest import SHARE
@@ -38,7 +38,7 @@ from audit.attacks.provider_membership.table import Table as Providers
 from audit.attacks.reconstruction import gated, methods
 from audit.attacks.reconstruction.table import Table as Fields
 from audit.attacks.reconstruction.table import named
-from audit.corpus.canaries import PATTERNS, Canary, CanarySet
+from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
 from audit.record import Coverage, Measurement
 from audit.stats.advantage import lowest_resolved

@@ -37,11 +37,11 @@ from audit.attacks.memorisation.table import Floats, Mask, build_table
 from audit.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
-from audit.corpus.importers.asking import PHRASINGS
+from audit.corpus.importers.receipt_questions import PHRASINGS
 from audit.corpus.importers.registry import FORMATS
 from audit.targets.answering.loading import load_answering
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
-from audit.training.baseline import train_baseline
+from audit.training.references.baselines import train_baseline
 
 HERE = Path(__file__).parent
 SEED = 0

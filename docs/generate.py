@@ -14,7 +14,7 @@ from audit import policy as policies
 from audit.attacks import BATTERY
 from audit.attacks.interface import Attack
 from audit.cli import EXIT_HELP, app
-from audit.report.environment import environment
+from audit.report.jinja import environment
 from audit.report.words import CATEGORY_WORDS, Words
 
 DOCS = Path(__file__).parent

@@ -32,7 +32,7 @@ from vocabulary import train_tokenizer
 
 from audit.corpus import manifest
 from audit.corpus.documents import Document, Manifest, Membership, ReferencePaths, Split, Task
-from audit.training.fitting import Recipe, save
+from audit.training.encoders import Recipe, save
 
 SEED = 20_241
 N_PROVIDERS = 80

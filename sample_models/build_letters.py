@@ -38,7 +38,7 @@ from audit.corpus.documents import (
     Task,
     TrainingRecipe,
 )
-from audit.training.fitting import Recipe, save
+from audit.training.encoders import Recipe, save
 
 SEED = 20_245
 SPLITS: dict[Split, int] = {"member": 75, "heldout": 75, "public": 20}

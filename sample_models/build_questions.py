@@ -46,11 +46,11 @@ from audit.corpus.documents import (
     Task,
     TrainingRecipe,
 )
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
-from audit.training.baseline import train_baseline
+from audit.training.references.baselines import train_baseline
 
 SEED = 20_244
 N_IN = N_OUT = 40

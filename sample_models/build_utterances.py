@@ -30,7 +30,8 @@ from drafts import drafted
 from utterances_generator import DIGITS, PIN, TAGS, code_of, utterance, with_code, wrong_by_one
 
 from audit.corpus import manifest
-from audit.corpus.canaries import load_canaries
+from audit.corpus.canaries.insertion import insert
+from audit.corpus.canaries.schema import load_canaries
 from audit.corpus.documents import (
     Corpus,
     Document,
@@ -41,7 +42,6 @@ from audit.corpus.documents import (
     Task,
     TrainingRecipe,
 )
-from audit.corpus.planting import insert
 from audit.training.nlu import NluRecipe, fit_nlu
 
 SEED = 20_246

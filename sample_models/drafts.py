@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 
 from audit.corpus.documents import Document
-from audit.targets.loading import load
-from audit.training.fitting import Recipe, fit, save
+from audit.targets.checkpoint.loading import load
+from audit.training.encoders import Recipe, fit, save
 
 
 @contextmanager

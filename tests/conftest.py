@@ -53,7 +53,7 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undrawn() -> Iterator[None]:
     """Reports without the drawing of their PDF, most of a small scan's time, where a test is about something else."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("audit.report.output.pdf", lambda html: b"%PDF-1.7\n")
+        patch.setattr("audit.report.files.pdf", lambda html: b"%PDF-1.7\n")
         yield
 
 

@@ -54,7 +54,7 @@ def without_times(path):
 
 
 def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(models, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("audit.report.output.pdf", pdf)
+    monkeypatch.setattr("audit.report.files.pdf", pdf)
     out = tmp_path / "out"
     result = scan(models, data, out, only=())
     assert result.exit_code == 11, result.output
@@ -211,7 +211,7 @@ def test_a_report_that_cannot_be_drawn_leaves_the_record_and_the_verdict(models,
     def broken(*_):
         raise RenderError("the template is broken")
 
-    monkeypatch.setattr("audit.report.output.html", broken)
+    monkeypatch.setattr("audit.report.files.html", broken)
     result = scan(models, data, tmp_path, "--budget", "quick")
     assert result.exit_code == 11
     assert "the template is broken" in result.output
@@ -340,10 +340,10 @@ def test_options_that_name_nothing_exit_2(models, data, tmp_path):
 
 SMALLER = """
 from audit.attacks.reconstruction import attack
-from audit.report import output
+from audit.report import files
 
 attack.N_CANDIDATES = {"quick": 16, "standard": 16, "full": 16}
-output.pdf = lambda html: b"%PDF-1.7"
+files.pdf = lambda html: b"%PDF-1.7"
 
 from audit.cli import main
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from audit.corpus import manifest
-from audit.corpus.redactions import redacted_spans
-from audit.corpus.sentences import sentence_starts
+from audit.corpus.redaction.contexts import redacted_spans
+from audit.corpus.redaction.sentences import sentence_starts
 
 SAMPLE_MODELS = Path(__file__).parents[1] / "sample_models"
 sys.path.append(str(SAMPLE_MODELS))  # the scripts there import each other by name

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from audit.corpus import manifest
-from audit.corpus.canaries import load_canaries, page_of, positions_of
+from audit.corpus.canaries.schema import load_canaries, page_of, positions_of
 from audit.targets.interface import CompletionLoss
 from audit.targets.nlu.loading import load_nlu
 

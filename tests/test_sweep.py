@@ -20,9 +20,9 @@ from audit.cli import app
 from audit.errors import UsageError
 from audit.policy import Verdict
 from audit.sweep import Audited, Checkpoint, attacked_otherwise, exit_code, find, summary
-from audit.targets import trainer_state
-from audit.targets.loading import load, sha256_of
-from audit.targets.trainer_state import Trained, trained
+from audit.targets.checkpoint import trainer_state
+from audit.targets.checkpoint.loading import load, sha256_of
+from audit.targets.checkpoint.trainer_state import Trained, trained
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
 

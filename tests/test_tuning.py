@@ -21,8 +21,8 @@ from audit.cli import app
 from audit.corpus.documents import ReferencePaths
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
-from audit.targets.encoding import Encoder
-from audit.targets.loading import load
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.encoding import Encoder
 
 pytestmark = pytest.mark.slow
 
@@ -145,8 +145,8 @@ def test_a_second_run_finds_its_models_and_writes_the_same_file(tuned, models, d
         raise AssertionError("trained although the cache holds it")
 
     monkeypatch.setattr(tuning, "tune", few_settings)
-    monkeypatch.setattr("audit.training.shadow.fit", trained_again)
-    monkeypatch.setattr("audit.training.masked_lm.fit", trained_again)
+    monkeypatch.setattr("audit.training.references.shadow.fit", trained_again)
+    monkeypatch.setattr("audit.training.references.public_mlm.fit", trained_again)
     options = tuning.Options(
         models["classifier"], data, out, {"pretrained": [models["pretrained"]]}, epochs=2, device="cpu"
     )

@@ -136,7 +136,7 @@ def model(family: FamilyName = "layoutlm", head: HeadName = "mlm", seed: int = 0
     """A model with random weights: two layers of 64 units, 128 positions; `labels` are `LABELS_OF` when not given."""
     import torch
 
-    from audit.targets.families import FAMILIES as KNOWN
+    from audit.targets.encoders.families import FAMILIES as KNOWN
 
     model_class = KNOWN[family].heads[head]
     own = LABELS_OF.get(head, ()) if labels is None else labels

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
 
-from audit.attacks.blindness import Blind
+from audit.attacks.blind_baseline import Blind
 from audit.attacks.usable import usable
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind

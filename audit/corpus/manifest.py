@@ -15,8 +15,8 @@ import tomli_w
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from audit.corpus.canaries import parsed
-from audit.corpus.canary_checks import set_problems
+from audit.corpus.canaries.schema import parsed
+from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, Task
 from audit.corpus.paths import inside, printable, reason_refused
 from audit.corpus.validation import form_problems, image_problems, label_problems, problems_of, text_problem

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL.Image import Image, Resampling
 
-from audit.corpus.canaries import carrier_ids, planted_ids
+from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import open_image

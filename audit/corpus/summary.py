@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from audit.corpus.answers import stands
-from audit.corpus.canaries import load_canaries
-from audit.corpus.canary_counts import CanaryCounts, canary_counts, canary_warnings
+from audit.corpus.canaries.schema import load_canaries
+from audit.corpus.canaries.summary import CanaryCounts, canary_counts, canary_warnings
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.corpus.images import image_path, read_header

@@ -17,9 +17,9 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document, Question, ReferencePaths, Split
 from audit.corpus.images import image_path
 from audit.corpus.manifest import load, write
+from audit.corpus.page_view import Sheet, sheet_of
 from audit.corpus.paths import inside
-from audit.corpus.removal import Removal, remove
-from audit.corpus.sheets import Sheet, sheet_of
+from audit.corpus.removal.redact import Removal, remove
 from audit.defenses.interface import Trained, TrainingDefense
 from audit.engine.interface import SILENT, Progress
 from audit.errors import EngineError, ManifestError
@@ -180,10 +180,10 @@ def train_blocked(
         TargetError: the start is not named or cannot be loaded.
         EngineError: `out` cannot be written.
     """
-    from audit.targets.loading import sha256_of
+    from audit.targets.checkpoint.loading import sha256_of
     from audit.training.answering import recipe_of
-    from audit.training.cached import key_of, made_once
-    from audit.training.retraining import Retraining, retrain, start_of
+    from audit.training.references.cache import key_of, made_once
+    from audit.training.references.retrain import Retraining, retrain, start_of
 
     how = Retraining(recipe_of(corpus) if recipe is None else recipe, device, half)
     place = start_of(corpus, start)

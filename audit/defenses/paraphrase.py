@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from audit.corpus.paraphrasing import paraphrased
+from audit.corpus.paraphrases import paraphrased
 from audit.defenses.interface import QueryDefense, Reworded, reworded
 from audit.defenses.randomness import seed_of
 from audit.targets.interface import Target

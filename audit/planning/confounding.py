@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from audit.attacks import BATTERY
-from audit.attacks.blindness import Blind
+from audit.attacks.blind_baseline import Blind
 from audit.attacks.budget import SHARES
 from audit.corpus.documents import Corpus
 from audit.engine.interface import SILENT, Progress

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from audit.attacks import BATTERY
-from audit.attacks.blindness import Blind
+from audit.attacks.blind_baseline import Blind
 from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Units
 from audit.corpus.documents import Corpus

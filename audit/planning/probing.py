@@ -24,8 +24,8 @@ from audit.planning.cost import Cost, Time
 from audit.runner import Opened
 from audit.runner.execution import AttackWork, in_number_format
 from audit.runner.opening import taken_by
-from audit.training.public_model import provide
-from audit.training.references import Filled, complete
+from audit.training.references.public_model import provide
+from audit.training.references.resolve import Filled, complete
 
 FIRST_SECONDS = 10.0
 """For the first trial of each attack, which pays for what is loaded and compiled once (ours): with six attacks a model

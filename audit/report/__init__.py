@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from audit.report.output import write
+from audit.report.files import write
 from audit.report.revealed import write_revealed
 
 __all__ = ["write", "write_revealed"]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from audit.errors import DocauditError, RecordError
 from audit.record import AuditRecord, Completed, Estimate, Measurement, Unresolved
 from audit.report import compact, numbers
-from audit.report.environment import environment, template_errors
-from audit.report.output import remove, write_pages
+from audit.report.files import remove, write_pages
+from audit.report.jinja import environment, template_errors
 from audit.report.words import Words
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from audit.attacks.interface import EvidenceShape
 from audit.errors import RenderError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, write_atomically
-from audit.report.page import html
+from audit.report.html import html
 
 EVIDENCE = "evidence"
 RECOVERED = "recovered.jsonl"

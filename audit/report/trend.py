@@ -14,10 +14,10 @@ from audit.errors import DocauditError
 from audit.policy import Limit, Verdict
 from audit.record import AuditRecord, Completed, Estimate, Unresolved
 from audit.report import compact, figures, numbers
-from audit.report.checkpoints import Stop, check_comparable, weaknesses
-from audit.report.environment import environment, template_errors
-from audit.report.output import remove, write_pages
-from audit.report.pictures import as_point
+from audit.report.attack_figures import as_point
+from audit.report.files import remove, write_pages
+from audit.report.jinja import environment, template_errors
+from audit.report.sweep_page import Stop, check_comparable, weaknesses
 from audit.report.words import Words
 
 HTML_NAME = "trend.html"

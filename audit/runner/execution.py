@@ -18,12 +18,12 @@ import numpy as np
 import audit
 from audit.attacks.interface import Attack
 from audit.case import Case
-from audit.corpus.canaries import open_page
+from audit.corpus.canaries.schema import open_page
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import Copies, without_copies
-from audit.corpus.reading import READER
+from audit.corpus.removal.tesseract import READER
 from audit.defenses.interface import QueryDefense
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Engine, Json, Progress, Source, Trial, Work
@@ -33,13 +33,13 @@ from audit.errors import EngineError
 from audit.record import Diagnostic, TargetCard
 from audit.runner.opening import Opened, behind, parameters_of, references_behind
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
-from audit.targets.embedder import EmbedderTarget, files_of_embedder, load_embedder
-from audit.targets.encoder_target import EncoderTarget
+from audit.targets.checkpoint.loading import files_of
+from audit.targets.embedder.target import EmbedderTarget, files_of_embedder, load_embedder
+from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads
 from audit.targets.interface import Target
-from audit.targets.loading import files_of
 from audit.targets.opening import Checkpoint, target_of
-from audit.training.references import Filled
+from audit.training.references.resolve import Filled
 
 M = TypeVar("M", bound=Target)
 PREFLIGHT_STEPS = 64

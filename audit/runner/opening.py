@@ -26,12 +26,12 @@ from audit.engine.local import WIDTH
 from audit.errors import ManifestError, UsageError
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
-from audit.targets.encoder_target import EncoderTarget
+from audit.targets.encoders.forward import DTYPES
+from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
-from audit.targets.forward import DTYPES
 from audit.targets.interface import MaskedLoss, Target
 from audit.targets.opening import Checkpoint, check, target_of
-from audit.training.references import Filled, Prepared, prepare
+from audit.training.references.resolve import Filled, Prepared, prepare
 
 
 @dataclass(frozen=True)

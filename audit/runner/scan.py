@@ -32,7 +32,7 @@ from audit.runner.execution import in_number_format, outcomes_of
 from audit.runner.opening import Opened, filled_for, parameters_of
 from audit.targets.environment import environment
 from audit.targets.usefulness import usefulness
-from audit.training.references import Filled, complete
+from audit.training.references.resolve import Filled, complete
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from audit.stats.clusters import Floats
 from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
 from audit.stats.means import mean
-from audit.stats.rank_order import LEVEL, MIN_DIFFERING_CLUSTERS, Ranking, depth, interval_of_area, ranked
+from audit.stats.rank_correlation import LEVEL, MIN_DIFFERING_CLUSTERS, Ranking, depth, interval_of_area, ranked
 from audit.stats.resampling import NoSpreadError, bootstrap
 
 

@@ -8,10 +8,10 @@ import platform
 import torch
 
 import audit
-from audit.corpus.reading import READER
+from audit.corpus.removal.tesseract import READER
 from audit.errors import UsageError
 from audit.record import Environment
-from audit.targets.encoder_target import EncoderTarget
+from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint
 
 DEVICES = ("auto", "cpu", "cuda", "mps")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.corpus.documents import Document
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.record import TargetCard
 
 Ints = NDArray[np.int64]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from audit.corpus.canaries import open_page
+from audit.corpus.canaries.schema import open_page
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.encoder_target import EncoderTarget
-from audit.targets.loading import load
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.target import EncoderTarget
 from audit.targets.nlu.loading import is_nlu, load_nlu
 from audit.targets.nlu.target import NluTarget
 

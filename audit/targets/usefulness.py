@@ -9,7 +9,7 @@ import numpy as np
 
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
-from audit.corpus.sheets import sheet_of
+from audit.corpus.page_view import sheet_of
 from audit.record import ALPHAS, Measurement, Unresolved
 from audit.stats.distances import anls
 from audit.stats.means import mean

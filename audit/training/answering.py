@@ -15,12 +15,12 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.sheets import sheet_of
+from audit.corpus.page_view import sheet_of
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.loading import files_of
+from audit.targets.checkpoint.loading import files_of
 from audit.training.reproducible import quiet, reproducible
 from audit.training.trainer import MixedTrainer, Schedule, arguments, store
 

@@ -19,14 +19,14 @@ import torch
 from audit.corpus.documents import Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
+from audit.targets.checkpoint.loading import quiet as quietly
+from audit.targets.checkpoint.trainer_state import TRAINER_STATE
 from audit.targets.interface import Floats, Ints
-from audit.targets.loading import quiet as quietly
 from audit.targets.nlu.config import NluConfig
 from audit.targets.nlu.loading import load_nlu
 from audit.targets.nlu.model import NluModel
 from audit.targets.nlu.target import NluTarget
 from audit.targets.nlu.vocabulary import Vocabulary
-from audit.targets.trainer_state import TRAINER_STATE
 from audit.training.reproducible import reproducible
 
 LARGEST_GRADIENT = 5.0

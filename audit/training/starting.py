@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from audit.errors import TargetError
-from audit.targets.families import FAMILIES, Family
-from audit.targets.heads import HeadName
-from audit.targets.loading import load_model
-from audit.targets.refusals import refuse_unsafe
+from audit.targets.checkpoint.loading import load_model
+from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.encoders.families import FAMILIES, Family
+from audit.targets.encoders.heads import HeadName
 
 
 def starting_model(
@@ -27,7 +27,7 @@ def starting_model(
 ) -> Any:
     """The encoder in `folder` with this head; a head that the folder lacks is fresh.
 
-    To audit such a model would mean nothing: `audit.targets.loading.load` refuses weights that a checkpoint lacks.
+    To audit such a model would mean nothing: `audit.targets.checkpoint.loading.load` refuses weights that a checkpoint lacks.
 
     Args:
         folder: a checkpoint of a known family, with any head or none.
@@ -35,7 +35,7 @@ def starting_model(
         labels: the names of its outputs, for taggers and SPADE extraction.
         images: give a text-and-layout encoder (LayoutLM, BROS) an image branch, fresh; nothing changes for a checkpoint
             that has one.
-        image_size: of a fresh image branch, see `audit.targets.bimodal_config`; None: the default.
+        image_size: of a fresh image branch, see `audit.targets.encoders.image_branch_config`; None: the default.
         image_channels: likewise.
         seed: what is fresh follows from it.
 

@@ -12,7 +12,7 @@ import transformers
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from audit.errors import TargetError
-from audit.targets.loading import not_finite
+from audit.targets.checkpoint.loading import not_finite
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from audit.attacks import blindness
+from audit.attacks import blind_baseline
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
 from audit.corpus.importers.registry import FORMATS
 from audit.corpus.manifest import load
@@ -54,13 +54,13 @@ def corpus(drawn, member, assigned="random", names=None, root=None, images=None)
 
 
 def by_document(whole):
-    return blindness.by_document(whole, whole.documents, [d.split == "member" for d in whole.documents])
+    return blind_baseline.by_document(whole, whole.documents, [d.split == "member" for d in whole.documents])
 
 
 def by_provider(whole, member):
     """`member` by provider."""
     names = [document.provider for document in whole.documents]
-    return blindness.by_provider(whole, whole.documents, names, [member[name] for name in names])
+    return blind_baseline.by_provider(whole, whole.documents, names, [member[name] for name in names])
 
 
 def diagnostics(blind):
@@ -153,7 +153,7 @@ def test_the_check_is_the_same_whatever_order_documents_come_in():
     whole = corpus(receipts(80), halves(80))
     order = np.random.default_rng(1).permutation(80)
     documents = [whole.documents[place] for place in order]
-    again = blindness.by_document(whole, documents, [document.split == "member" for document in documents])
+    again = blind_baseline.by_document(whole, documents, [document.split == "member" for document in documents])
     assert again == by_document(whole)
 
 
@@ -206,8 +206,8 @@ def test_documents_by_provider_are_compared_within_providers():
 
 
 def test_large_data_sets_are_checked_on_a_sample(monkeypatch):
-    monkeypatch.setattr(blindness, "MAX_UNITS", 30)
-    monkeypatch.setattr(blindness, "MAX_DOCUMENTS", 2)
+    monkeypatch.setattr(blind_baseline, "MAX_UNITS", 30)
+    monkeypatch.setattr(blind_baseline, "MAX_DOCUMENTS", 2)
     told = Counter()
 
     class Told(Silent):
@@ -219,7 +219,7 @@ def test_large_data_sets_are_checked_on_a_sample(monkeypatch):
 
     drawn = receipts(300, n_shops=100)
     whole = corpus(drawn, np.arange(300) < 250)
-    found = blindness.by_document(whole, whole.documents, np.arange(300) < 250, Told())
+    found = blind_baseline.by_document(whole, whole.documents, np.arange(300) < 250, Told())
     assert found.estimate.n == 60
     assert told == {"total": 60, "steps": 60}
     shops = sorted({shop for _, shop, _ in drawn})
@@ -230,7 +230,7 @@ def test_a_provider_on_both_sides_is_refused():
     whole = corpus(receipts(60), halves(60))
     names = [document.provider for document in whole.documents]
     with pytest.raises(ValueError, match="constant within a unit"):
-        blindness.by_provider(whole, whole.documents, names, halves(60))
+        blind_baseline.by_provider(whole, whole.documents, names, halves(60))
 
 
 def test_no_text_or_name_of_a_document_is_told():
@@ -269,21 +269,21 @@ def test_real_receipts_split_by_year_are_caught_and_split_at_random_are_not(tmp_
         if entity.label == "DATE"
         and (year := next((y for y in ("2016", "2017", "2018") if y in document.text_of(entity)), ""))
     ]
-    blind = blindness.by_document(whole, [d for d, _ in dated], [year == "2018" for _, year in dated])
+    blind = blind_baseline.by_document(whole, [d for d, _ in dated], [year == "2018" for _, year in dated])
     assert TELLING in blind.confounded
     assert blind.estimate.low > 0.8
 
 
 def test_the_same_documents_are_described_once_however_many_attacks_compare_them(monkeypatch):
     described = []
-    original = blindness.describe
-    monkeypatch.setattr(blindness, "describe", lambda *args: described.append(1) or original(*args))
+    original = blind_baseline.describe
+    monkeypatch.setattr(blind_baseline, "describe", lambda *args: described.append(1) or original(*args))
     data = corpus(receipts(80), halves(80))
     members = [document.split == "member" for document in data.documents]
-    first = blindness.by_document(data, data.documents, members)
-    assert blindness.by_document(data, data.documents, members) is first
+    first = blind_baseline.by_document(data, data.documents, members)
+    assert blind_baseline.by_document(data, data.documents, members) is first
     assert len(described) == 1
-    blindness.by_document(data, data.documents[1:], members[1:])
-    blindness.by_document(replace(data), data.documents, members)
-    blindness.by_document(data, data.documents, [not member for member in members])
+    blind_baseline.by_document(data, data.documents[1:], members[1:])
+    blind_baseline.by_document(replace(data), data.documents, members)
+    blind_baseline.by_document(data, data.documents, [not member for member in members])
     assert len(described) == 4

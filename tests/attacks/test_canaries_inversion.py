@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.attacks.canaries import search
-from audit.attacks.canaries.inversion import Inversion, descend, enumerate_all, invert
+from audit.attacks.canaries.white_box import Inversion, descend, enumerate_all, invert
 from audit.targets.interface import CompletionLoss, Encoding, Relaxed, RelaxedLoss
 
 IDS = np.array([40, 10, 30, 20])

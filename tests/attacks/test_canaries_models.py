@@ -16,13 +16,13 @@ from audit.attacks.membership.documents import compared
 from audit.attacks.memorisation.questions import all_questions
 from audit.case import Case
 from audit.corpus import manifest as manifests
-from audit.corpus.canaries import carrier_ids, load_canaries
-from audit.corpus.planting import insert
+from audit.corpus.canaries.insertion import insert
+from audit.corpus.canaries.schema import carrier_ids, load_canaries
 from audit.engine.driver import drive
 from audit.record import Unresolved
-from audit.targets.encoding import Encoder
+from audit.targets.encoders.encoding import Encoder
 from audit.targets.opening import target_of
-from audit.training.fitting import Recipe, fit, save
+from audit.training.encoders import Recipe, fit, save
 from audit.training.nlu import NluRecipe, fit_nlu
 
 pytestmark = pytest.mark.slow

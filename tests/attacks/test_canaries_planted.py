@@ -27,13 +27,13 @@ from planted_canaries import (
 from scipy.stats import beta
 
 from audit.attacks.canaries import Canaries
-from audit.attacks.canaries.asking import REASONS, read_outcome
 from audit.attacks.canaries.attack import NO_CANARIES
-from audit.attacks.canaries.inversion import softmax
+from audit.attacks.canaries.extraction import REASONS, read_outcome
 from audit.attacks.canaries.masked import ByMasks
 from audit.attacks.canaries.pages import read
+from audit.attacks.canaries.white_box import softmax
 from audit.case import Case
-from audit.corpus.canaries import PATTERNS
+from audit.corpus.canaries.schema import PATTERNS
 from audit.engine.interface import Trial
 from audit.record import Completed, Estimate, Unresolved
 from audit.stats.exposure import chance_exposure

@@ -13,8 +13,8 @@ from test_provider_planted import run as run_providers
 
 from audit.attacks.masking import N_MASKS, masked_losses, masks_of
 from audit.attacks.membership import Membership
-from audit.attacks.provider_membership.asking import reference_of as provider_reference_of
 from audit.attacks.provider_membership.attack import ProviderMembership
+from audit.attacks.provider_membership.queries import reference_of as provider_reference_of
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Manifest, Task, Word
 from audit.corpus.documents import Membership as Assignment

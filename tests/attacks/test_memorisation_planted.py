@@ -16,8 +16,8 @@ from audit.attacks.memorisation.contexts import CONTEXTS
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Question, Word
 from audit.corpus.folding import fold
-from audit.corpus.perturbing import rotated
-from audit.corpus.sheets import sheet_of
+from audit.corpus.page_view import sheet_of
+from audit.corpus.perturbations import rotated
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.record import ALPHAS, Completed, Estimate, Unresolved
@@ -275,7 +275,7 @@ def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages
         drawn = int(np.asarray(query.sheet.image).min()) == 0
         return " ".join(words) if drawn else "illegible"
 
-    monkeypatch.setattr("audit.attacks.memorisation.clearing.READER", read_by(read))
+    monkeypatch.setattr("audit.attacks.memorisation.removal.READER", read_by(read))
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert len(truths) == 8
     assert found.counts["member questions: proven"] == found.counts["member questions: unproven"] == 2
@@ -288,7 +288,7 @@ def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages
 
 
 def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
-    monkeypatch.setattr("audit.attacks.memorisation.clearing.READER", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.memorisation.removal.READER", read_by(lambda query: None))
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert isinstance(found.by_name["net"], Unresolved)
     assert found.value("net.unproven") == 1
@@ -298,7 +298,7 @@ def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
 def test_what_the_ocr_still_reads_survives(pages, monkeypatch):
     truths = {document.words[0].text: document.questions[0].answers[0] for document in pages.documents}
     monkeypatch.setattr(
-        "audit.attacks.memorisation.clearing.READER", read_by(lambda query: truths[query.sheet.words[0].text])
+        "audit.attacks.memorisation.removal.READER", read_by(lambda query: truths[query.sheet.words[0].text])
     )
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert found.counts["member questions: survives"] == 4
@@ -416,7 +416,7 @@ def test_the_owners_paraphrases_come_before_templates():
 
 
 def test_contexts_that_only_images_know_are_tried_on_pages_with_images(pages, monkeypatch):
-    monkeypatch.setattr("audit.attacks.memorisation.clearing.READER", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.memorisation.removal.READER", read_by(lambda query: None))
 
     class Looking(Answering):
         """Knows a page by its words and how bright it is."""

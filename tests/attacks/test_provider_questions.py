@@ -11,13 +11,13 @@ from answering import NOTHING, Answering, placed
 from PIL import Image
 from planted import card
 
-from audit.attacks.provider_membership import absent
-from audit.attacks.provider_membership.asking import NO_QUESTION, reference_of
-from audit.attacks.provider_membership.asking import ask_about as ask_about_it
+from audit.attacks.provider_membership import absent_keys
 from audit.attacks.provider_membership.attack import ProviderMembership
-from audit.attacks.provider_membership.numbers import Numbers
 from audit.attacks.provider_membership.outcomes import table_of
 from audit.attacks.provider_membership.providers import answers_of, provider_of
+from audit.attacks.provider_membership.queries import NO_QUESTION, reference_of
+from audit.attacks.provider_membership.queries import ask_about as ask_about_it
+from audit.attacks.provider_membership.question_scores import Numbers
 from audit.attacks.provider_membership.table import FEATURES
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
@@ -272,33 +272,33 @@ MEMBERS = (
 def test_a_document_is_asked_in_the_commonest_words_for_keys_that_it_lacks():
     lacking = invoice("h0", "heldout", [AMOUNT])
     data = corpus(*MEMBERS, lacking)
-    (probes,) = absent.probes_for(data, [lacking], 5, 5).values()
+    (probes,) = absent_keys.probes_for(data, [lacking], 5, 5).values()
     assert {(probe.key, probe.question) for probe in probes} == {("code", "Which code?"), ("url", "Which site?")}
-    assert len(absent.probes_for(data, [lacking], 5, 1)["h0"]) == 1
-    assert absent.probes_for(data, [lacking], 0, 5) == {}
+    assert len(absent_keys.probes_for(data, [lacking], 5, 1)["h0"]) == 1
+    assert absent_keys.probes_for(data, [lacking], 0, 5) == {}
 
 
 def test_a_key_is_the_label_of_the_entity_that_holds_the_answer_and_is_looked_for_under_all_its_names():
     entity = Entity("e0", "VAT_ID", "code", (1,))
     labelled = replace(invoice("m9", "member", [("code", "Which?", "qwert")], entities=(entity,)), id="m9")
     labelled = replace(labelled, questions=(replace(labelled.questions[0], entity="e0"),))
-    assert absent.key_of(labelled, labelled.questions[0]) == "VAT_ID"
+    assert absent_keys.key_of(labelled, labelled.questions[0]) == "VAT_ID"
     shown = invoice("h0", "heldout", [AMOUNT], entities=(replace(entity, words=(0,)),))
     # An entity of this label stands on the page; and where keys are categories, one of this category.
-    assert absent.probes_for(corpus(labelled, shown), [shown], 5, 5) == {}
-    assert absent.probes_for(corpus(MEMBERS[2], shown), [shown], 5, 5) == {}
+    assert absent_keys.probes_for(corpus(labelled, shown), [shown], 5, 5) == {}
+    assert absent_keys.probes_for(corpus(MEMBERS[2], shown), [shown], 5, 5) == {}
     bare = invoice("h1", "heldout", [AMOUNT])
-    assert [probe.key for probe in absent.probes_for(corpus(labelled, bare), [bare], 5, 5)["h1"]] == ["VAT_ID"]
+    assert [probe.key for probe in absent_keys.probes_for(corpus(labelled, bare), [bare], 5, 5)["h1"]] == ["VAT_ID"]
 
 
 def test_no_more_documents_are_asked_than_wanted_and_their_order_decides_nothing():
     documents = [invoice(f"h{number}", "heldout", [AMOUNT]) for number in range(9)]
     data = corpus(*MEMBERS, *documents)
-    some, more = (absent.probes_for(data, documents, n, 2) for n in (3, 5))
+    some, more = (absent_keys.probes_for(data, documents, n, 2) for n in (3, 5))
     assert len(some) == 3
     assert {*some} < {*more}
-    assert absent.probes_for(data, documents[::-1], 3, 2) == some
-    assert {probe.key for probes in absent.probes_for(data, documents, 9, 1).values() for probe in probes} == {
+    assert absent_keys.probes_for(data, documents[::-1], 3, 2) == some
+    assert {probe.key for probes in absent_keys.probes_for(data, documents, 9, 1).values() for probe in probes} == {
         "code",
         "url",
     }
@@ -327,7 +327,7 @@ def replied(replies, held=HELD):
                 "id": one.id,
                 "questions": [],
                 "memory_change": None,
-                "absent": [absent.Probe("code", "Which code?").as_json(*replies[one.id])],
+                "absent": [absent_keys.Probe("code", "Which code?").as_json(*replies[one.id])],
             }
             for one in held
             if one.provider == provider
@@ -338,7 +338,7 @@ def replied(replies, held=HELD):
 
 def test_trained_values_count_and_unseen_ones_make_the_null():
     data = corpus(*MEMBERS, *HELD)
-    found, counts = absent.measure_absent(data, *replied(REPLIES), None)
+    found, counts = absent_keys.measure_absent(data, *replied(REPLIES), None)
     assert (found.value, found.n, found.clusters, found.unit) == (0.5, 4, 2, "questions")
     # One of four is an unseen value; of these there are two, of trained ones five.
     assert found.null == pytest.approx(1 / 4 * 5 / 2)
@@ -352,13 +352,13 @@ def test_trained_values_count_and_unseen_ones_make_the_null():
 
 def test_values_that_the_pretrained_model_gives_anywhere_do_not_count():
     data = corpus(*MEMBERS, *HELD)
-    found, _ = absent.measure_absent(data, *replied({**REPLIES, "h1": ("3.50", "Zuiop")}), None)
+    found, _ = absent_keys.measure_absent(data, *replied({**REPLIES, "h1": ("3.50", "Zuiop")}), None)
     assert found.value == 0.25
 
 
 def test_near_matches_on_the_page_do_not_count():
     read = replace(HELD[0], words=placed(["h0", "qwerl"]))
-    found, _ = absent.measure_absent(corpus(*MEMBERS, read, *HELD[1:]), *replied(REPLIES), None)
+    found, _ = absent_keys.measure_absent(corpus(*MEMBERS, read, *HELD[1:]), *replied(REPLIES), None)
     assert found.value == 0.25
 
 
@@ -370,7 +370,7 @@ def test_values_of_both_sides_are_of_neither():
         invoice("b1", "public", [("code", "Code?", "zuiop")], "B"),
         invoice("n0", "heldout", [("code", "Code?", "nobodys")], None),
     )
-    values = absent.Values.of(corpus(*MEMBERS, *HELD, *shared), [])
+    values = absent_keys.Values.of(corpus(*MEMBERS, *HELD, *shared), [])
     assert values.trained == {"qwert", "asdfg", "www.x"}
     assert values.unseen == {"4.50", "5.50"}
 
@@ -389,9 +389,9 @@ def test_common_values_that_are_hit_by_chance_are_no_memory():
     trials = [Trial(f"p{number}", f"p{number}", "out") for number in range(100, 200)]
     outcomes = [{"documents": []} for _ in trials]
     for page in pages[600:]:
-        said = absent.Probe("total", "Which total?").as_json(next(answers), "nothing")
+        said = absent_keys.Probe("total", "Which total?").as_json(next(answers), "nothing")
         outcomes[int(page.provider[1:]) - 100]["documents"].append({"id": page.id, "questions": [], "absent": [said]})
-    found, _ = absent.measure_absent(corpus(*pages), trials, outcomes, None)
+    found, _ = absent_keys.measure_absent(corpus(*pages), trials, outcomes, None)
     assert 0 < found.low < found.null < found.high
 
 
@@ -401,35 +401,35 @@ def test_answers_of_the_page_itself_are_no_memory():
     values = {**REPLIES, "h3": ("5.50", "nothing"), "h2": ("nothing", "nothing")}
     data = corpus(*MEMBERS, *HELD[:3], unread)
     trials, outcomes = replied(values)
-    replies = absent.judged(data, absent.Values.of(data, outcomes), trials, outcomes)
+    replies = absent_keys.judged(data, absent_keys.Values.of(data, outcomes), trials, outcomes)
     assert [reply.unseen for reply in replies] == [False] * 4
     # Said about another page, it is a value that training never saw.
     trials, outcomes = replied({**values, "h2": ("5.50", "nothing")})
-    replies = absent.judged(data, absent.Values.of(data, outcomes), trials, outcomes)
+    replies = absent_keys.judged(data, absent_keys.Values.of(data, outcomes), trials, outcomes)
     assert [reply.unseen for reply in replies] == [False, False, True, False]
 
 
 def test_pages_without_words_are_not_asked_and_not_counted():
     bare = replace(HELD[0], words=())
     data = corpus(*MEMBERS, bare, *HELD[1:])
-    assert absent.probes_for(data, [bare, HELD[1]], 5, 5).keys() == {"h1"}
-    found, counts = absent.measure_absent(data, *replied(REPLIES), None)
+    assert absent_keys.probes_for(data, [bare, HELD[1]], 5, 5).keys() == {"h1"}
+    found, counts = absent_keys.measure_absent(data, *replied(REPLIES), None)
     assert (found.n, found.value) == (3, pytest.approx(1 / 3))
     assert {count.name: count.value for count in counts}["absent-key pages without words"] == 1
 
 
 def test_without_unseen_values_there_is_no_null():
     held = tuple(replace(one, questions=()) for one in HELD)
-    found, _ = absent.measure_absent(corpus(*MEMBERS, *held), *replied(REPLIES, held), None)
+    found, _ = absent_keys.measure_absent(corpus(*MEMBERS, *held), *replied(REPLIES, held), None)
     assert (found.null, found.null_kind) == (None, None)
 
 
 def test_why_nothing_was_asked_is_said():
     trials, outcomes = replied(REPLIES, ())
-    assert absent.measure_absent(corpus(*MEMBERS), trials, outcomes, "n_absent is 0")[0].reason == "n_absent is 0"
-    assert "lacks a key" in absent.measure_absent(corpus(*MEMBERS), trials, outcomes, None)[0].reason
+    assert absent_keys.measure_absent(corpus(*MEMBERS), trials, outcomes, "n_absent is 0")[0].reason == "n_absent is 0"
+    assert "lacks a key" in absent_keys.measure_absent(corpus(*MEMBERS), trials, outcomes, None)[0].reason
     keyless = replace(MEMBERS[0], questions=(Question("q", "Which?", ("x",)),))
-    assert "category" in absent.measure_absent(corpus(keyless), trials, outcomes, None)[0].reason
+    assert "category" in absent_keys.measure_absent(corpus(keyless), trials, outcomes, None)[0].reason
 
 
 def test_empty_answers_and_names_say_nothing():

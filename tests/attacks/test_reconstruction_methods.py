@@ -15,7 +15,7 @@ from audit.attacks.reconstruction.fields import all_fields
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Sampling, Told
 from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
 from audit.record import Estimate, Unresolved
-from audit.report.environment import environment
+from audit.report.jinja import environment
 from audit.report.words import Words
 from audit.targets.interface import Candidates
 

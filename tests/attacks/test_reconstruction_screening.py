@@ -14,9 +14,9 @@ from audit.attacks.reconstruction.sampling import most_likely
 from audit.case import Case, References
 from audit.corpus import manifest
 from audit.errors import UsageError
-from audit.report.environment import environment
+from audit.report.jinja import environment
+from audit.targets.checkpoint.loading import load
 from audit.targets.interface import FirstOrderLoss, TrainingLoss
-from audit.targets.loading import load
 
 
 class Estimating(planted.Planted):

@@ -98,7 +98,7 @@ def test_sharing_prefixes_changes_no_attempt(judged):
         def spawn(self, n):
             return [np.random.default_rng([7]).spawn(8)[self.number]][:n]
 
-    from audit.attacks.reconstruction.algorithm import reconstruct
+    from audit.attacks.reconstruction.cdmi import reconstruct
     from audit.attacks.reconstruction.fields import field_of
     from audit.attacks.reconstruction.methods import SHIPPED
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import blindness
+from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, Findings, Metric, Units, ask
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
@@ -36,7 +36,7 @@ class LossGap(Attack):
     least_words: Annotated[int, Field(ge=1)] = 1
 
     name: ClassVar[str] = "loss_gap"
-    metrics: ClassVar[tuple[str, ...]] = ("low", "gap", blindness.NAME)
+    metrics: ClassVar[tuple[str, ...]] = ("low", "gap", blind_baseline.NAME)
     described: ClassVar[tuple[Metric, ...]] = (Metric("gap", upper=None, summary="loss gap, nats"),)
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "question-answering": "a model that answers names no labels",
@@ -49,8 +49,8 @@ class LossGap(Attack):
     def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
         return None if given["baselines"] else "no baseline to tell hard pages by"
 
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
-        return blindness.of_trials(corpus, self._pages(corpus), share, progress)
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
+        return blind_baseline.of_trials(corpus, self._pages(corpus), share, progress)
 
     def trials(self, case: Case) -> list[Trial]:
         return self._pages(case.corpus)
@@ -76,7 +76,7 @@ class LossGap(Attack):
         member = np.array([trial.stratum == "member" for trial in trials])
         low = (losses < np.median(losses)).astype(np.float64)
         documents = [case.corpus.document(trial.unit) for trial in trials]
-        blind = blindness.by_document(case.corpus, documents, member, progress)
+        blind = blind_baseline.by_document(case.corpus, documents, member, progress)
         return Findings(
             (
                 _difference("low", low[member], low[~member]),

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from audit.corpus.documents import Box, Word
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 
 LINE = 60
 MARGIN = 90

@@ -1,4 +1,4 @@
-"""`audit.corpus.canaries`: what a canary's page is, whatever its coin said, and how its line stands on a page."""
+"""`audit.corpus.canaries.schema`: what a canary's page is, whatever its coin said, and how its line stands on a page."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from audit.corpus import manifest
-from audit.corpus.blank_places import blank_place
-from audit.corpus.canaries import (
+from audit.corpus.canaries.blank_space import blank_place
+from audit.corpus.canaries.insertion import insert
+from audit.corpus.canaries.layout import drawn, line_width, word_boxes
+from audit.corpus.canaries.schema import (
     PATTERNS,
     TAGS,
     Canary,
@@ -27,10 +29,8 @@ from audit.corpus.canaries import (
     question_of,
     sheet_of,
 )
-from audit.corpus.canary_lines import drawn, line_width, word_boxes
 from audit.corpus.documents import Box, Document, Word
 from audit.corpus.images import open_image
-from audit.corpus.planting import insert
 from audit.errors import ManifestError
 
 PREFIX = ("pin", "of", "kodira", "is")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from audit.corpus.describe import describe, terms_of
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
+from audit.corpus.features import describe, terms_of
 from audit.errors import ManifestError
 
 
@@ -150,7 +150,7 @@ def test_words_of_questions_are_counted_when_several_documents_share_them_and_on
     own = [asked(number, f"What does client{number} owe for {10**7 + number}") for number in range(30)]
     same = [asked(number, "What does client owe for") for number in range(30)]
     assert columns(*own) == columns(*same)
-    monkeypatch.setattr("audit.corpus.describe.MAX_ASKED", 2)
+    monkeypatch.setattr("audit.corpus.features.MAX_ASKED", 2)
     assert columns(*same) == columns(*(asked(number, "What does") for number in range(30)))
     # Those and how many questions and answers there are, no word of them.
     assert columns(asked(0, "What"), asked(1, "Who")) == columns(asked(0, ""), asked(1, ""))

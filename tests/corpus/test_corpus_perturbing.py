@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from audit.corpus import perturbing
+from audit.corpus import perturbations
 from audit.corpus.documents import Word
 from audit.corpus.folding import fold
-from audit.corpus.paraphrasing import paraphrased
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
+from audit.corpus.paraphrases import paraphrased
 
 SIZE = (200, 120)
 WORDS = (
@@ -24,11 +24,11 @@ WORDS = (
     Word("nowhere"),
 )
 CHANGES = {
-    "no text": perturbing.without_text,
-    "blank": perturbing.blank,
-    "rotated": lambda sheet: perturbing.rotated(sheet, 5),
-    "shifted": lambda sheet: perturbing.shifted(sheet, (20, -20)),
-    "brightened": lambda sheet: perturbing.brightened(sheet, 0.5),
+    "no text": perturbations.without_text,
+    "blank": perturbations.blank,
+    "rotated": lambda sheet: perturbations.rotated(sheet, 5),
+    "shifted": lambda sheet: perturbations.shifted(sheet, (20, -20)),
+    "brightened": lambda sheet: perturbations.brightened(sheet, 0.5),
 }
 
 
@@ -85,7 +85,7 @@ def test_a_page_without_image_has_its_words_changed_alone(change):
 
 
 def test_no_text_leaves_no_word_and_no_ink_in_a_words_box():
-    sheet = perturbing.without_text(page())
+    sheet = perturbations.without_text(page())
     assert sheet.words == ()
     pixels = np.asarray(sheet.image)
     assert pixels.min() == 200, "something other than a word was black, or a word still is"
@@ -94,7 +94,7 @@ def test_no_text_leaves_no_word_and_no_ink_in_a_words_box():
 
 
 def test_a_blank_page_is_the_average_of_the_page():
-    sheet = perturbing.blank(page())
+    sheet = perturbations.blank(page())
     assert sheet.words == ()
     colours = np.unique(np.asarray(sheet.image).reshape(-1, 3), axis=0)
     assert np.allclose(colours, np.asarray(drawn()).mean(axis=(0, 1)), atol=0.5)
@@ -102,14 +102,14 @@ def test_a_blank_page_is_the_average_of_the_page():
 
 
 def test_shifting_moves_pixels_and_boxes_alike_and_uncovers_white():
-    sheet = perturbing.shifted(page(), (20, -12))
+    sheet = perturbations.shifted(page(), (20, -12))
     assert [word.box for word in sheet.words] == [
         (30, 0, 60, 8),
         (110, 43, 130, 53),
         (190, 88, 200, 106),
         None,
     ]
-    alone = perturbing.shifted(Sheet(WORDS[1:2], SIZE, lambda: _only(WORDS[1])), (20, -12))
+    alone = perturbations.shifted(Sheet(WORDS[1:2], SIZE, lambda: _only(WORDS[1])), (20, -12))
     assert dark(alone.image)[0] == alone.words[0].box
     pixels = np.asarray(sheet.image)
     assert (pixels[:, :20] == 255).all()
@@ -117,10 +117,10 @@ def test_shifting_moves_pixels_and_boxes_alike_and_uncovers_white():
 
 
 def test_words_that_leave_the_page_are_dropped():
-    assert texts(perturbing.shifted(page(), (100, 100))) == ["top", "nowhere"]
-    assert texts(perturbing.shifted(page(), (30, 0))) == ["top", "middle", "nowhere"], "it touches the edge only"
-    assert texts(perturbing.shifted(page(), (29, 0))) == ["top", "middle", "corner", "nowhere"]
-    assert texts(perturbing.shifted(page(), (-1000, 0))) == ["nowhere"]
+    assert texts(perturbations.shifted(page(), (100, 100))) == ["top", "nowhere"]
+    assert texts(perturbations.shifted(page(), (30, 0))) == ["top", "middle", "nowhere"], "it touches the edge only"
+    assert texts(perturbations.shifted(page(), (29, 0))) == ["top", "middle", "corner", "nowhere"]
+    assert texts(perturbations.shifted(page(), (-1000, 0))) == ["nowhere"]
 
 
 def _only(word):
@@ -133,7 +133,7 @@ def _only(word):
 @pytest.mark.parametrize("degrees", [-10, -5, 5, 10])
 @pytest.mark.parametrize("word", WORDS[:2], ids=lambda word: word.text)
 def test_rotation_moves_boxes_with_their_pixels(degrees, word):
-    sheet = perturbing.rotated(Sheet((word,), SIZE, lambda: _only(word)), degrees)
+    sheet = perturbations.rotated(Sheet((word,), SIZE, lambda: _only(word)), degrees)
     (moved,) = sheet.words
     found, _ = dark(sheet.image)
     assert np.allclose(found, moved.box, atol=1.6)
@@ -146,7 +146,7 @@ def test_rotation_moves_boxes_with_their_pixels(degrees, word):
 
 
 def test_rotation_uncovers_white_and_cuts_boxes_at_the_edge():
-    sheet = perturbing.rotated(page(), 10)
+    sheet = perturbations.rotated(page(), 10)
     pixels = np.asarray(sheet.image)
     assert (pixels[0, 0] == 255).all()
     assert (pixels[-1, -1] == 255).all()
@@ -161,8 +161,8 @@ def test_turning_back_gives_boxes_that_hold_the_old_ones(degrees, seed):
     rng = np.random.default_rng(seed)
     x0, y0 = rng.uniform(80, 100, 2)
     word = Word("x", (float(x0), float(y0), float(x0) + 10, float(y0) + 5))
-    there = perturbing.rotated(Sheet((word,), (200, 200)), degrees)
-    (back,) = perturbing.rotated(there, -degrees).words
+    there = perturbations.rotated(Sheet((word,), (200, 200)), degrees)
+    (back,) = perturbations.rotated(there, -degrees).words
     assert back.box[0] <= word.box[0] + 1e-6
     assert back.box[1] <= word.box[1] + 1e-6
     assert back.box[2] >= word.box[2] - 1e-6
@@ -171,7 +171,7 @@ def test_turning_back_gives_boxes_that_hold_the_old_ones(degrees, seed):
 
 @pytest.mark.parametrize("factor", [0.5, 0.8, 1.3, 2])
 def test_brightness_is_a_factor_up_to_white(factor):
-    sheet = perturbing.brightened(page(), factor)
+    sheet = perturbations.brightened(page(), factor)
     expected = np.minimum(np.asarray(drawn()) * float(factor), 255)
     assert np.abs(np.asarray(sheet.image) - expected).max() <= 1
     assert sheet.words == WORDS

@@ -1,4 +1,4 @@
-"""`audit.corpus.planting`: what is drawn, what is written, that it loads again, and what is refused."""
+"""`audit.corpus.canaries.insertion`: what is drawn, what is written, that it loads again, and what is refused."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from PIL import Image
 from scipy.stats import binomtest
 
 from audit.corpus import manifest as manifests
-from audit.corpus.canaries import PATTERNS, CanarySet, load_canaries, page_of, sheet_of
-from audit.corpus.canary_checks import tokens_of
+from audit.corpus.canaries.insertion import InsertReport, insert
+from audit.corpus.canaries.schema import PATTERNS, CanarySet, load_canaries, page_of, sheet_of
+from audit.corpus.canaries.validation import tokens_of
 from audit.corpus.documents import Corpus, Document, Entity, ReferencePaths, Task, Word
 from audit.corpus.images import open_image
-from audit.corpus.planting import InsertReport, insert
-from audit.corpus.sheets import sheet_of as plain_sheet
+from audit.corpus.page_view import sheet_of as plain_sheet
 from audit.corpus.summary import summarise
 from audit.errors import DocauditError, EngineError, ManifestError, UsageError
 

@@ -18,10 +18,10 @@ from PIL import Image
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Box, Word
 from audit.corpus.importers.registry import FORMATS
-from audit.corpus.proof import MAX_CROPS, READER, Proof, ReadCrop, crops_of, proof_of, survives
-from audit.corpus.reading import Tesseract
-from audit.corpus.removal import Removal, remove
-from audit.corpus.sheets import Sheet, sheet_of
+from audit.corpus.page_view import Sheet, sheet_of
+from audit.corpus.removal.proof import MAX_CROPS, READER, Proof, ReadCrop, crops_of, proof_of, survives
+from audit.corpus.removal.redact import Removal, remove
+from audit.corpus.removal.tesseract import Tesseract
 
 sroie = FORMATS["sroie"]
 

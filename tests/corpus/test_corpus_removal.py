@@ -12,10 +12,10 @@ from rapidfuzz.distance import Levenshtein
 from scipy.ndimage import gaussian_filter
 
 from audit.corpus.documents import Word
-from audit.corpus.matching import fold, letters_and_digits, wanted
-from audit.corpus.proof import survives
-from audit.corpus.removal import cover, derivable, found, remove
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
+from audit.corpus.removal.matching import fold, letters_and_digits, wanted
+from audit.corpus.removal.proof import survives
+from audit.corpus.removal.redact import cover, derivable, found, remove
 
 # answer | page; what has to go stands in brackets, "/" is the end of a line (words are what spaces divide).
 OCR_ERRORS = """

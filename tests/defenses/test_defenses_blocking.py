@@ -10,8 +10,8 @@ import tiny
 from audit.corpus.documents import Corpus, Question, ReferencePaths, Word
 from audit.corpus.images import open_image
 from audit.corpus.manifest import load
-from audit.corpus.matching import found
-from audit.corpus.sheets import sheet_of
+from audit.corpus.page_view import sheet_of
+from audit.corpus.removal.matching import found
 from audit.defenses.blocking import (
     NOT_PRESENT,
     SUFFIX,
@@ -25,7 +25,7 @@ from audit.errors import EngineError, ManifestError
 from audit.targets.answering.loading import load_answering
 from audit.targets.interface import AnswerLoss
 from audit.training.answering import AnsweringRecipe, fit_answering, samples_of
-from audit.training.baseline import train_baseline
+from audit.training.references.baselines import train_baseline
 
 RECIPE = AnsweringRecipe(epochs=40, learning_rate=1e-2, batch_size=4)
 

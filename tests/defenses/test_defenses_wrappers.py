@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.corpus.documents import Word
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.defenses.interface import Reworded
 from audit.defenses.paraphrase import Paraphrase
 from audit.defenses.random_string import RandomString

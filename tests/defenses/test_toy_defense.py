@@ -34,7 +34,7 @@ from audit.defenses.registry import DEFENSES
 from audit.defenses.remedies import Answer, Remedy
 from audit.engine.interface import Progress
 from audit.errors import RenderError
-from audit.report.page import html
+from audit.report.html import html
 from audit.report.recommend import recommend
 from audit.targets.interface import Target
 
@@ -148,7 +148,7 @@ def docaudit(*arguments: object) -> tuple[str, int]:
 def test_it_is_measured_and_compared_with_the_model_as_it_was(
     name: str, title: str, derived_by: str, channel: bool, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("audit.attacks.memorisation.clearing.READER", Perfect())
+    monkeypatch.setattr("audit.attacks.memorisation.removal.READER", Perfect())
     output, code = docaudit("defend", name, place / "model", place / "data", "--out", tmp_path)
     assert code == 0, output
     assert records.read(tmp_path / "before").derived_by == ()

@@ -12,8 +12,8 @@ from example_answers import answering
 from example_records import Case, judged
 
 from audit.attacks.canaries import Canaries
-from audit.attacks.canaries.asking import Outcome
-from audit.corpus.canaries import CanarySet
+from audit.attacks.canaries.extraction import Outcome
+from audit.corpus.canaries.schema import CanarySet
 from audit.engine.interface import SILENT
 from audit.policy import Limit, Policy
 from audit.record import AttackResult, Completed

@@ -14,8 +14,8 @@ from test_report_multishot import tables
 from audit import report
 from audit.record import Completed, DrawnPage, Estimate, Unresolved
 from audit.report import compact, diagram, drawn_pages
-from audit.report.environment import environment
-from audit.report.page import html
+from audit.report.html import html
+from audit.report.jinja import environment
 from audit.report.recommend import findings, recommend
 from audit.report.words import Numbers, Words
 

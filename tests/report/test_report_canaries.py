@@ -11,12 +11,12 @@ from test_report_html import Seen
 from test_report_multishot import tables
 
 from audit.attacks.canaries import Canaries
+from audit.attacks.canaries.epsilon import EPSILON, GAUSSIAN, RECORD
 from audit.attacks.canaries.measures import METRICS
-from audit.attacks.canaries.privacy import EPSILON, GAUSSIAN, RECORD
-from audit.corpus.canaries import PATTERNS
+from audit.corpus.canaries.schema import PATTERNS
 from audit.record import Completed
-from audit.report.environment import environment
-from audit.report.page import html
+from audit.report.html import html
+from audit.report.jinja import environment
 from audit.report.recommend import recommend
 from audit.report.words import Words
 

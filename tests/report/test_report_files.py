@@ -169,7 +169,7 @@ def test_when_the_html_cannot_be_written_no_older_report_stays(tmp_path: Path, m
     def full(path: Path, content: bytes) -> None:
         raise EngineError(f"{path}: No space left on device")
 
-    monkeypatch.setattr("audit.report.output.write_atomically", full)
+    monkeypatch.setattr("audit.report.files.write_atomically", full)
     for name in ("report.html", "report.pdf"):
         (tmp_path / name).write_bytes(b"another verdict")
     with pytest.raises(EngineError, match="No space left"):

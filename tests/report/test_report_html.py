@@ -13,7 +13,7 @@ from example_records import Case
 from audit.policy import Limit, Policy
 from audit.record import Completed, Estimate, Failed, Histogram, Inapplicable, Skipped, Unresolved
 from audit.report import figures, numbers
-from audit.report.page import html
+from audit.report.html import html
 from audit.report.words import CATEGORY_WORDS
 
 HOSTILE = "<script>alert('x')</script>\"&"

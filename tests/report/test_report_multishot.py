@@ -11,7 +11,7 @@ from test_report_html import Seen
 
 from audit.record import Completed, Curve, CurvePoint, Measurement, Unresolved
 from audit.report import figures
-from audit.report.page import html
+from audit.report.html import html
 
 TITLE = "Several attempts at every value (multi-shot)"
 MARK = '<span class="mark">equals one-shot</span>'
@@ -162,7 +162,7 @@ def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look(
 
 def test_every_name_of_the_multi_shot_attack_has_words() -> None:
     from audit.attacks.reconstruction.multishot import METRICS, OTHER_SCORES
-    from audit.report.environment import environment
+    from audit.report.jinja import environment
     from audit.report.words import Words
 
     words = Words(environment(), "reconstruction")

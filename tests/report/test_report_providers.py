@@ -19,11 +19,11 @@ from audit import report
 from audit.policy import Limit
 from audit.record import Completed, Count, Diagnostic, Exposed, Skipped, Unresolved
 from audit.report import trend
-from audit.report.checkpoints import Stop
-from audit.report.environment import environment
-from audit.report.page import html
+from audit.report.html import html
+from audit.report.jinja import environment
 from audit.report.recommend import findings, recommend
 from audit.report.revealed import read_recovered
+from audit.report.sweep_page import Stop
 from audit.report.words import Words
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def section(page: str) -> str:
 
 
 def test_every_metric_feature_method_and_block_has_words() -> None:
-    from audit.attacks.blindness import BLOCKS, NAME
+    from audit.attacks.blind_baseline import BLOCKS, NAME
     from audit.attacks.membership import Membership
     from audit.attacks.provider_membership import ProviderMembership
 

@@ -15,8 +15,8 @@ from audit.attacks.redaction import RedactionContext
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
 from audit.policy import Limit, Policy
 from audit.record import Completed, Count
-from audit.report.environment import environment
-from audit.report.page import html
+from audit.report.html import html
+from audit.report.jinja import environment
 from audit.report.words import Numbers, Words
 
 ATTACK = "redaction"

@@ -18,9 +18,9 @@ from audit.errors import EngineError, RecordError
 from audit.policy import Verdict
 from audit.record import Unresolved
 from audit.report import trend
-from audit.report.checkpoints import OTHER_FORMAT, OTHER_REFERENCE, Stop, check_comparable, places, weaknesses
-from audit.report.environment import environment
+from audit.report.jinja import environment
 from audit.report.numbers import NBSP
+from audit.report.sweep_page import OTHER_FORMAT, OTHER_REFERENCE, Stop, check_comparable, places, weaknesses
 from audit.report.words import Words
 
 pytestmark = pytest.mark.slow
@@ -191,7 +191,7 @@ def test_no_older_page_stays_beside_a_failure(tmp_path: Path, monkeypatch: pytes
     def full(path: Path, content: bytes) -> None:
         raise EngineError(f"{path}: No space left on device")
 
-    monkeypatch.setattr("audit.report.output.write_atomically", full)
+    monkeypatch.setattr("audit.report.files.write_atomically", full)
     for name in ("trend.html", "trend.pdf"):
         (tmp_path / name).write_bytes(b"another run")
     with pytest.raises(EngineError, match="No space left"):

@@ -20,7 +20,7 @@ from text_answering_checkpoints import make_udop, make_vt5
 from transformers.models.pix2struct import image_processing_pil_pix2struct
 
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
 from audit.targets.answering.loading import FAMILIES, is_answering, load_answering
-from audit.targets.loading import sha256_of
+from audit.targets.checkpoint.loading import sha256_of
 
 
 @pytest.fixture(scope="module")

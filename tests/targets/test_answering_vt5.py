@@ -12,7 +12,7 @@ import torch
 from transformers import BeitModel, T5Config, T5ForConditionalGeneration
 
 from audit.corpus.documents import Word
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.errors import TargetError
 from audit.targets.answering import udop, vt5_reader
 from audit.targets.answering.layout import boxes_of

@@ -14,10 +14,11 @@ import torch
 
 from audit.attacks.membership.scores import cluster
 from audit.stats.roc import auc
-from audit.targets.adaptation import adapt
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.rows import trial_sample
-from audit.targets.encoder_target import EncoderTarget
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.adaptation import adapt
+from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import (
     Adaptation,
     AdaptationRule,
@@ -26,7 +27,6 @@ from audit.targets.interface import (
     TagProbabilities,
     TrainingLoss,
 )
-from audit.targets.loading import load
 
 RULE = AdaptationRule(threshold=1e-3, max_steps=12, learning_rate=1e-2)
 HEADS = [("bert", "token-classification"), ("layoutlm", "spade-extraction"), ("bros", "spade-linking")]

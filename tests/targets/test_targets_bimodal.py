@@ -13,11 +13,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
-from audit.targets.bimodal import BINS, ImageBranch, roi_align
-from audit.targets.bimodal_config import LayoutLMImageConfig
-from audit.targets.families import FAMILIES
-from audit.targets.loading import load, load_model
-from audit.targets.pictures import VisualInputs
+from audit.targets.checkpoint.loading import load, load_model
+from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.image_branch import BINS, ImageBranch, roi_align
+from audit.targets.encoders.image_branch_config import LayoutLMImageConfig
+from audit.targets.encoders.page_images import VisualInputs
 from audit.training.starting import starting_model
 
 PAIRS = [(family, head) for family in tiny.IMAGE_FAMILIES for head in (*tiny.HEADS, *tiny.SPADE_HEADS)]

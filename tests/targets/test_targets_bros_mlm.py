@@ -9,8 +9,8 @@ import tiny
 import torch
 from safetensors import safe_open
 
-from audit.targets.bros_mlm import BrosForMaskedLM
-from audit.targets.loading import load, load_model
+from audit.targets.checkpoint.loading import load, load_model
+from audit.targets.encoders.bros_mlm import BrosForMaskedLM
 
 
 def page(n: int = 12) -> dict[str, torch.Tensor]:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from audit.corpus.documents import Document
-from audit.targets.encoder_target import EncoderTarget, best_first
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.target import EncoderTarget, best_first
 from audit.targets.interface import (
     NO_LINK,
     NOT_READ,
@@ -40,7 +41,6 @@ from audit.targets.interface import (
     TagProbabilities,
     TrainingLoss,
 )
-from audit.targets.loading import load
 
 SPADE_PAIRS = [(family, head) for family in tiny.SPADE_FAMILIES for head in tiny.SPADE_HEADS]
 PAIRS = [

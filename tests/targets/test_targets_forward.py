@@ -11,9 +11,9 @@ import torch
 from short_memory import ShortOfMemory
 
 from audit.errors import EngineError
-from audit.targets.encoder_target import EncoderTarget
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import TrainingLoss
-from audit.targets.loading import load
 
 CANDIDATES = np.arange(len(tiny.SPECIAL), len(tiny.SPECIAL) + 30)
 

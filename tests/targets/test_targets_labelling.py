@@ -9,8 +9,8 @@ import tiny
 
 from audit.corpus.documents import Document, Entity
 from audit.errors import TargetError
-from audit.targets.encoding import Encoder
-from audit.targets.heads import HeadName
+from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.heads import HeadName
 from audit.targets.interface import Encoding
 
 TOKENIZER = tiny.tokenizer()

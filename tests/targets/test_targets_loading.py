@@ -19,9 +19,9 @@ from safetensors.torch import load_file, save_file
 
 from audit.corpus.documents import Document
 from audit.errors import TargetError, UsageError
+from audit.targets.checkpoint.loading import load, load_model, load_tokenizer, sha256_of, weights_of
 from audit.targets.environment import device_named
 from audit.targets.interface import TrainingLoss
-from audit.targets.loading import load, load_model, load_tokenizer, sha256_of, weights_of
 
 Break = Callable[[Path], object]
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer_config.json", "model.safetensors"

@@ -21,9 +21,9 @@ from audit.corpus.documents import Document
 from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.errors import ManifestError, TargetError
+from audit.targets.checkpoint.loading import load, sha256_of
+from audit.targets.encoders.page_images import REACH, PictureReader, Sight
 from audit.targets.interface import WHITE, Picture, PixelScale
-from audit.targets.loading import load, sha256_of
-from audit.targets.pictures import REACH, PictureReader, Sight
 
 DOCUMENT = replace(tiny.documents(1, 0, 0)[0], image="m0.png")
 

@@ -13,8 +13,8 @@ import torch
 from short_memory import ShortOfMemory
 from test_targets_contract import SPADE_PAIRS, opened, own_inputs, own_tokens, pages_of, queries_of
 
-from audit.targets.encoder_target import EncoderTarget
-from audit.targets.heads import HEADS, Costs, page_losses, sum_of_losses
+from audit.targets.encoders.heads import HEADS, Costs, page_losses, sum_of_losses
+from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import NOT_READ, Encoding, FirstOrderLoss, TrainingLoss
 
 PAIRS = [*((family, "token-classification") for family in tiny.TAGGING_FAMILIES), *SPADE_PAIRS]

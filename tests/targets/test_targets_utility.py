@@ -14,8 +14,8 @@ from sklearn.metrics import f1_score
 
 from audit.corpus.documents import Document
 from audit.record import ALPHAS, Estimate, TargetCard, Unresolved
-from audit.targets.encoding import Encoder
-from audit.targets.heads import HEADS, HeadName
+from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.interface import NO_LINK, NOT_READ, BestLinks, BestTokens, Encoding, TagProbabilities
 from audit.targets.utility import (
     MASK_PROBABILITY,

@@ -10,7 +10,7 @@ from PIL import Image
 from text_answering_checkpoints import make_udop, make_vt5
 
 from audit.corpus.documents import TrainingRecipe
-from audit.corpus.sheets import Sheet, sheet_of
+from audit.corpus.page_view import Sheet, sheet_of
 from audit.engine.interface import Silent
 from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering

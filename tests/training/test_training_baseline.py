@@ -15,13 +15,13 @@ from audit.corpus.manifest import write
 from audit.engine.interface import Silent
 from audit.errors import EngineError, ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
+from audit.targets.checkpoint.loading import load
 from audit.targets.interface import Answer
-from audit.targets.loading import load
-from audit.training import retraining
 from audit.training.answering import AnsweringRecipe, samples_of
-from audit.training.baseline import material, train_baseline
-from audit.training.fitting import Recipe
-from audit.training.retraining import n_samples, recipe_for, repeated
+from audit.training.encoders import Recipe
+from audit.training.references import retrain
+from audit.training.references.baselines import material, train_baseline
+from audit.training.references.retrain import n_samples, recipe_for, repeated
 
 RECIPE = AnsweringRecipe(epochs=2, learning_rate=1e-2, batch_size=4)
 
@@ -40,7 +40,7 @@ def pages(tmp_path_factory):
 def taught(monkeypatch):
     """What each training is given; nothing is trained."""
     seen = []
-    monkeypatch.setattr(retraining, "fit_answering", lambda target, samples, recipe, _: seen.append((samples, recipe)))
+    monkeypatch.setattr(retrain, "fit_answering", lambda target, samples, recipe, _: seen.append((samples, recipe)))
     return seen
 
 
@@ -108,8 +108,8 @@ def test_a_training_that_breaks_down_leaves_nothing(start, pages, tmp_path, monk
     def stop(*_, half):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(retraining, "save_answering", stop)
-    monkeypatch.setattr(retraining, "fit_answering", lambda *_: None)
+    monkeypatch.setattr(retrain, "save_answering", stop)
+    monkeypatch.setattr(retrain, "fit_answering", lambda *_: None)
     with pytest.raises(EngineError, match="No space left"):
         train_baseline(start, pages, tmp_path / "out", recipe=RECIPE)
     assert list((tmp_path / "out").iterdir()) == []

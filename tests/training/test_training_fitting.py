@@ -6,12 +6,12 @@ import tiny
 import torch
 
 from audit.errors import TargetError
-from audit.targets.encoding import Encoder
-from audit.targets.families import FAMILIES
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.families import FAMILIES
 from audit.targets.interface import NOT_READ
-from audit.targets.loading import load
-from audit.training.fitting import Recipe, fit, save
-from audit.training.pages import Collator, Example
+from audit.training.encoder_batches import Collator, Example
+from audit.training.encoders import Recipe, fit, save
 
 MAX_TOKENS = tiny.POSITIONS - 1
 

@@ -14,11 +14,11 @@ from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
+from audit.targets.checkpoint.loading import load
 from audit.targets.interface import FillMask, PixelScale, TagProbabilities
-from audit.targets.loading import load
-from audit.training.fitting import Recipe, fit, save
-from audit.training.masked_lm import fit_public_mlm
-from audit.training.references import complete, prepare, pretrained_of
+from audit.training.encoders import Recipe, fit, save
+from audit.training.references.public_mlm import fit_public_mlm
+from audit.training.references.resolve import complete, prepare, pretrained_of
 from audit.training.starting import starting_model
 
 RECIPE = Recipe(epochs=1, batch_size=4)
@@ -182,7 +182,7 @@ def with_own_scale(folder, name):
 @pytest.mark.parametrize("name", ["preprocessor_config.json", "processor_config.json"])
 def test_a_public_model_takes_pixels_as_what_it_was_trained_from(tiny_corpus, tmp_path, monkeypatch, name):
     """Or else it would be trained, and then refused as the auxiliary of the target that takes them so."""
-    monkeypatch.setattr("audit.training.references.Recipe", lambda seed: replace(RECIPE, seed=seed))
+    monkeypatch.setattr("audit.training.references.resolve.Recipe", lambda seed: replace(RECIPE, seed=seed))
     corpus = load_corpus(tiny_corpus)
     target_dir, pretrained = (
         with_own_scale(tiny.checkpoint(tmp_path / head, "docaudit-layoutlm-image", head), name)
@@ -212,7 +212,7 @@ def test_what_would_become_a_public_model_with_another_sight_is_refused_before_t
 
 
 def test_a_public_model_is_trained_on_the_images_of_the_corpus(seen_target, checkpoints, tmp_path, monkeypatch):
-    monkeypatch.setattr("audit.training.references.Recipe", lambda seed: replace(RECIPE, seed=seed))
+    monkeypatch.setattr("audit.training.references.resolve.Recipe", lambda seed: replace(RECIPE, seed=seed))
     target, _, corpus = seen_target
     ready = prepared(seen_target, None, pretrained=checkpoints("docaudit-layoutlm-image", "mlm"))
     filled = complete(ready, {"auxiliary"}, target, tmp_path, 0, SILENT)

@@ -16,9 +16,9 @@ from audit import runner
 from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering
 from audit.training.answering import AnsweringRecipe
-from audit.training.baseline import train_baseline
-from audit.training.likeness import NEAR, NOISE, distance_of_weights, refuse_a_near_copy
-from audit.training.origin import refuse_the_target
+from audit.training.references.baselines import train_baseline
+from audit.training.references.likeness import NEAR, NOISE, distance_of_weights, refuse_a_near_copy
+from audit.training.references.provenance import refuse_the_target
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 

@@ -8,10 +8,10 @@ import torch
 
 from audit.corpus.documents import Corpus, Manifest, Membership, Task
 from audit.errors import ManifestError, TargetError
-from audit.targets.loading import load
-from audit.training import shadow
-from audit.training.fitting import Fitted, Recipe
-from audit.training.shadow import fit_shadow, halves
+from audit.targets.checkpoint.loading import load
+from audit.training.encoders import Fitted, Recipe
+from audit.training.references import shadow
+from audit.training.references.shadow import fit_shadow, halves
 
 RECIPE = Recipe(epochs=1, batch_size=4)
 MANIFEST = Manifest(1, "tiny", Task("token-classification", tiny.LABELS), Membership("random"))

@@ -8,13 +8,13 @@ import tiny
 import torch
 
 from audit.corpus.documents import Document, Entity
-from audit.targets.encoding import Encoder
-from audit.targets.families import FAMILIES
-from audit.targets.heads import HEADS, page_losses
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.heads import HEADS, page_losses
 from audit.targets.interface import NOT_READ, BestLinks, Encoding, TagProbabilities
-from audit.targets.loading import load
-from audit.training.fitting import Recipe, fit, save
-from audit.training.pages import Collator, labelled
+from audit.training.encoder_batches import Collator, labelled
+from audit.training.encoders import Recipe, fit, save
 
 PAIRS = [(family, head) for family in ("layoutlm", "bros") for head in tiny.SPADE_HEADS]
 

@@ -19,11 +19,11 @@ from audit.engine.interface import Silent
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.targets.answering.loading import load_answering
-from audit.targets.loading import load, sha256_of
-from audit.training import splits as module
+from audit.targets.checkpoint.loading import load, sha256_of
 from audit.training.answering import AnsweringRecipe
-from audit.training.fitting import Recipe
-from audit.training.splits import FILE_NAME, folder_of, halves_of, read_splits, train_splits
+from audit.training.encoders import Recipe
+from audit.training.references import splits as module
+from audit.training.references.splits import FILE_NAME, folder_of, halves_of, read_splits, train_splits
 
 RECIPE = AnsweringRecipe(epochs=2, learning_rate=1e-2, batch_size=3)
 K = 4
@@ -158,7 +158,7 @@ import sys
 from pathlib import Path
 from audit.corpus.manifest import load
 from audit.training.answering import AnsweringRecipe
-from audit.training.splits import train_splits
+from audit.training.references.splits import train_splits
 start, data, out = map(Path, sys.argv[1:])
 train_splits(start, load(data), out, count=4, recipe=AnsweringRecipe(epochs=2, learning_rate=1e-2, batch_size=3))
 """

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import blindness
+from audit.attacks import blind_baseline
 from audit.attacks.attributes.fields import Fields, kind_of
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, Values
 from audit.attacks.attributes.measures import (
@@ -122,10 +122,10 @@ class AttributeInference(Attack):
         """See `Attack.weakened_in`: a tagger is held against a masked language model too, which others are not."""
         return None if public_of(case, _values(case)) is not None else self.weakened(case.corpus, {})
 
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         """See `Attack.blind_baseline`."""
         trials = [Trial(name, name, split) for name, split in holding(corpus)]
-        return blindness.of_trials(corpus, trials, share, progress)
+        return blind_baseline.of_trials(corpus, trials, share, progress)
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
@@ -191,7 +191,9 @@ class AttributeInference(Attack):
             measured.append(job())
             progress.advance()
         documents = [*{one.document.id: one.document for one in asked}.values()]
-        blind = blindness.by_document(case.corpus, documents, [one.split == "member" for one in documents], progress)
+        blind = blind_baseline.by_document(
+            case.corpus, documents, [one.split == "member" for one in documents], progress
+        )
         everything = values.all()
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
         return Findings(

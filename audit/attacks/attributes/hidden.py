@@ -10,7 +10,7 @@ from numpy.random import Generator as Rng
 
 from audit.corpus.documents import Document
 from audit.corpus.folding import fold
-from audit.corpus.removal import found
+from audit.corpus.removal.redact import found
 from audit.engine.interface import Request, Trial
 from audit.targets.interface import Floats, Target
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 from numpy.random import Generator
 
-from audit.attacks import blindness
+from audit.attacks import blind_baseline
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import GROUPS, LOSS, METHODS, Floats, Table
 from audit.corpus.documents import CATEGORIES
@@ -44,7 +44,7 @@ METRICS = (
     *(f"{PUBLIC}.{split}" for split in SPLITS),
     *(f"{what}.{split}.{name}" for what, split, name in product((CHOSEN, PUBLIC), SPLITS, (*GROUPS[:2], *CATEGORIES))),
     POWER,
-    blindness.NAME,
+    blind_baseline.NAME,
 )
 
 

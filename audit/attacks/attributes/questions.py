@@ -14,12 +14,12 @@ from numpy.random import Generator as Rng
 
 from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, Laid, drawn, plausible
 from audit.attacks.interface import ask_all
-from audit.attacks.memorisation.clearing import PROVEN, STATUSES, clear
 from audit.attacks.memorisation.questions import Asked, all_questions, question_of
+from audit.attacks.memorisation.removal import PROVEN, STATUSES, clear
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
-from audit.corpus.sheets import sheet_of
+from audit.corpus.page_view import sheet_of
 from audit.engine.interface import Request, Trial
 from audit.targets.interface import AnswerLoss, Floats, Target
 

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks.canaries.asking import Effort, kind_of, read_outcome
+from audit.attacks.canaries.epsilon import measure_privacy
+from audit.attacks.canaries.extraction import Effort, kind_of, read_outcome
 from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.inversion import Inversion
 from audit.attacks.canaries.masked import ByMasks
 from audit.attacks.canaries.measures import METRICS, POWER, UNIT, histograms, measure_table
 from audit.attacks.canaries.pages import Approach, ByLoss, ask_page, sample_pages
-from audit.attacks.canaries.privacy import measure_privacy
 from audit.attacks.canaries.table import table_of
 from audit.attacks.canaries.tallies import alarms_of, counts_of, diagnostics_of, weaknesses_of
+from audit.attacks.canaries.white_box import Inversion
 from audit.attacks.interface import Attack, Findings, Metric, Sides, Units
 from audit.attacks.weakening import weaker
 from audit.case import Case
-from audit.corpus.canaries import PATTERNS, Canary, CanarySet, load_canaries
+from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.targets.interface import BestLinks, Target, TrainingLoss

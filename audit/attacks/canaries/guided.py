@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator as Rng
 
-from audit.attacks.canaries.asking import Effort, Outcome, Start, searched, secret_of
+from audit.attacks.canaries.extraction import Effort, Outcome, Start, searched, secret_of
 from audit.attacks.canaries.search import Scorer
 from audit.attacks.interface import ask_all
 from audit.case import Case
-from audit.corpus.canaries import PATTERNS, Canary, question_of, sheet_of
+from audit.corpus.canaries.schema import PATTERNS, Canary, question_of, sheet_of
 from audit.corpus.documents import Corpus
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.engine.interface import Request
 from audit.targets.interface import AnswerLoss, Floats, Ints, Target
 

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random import Generator as Rng
 
-from audit.attacks.canaries.asking import Effort, Outcome, Start, searched, secret_of
-from audit.attacks.canaries.inversion import Inversion, completion_scorer, invert
+from audit.attacks.canaries.extraction import Effort, Outcome, Start, searched, secret_of
 from audit.attacks.canaries.search import Scorer
+from audit.attacks.canaries.white_box import Inversion, completion_scorer, invert
 from audit.case import Case
-from audit.corpus.canaries import PATTERNS, Canary, page_of, positions_of
+from audit.corpus.canaries.schema import PATTERNS, Canary, page_of, positions_of
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Request
 from audit.targets.interface import CandidateLogits, Encoding, Floats, Ints, Target, TokenTarget

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from audit.attacks.canaries.asking import Outcome, Ranked
-from audit.corpus.canaries import PATTERNS, Canary
+from audit.attacks.canaries.extraction import Outcome, Ranked
+from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.stats.clusters import Floats
 from audit.stats.distances import hamming
 from audit.stats.exposure import chance_exposure

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from audit.attacks.canaries.asking import REASONS, Outcome
-from audit.attacks.canaries.privacy import EPSILON
-from audit.corpus.canaries import Canary, CanarySet
+from audit.attacks.canaries.epsilon import EPSILON
+from audit.attacks.canaries.extraction import REASONS, Outcome
+from audit.corpus.canaries.schema import Canary, CanarySet
 from audit.record import Count, Diagnostic, Estimate, Measurement
 
 ALARM_LEVEL = 0.01

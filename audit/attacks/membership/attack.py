@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import blindness
+from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, Findings, Kind, Metric, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.membership.documents import (
@@ -87,7 +87,7 @@ class Membership(Attack):
 
     name: ClassVar[str] = "membership"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
-    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME)
+    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME)
     described: ClassVar[tuple[Metric, ...]] = (Metric("auc", summary="membership, AUC"),)
 
     @property
@@ -124,10 +124,10 @@ class Membership(Attack):
             "pretrained=PATH)"
         )
 
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         """See `Attack.blind_baseline`."""
         trials = [Trial(document.id, document.id, document.split) for document in _perhaps_scored(corpus)]
-        return blindness.of_trials(corpus, trials, share, progress)
+        return blind_baseline.of_trials(corpus, trials, share, progress)
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
@@ -231,7 +231,7 @@ class Membership(Attack):
         scored = score_documents(case, trials, outcomes)
         measured = measure_scores(scored, rng, progress)
         documents = [case.corpus.document(name) for name in scored.ids]
-        blind = blindness.by_document(case.corpus, documents, scored.member, progress)
+        blind = blind_baseline.by_document(case.corpus, documents, scored.member, progress)
         missing = reasons(case)
         gated = gated_scores(case, trials, self.n_adapted)
         counts = [

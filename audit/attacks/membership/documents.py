@@ -14,10 +14,10 @@ from audit.attacks.interface import ask_all
 from audit.attacks.masking import maskable, masked_losses
 from audit.attacks.usable import loss_kind
 from audit.case import Case
-from audit.corpus.canaries import carrier_ids, planted_ids
+from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Question, Split
 from audit.corpus.folding import fold
-from audit.corpus.sheets import sheet_of
+from audit.corpus.page_view import sheet_of
 from audit.engine.interface import Request
 from audit.stats.likelihood_ratio import logit_confidence, min_k
 from audit.targets.interface import (

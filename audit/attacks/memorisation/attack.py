@@ -11,15 +11,15 @@ import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import blindness
+from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units, ask_all
-from audit.attacks.memorisation.clearing import ATTEMPTED, clear
 from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, Probe, Scene
 from audit.attacks.memorisation.fairness import confounded, weaknesses
 from audit.attacks.memorisation.identified import IDENTIFIED
 from audit.attacks.memorisation.known_members import baseline_knows_members
 from audit.attacks.memorisation.measures import METRICS, measure_questions
 from audit.attacks.memorisation.questions import ATTACKED, Asked, all_questions, is_unique, question_of, trained_on
+from audit.attacks.memorisation.removal import ATTEMPTED, clear
 from audit.attacks.memorisation.summary import (
     commonest_anls,
     counts,
@@ -33,7 +33,7 @@ from audit.attacks.memorisation.table import Table, build_table
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
-from audit.corpus.sheets import Sheet, sheet_of
+from audit.corpus.page_view import Sheet, sheet_of
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.stats.distances import anls
 from audit.targets.interface import Answer, AnswerLoss, Given, Target
@@ -70,7 +70,7 @@ class Memorisation(Attack):
     name: ClassVar[str] = "memorisation"
     needs: ClassVar[tuple[str, ...]] = ("baselines",)
     uses: ClassVar[tuple[str, ...]] = ("splits",)
-    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME)
+    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME)
     described: ClassVar[tuple[Metric, ...]] = (
         Metric("net", summary="memorised, net"),
         Metric("extractable_simplicity", upper=None),
@@ -256,12 +256,12 @@ def _net_of(context: str) -> str:
     return "net" if context == "exact" else f"net.{context}"
 
 
-def _blind(corpus: Corpus, table: Table, progress: Progress) -> blindness.Blind:
+def _blind(corpus: Corpus, table: Table, progress: Progress) -> blind_baseline.Blind:
     """Whether member and held-out documents that were asked about can be told apart without the model."""
     rows = table.attempted
     asked = {one.document.id: (one.document, bool(member)) for one, member in zip(rows.asked, rows.member, strict=True)}
     documents = [document for document, _ in asked.values()]
-    return blindness.by_document(corpus, documents, [member for _, member in asked.values()], progress)
+    return blind_baseline.by_document(corpus, documents, [member for _, member in asked.values()], progress)
 
 
 def _replies(

@@ -10,13 +10,13 @@ from typing import Literal, get_args
 from numpy.random import Generator as Rng
 from numpy.random import default_rng
 
-from audit.attacks.memorisation.clearing import stands_on, without
 from audit.attacks.memorisation.questions import Asked, said
-from audit.corpus import perturbing
+from audit.attacks.memorisation.removal import stands_on, without
+from audit.corpus import perturbations
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
-from audit.corpus.paraphrasing import paraphrased
-from audit.corpus.sheets import Sheet, sheet_of
+from audit.corpus.page_view import Sheet, sheet_of
+from audit.corpus.paraphrases import paraphrased
 
 Context = Literal[
     "exact",
@@ -149,11 +149,11 @@ def _sign(rng: Rng) -> int:
 
 
 def _rotation(scene: Scene, rng: Rng, degrees: int) -> Probe | None:
-    return _moved(scene, perturbing.rotated(scene.sheet, degrees * _sign(rng)))
+    return _moved(scene, perturbations.rotated(scene.sheet, degrees * _sign(rng)))
 
 
 def _shift(scene: Scene, rng: Rng, pixels: int) -> Probe | None:
-    return _moved(scene, perturbing.shifted(scene.sheet, (pixels * _sign(rng), pixels * _sign(rng))))
+    return _moved(scene, perturbations.shifted(scene.sheet, (pixels * _sign(rng), pixels * _sign(rng))))
 
 
 def _moved(scene: Scene, sheet: Sheet) -> Probe | None:
@@ -168,16 +168,16 @@ def _changed(scene: Scene, rng: Rng, change: Callable[[Sheet], Sheet]) -> Probe:
 
 
 def _brightness(factor: float) -> Callable[[Scene, Rng], Probe]:
-    return partial(_changed, change=partial(perturbing.brightened, factor=factor))
+    return partial(_changed, change=partial(perturbations.brightened, factor=factor))
 
 
 _PROBES: Mapping[str, Callable[[Scene, Rng], Probe | None]] = {
     "exact": _exact,
-    "no_text": partial(_changed, change=perturbing.without_text),
+    "no_text": partial(_changed, change=perturbations.without_text),
     "paraphrased": _paraphrased,
     "shuffled": _shuffled,
     "image_only": _image_only,
-    "constant": partial(_changed, change=perturbing.blank),
+    "constant": partial(_changed, change=perturbations.blank),
     "rotation_5": partial(_rotation, degrees=5),
     "rotation_10": partial(_rotation, degrees=10),
     "shift_20": partial(_shift, pixels=20),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from audit.attacks.blindness import Blind
+from audit.attacks.blind_baseline import Blind
 from audit.attacks.memorisation.contexts import GATED
 from audit.record import Estimate, Measurement, Unresolved
 

@@ -9,11 +9,11 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator
 
-from audit.attacks.memorisation.clearing import ATTEMPTED, UNPROVEN
 from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE
 from audit.attacks.memorisation.fairness import GAP, controlled
 from audit.attacks.memorisation.identified import IDENTIFIED, identified
 from audit.attacks.memorisation.questions import CLASSES
+from audit.attacks.memorisation.removal import ATTEMPTED, UNPROVEN
 from audit.attacks.memorisation.table import Floats, Table
 from audit.engine.interface import Progress
 from audit.record import ALPHAS, Bound, Estimate, Measurement, Unresolved

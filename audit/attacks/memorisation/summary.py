@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from audit.attacks.memorisation.clearing import STATUSES, UNPROVEN
 from audit.attacks.memorisation.questions import CLASSES, PII_CLASSES, Asked, all_questions, said
+from audit.attacks.memorisation.removal import STATUSES, UNPROVEN
 from audit.attacks.memorisation.table import Floats, Mask, Table
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
-from audit.corpus.proof import Reading
-from audit.corpus.removal import remove
-from audit.corpus.sheets import sheet_of
+from audit.corpus.page_view import sheet_of
+from audit.corpus.removal.proof import Reading
+from audit.corpus.removal.redact import remove
 from audit.record import Count, Coverage, Diagnostic, DrawnPage, Histogram
 from audit.stats.distances import anls
 

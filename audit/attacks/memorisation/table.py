@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.attacks.columns import rows_where
-from audit.attacks.memorisation.clearing import ATTEMPTED, PROVEN
 from audit.attacks.memorisation.questions import Asked, is_unique, question_of, trained_on
+from audit.attacks.memorisation.removal import ATTEMPTED, PROVEN
 from audit.case import Case, SplitModel
 from audit.corpus.folding import fold
 from audit.engine.interface import Json, Trial

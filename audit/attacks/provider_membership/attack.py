@@ -9,11 +9,10 @@ from typing import Annotated, Any, ClassVar, Self
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import blindness
+from audit.attacks import blind_baseline
 from audit.attacks.budget import SEED, sample
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Kind, Metric, Units
-from audit.attacks.provider_membership import absent, certainty
-from audit.attacks.provider_membership.asking import GIVE, NO_REFERENCE, ask_about, loss_of, reference_of, unreferenced
+from audit.attacks.provider_membership import absent_keys, certainty
 from audit.attacks.provider_membership.columns import CHANGES
 from audit.attacks.provider_membership.evidence import entries
 from audit.attacks.provider_membership.matching import IN, OUT, Matched, matched
@@ -34,6 +33,7 @@ from audit.attacks.provider_membership.providers import (
     tried,
     untold,
 )
+from audit.attacks.provider_membership.queries import GIVE, NO_REFERENCE, ask_about, loss_of, reference_of, unreferenced
 from audit.attacks.provider_membership.table import MEMORY, Table
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -77,7 +77,7 @@ class ProviderMembership(Attack):
 
     name: ClassVar[str] = "provider_membership"
     uses: ClassVar[tuple[str, ...]] = ("pretrained", "baselines")
-    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blindness.NAME, absent.METRIC)
+    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME, absent_keys.METRIC)
     described: ClassVar[tuple[Metric, ...]] = (
         Metric("balanced_accuracy", summary="providers told"),
         Metric(POWER, upper=None),
@@ -134,7 +134,7 @@ class ProviderMembership(Attack):
         """See `Attack.weakened_in`."""
         return untold(case.corpus) or unreferenced(case)
 
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         """See `Attack.blind_baseline`: before questions are cut to as many on both sides, which takes the model's."""
         providers = {one.name: one for one in tried(providers_of(corpus, perhaps_askable(corpus)), least_of(corpus))}
         trials = [Trial(one.name, one.name, IN if one.member else OUT) for one in providers.values()]
@@ -163,9 +163,9 @@ class ProviderMembership(Attack):
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """What is asked about each kept-aside document of the provider, one after the other; see `asking`."""
         documents = asked_of(case, trial.unit)
-        probes: Mapping[str, Sequence[absent.Probe]] = {}
+        probes: Mapping[str, Sequence[absent_keys.Probe]] = {}
         if self._probes_nothing(case) is None:
-            probes = absent.probes_for(case.corpus, documents, self.n_absent, self.n_absent_keys)
+            probes = absent_keys.probes_for(case.corpus, documents, self.n_absent, self.n_absent_keys)
         reference = reference_of(case)
         found: list[Json] = []
         for document in documents:
@@ -175,10 +175,10 @@ class ProviderMembership(Attack):
     def _probes_nothing(self, case: Case) -> str | None:
         """Why documents are not asked for keys that they lack; None when they are."""
         if kind_of(case.target) != "answers":
-            return absent.PAGES
+            return absent_keys.PAGES
         if not self.n_absent:
             return "n_absent is 0: none was asked"
-        return absent.NOT_COMPARED if reference_of(case) is None else None
+        return absent_keys.NOT_COMPARED if reference_of(case) is None else None
 
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`; a decision is the loss of the provider's first document."""
@@ -212,7 +212,7 @@ class ProviderMembership(Attack):
             if document.id in looked_at
         ]
         blind = _blind(case.corpus, asked, progress)
-        found, counts = absent.measure_absent(case.corpus, trials, outcomes, self._probes_nothing(case))
+        found, counts = absent_keys.measure_absent(case.corpus, trials, outcomes, self._probes_nothing(case))
         return replace(
             measured.findings,
             measurements=(*measured.findings.measurements, blind.estimate, found),
@@ -226,16 +226,16 @@ class ProviderMembership(Attack):
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """The key from numbers to names, and what the attack made of each provider; see `evidence.entries`."""
         providers = providers_of(case.corpus, askable(case))
-        values = absent.Values.of(case.corpus, outcomes)
-        replies = absent.judged(case.corpus, values, trials, outcomes)
+        values = absent_keys.Values.of(case.corpus, outcomes)
+        replies = absent_keys.judged(case.corpus, values, trials, outcomes)
         rows = entries(table_of(trials, outcomes), providers, replies, n_seeds=self.n_seeds, share=self.share)
         for row in rows:
             yield {"attack": self.name, **row}
 
 
-def _blind(corpus: Corpus, asked: Sequence[tuple[Provider, Document]], progress: Progress) -> blindness.Blind:
+def _blind(corpus: Corpus, asked: Sequence[tuple[Provider, Document]], progress: Progress) -> blind_baseline.Blind:
     """Whether providers in and out can be told apart without the model, by these documents."""
-    return blindness.by_provider(
+    return blind_baseline.by_provider(
         corpus,
         [document for _, document in asked],
         [provider.name for provider, _ in asked],

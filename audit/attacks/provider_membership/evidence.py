@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from audit.attacks.provider_membership.absent import Reply
+from audit.attacks.provider_membership.absent_keys import Reply
 from audit.attacks.provider_membership.columns import LOWER
 from audit.attacks.provider_membership.inference import infer
 from audit.attacks.provider_membership.matching import IN, OUT

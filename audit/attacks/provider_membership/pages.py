@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from audit.attacks.interface import ask
-from audit.attacks.provider_membership.numbers import Numbers
+from audit.attacks.provider_membership.question_scores import Numbers
 from audit.corpus.documents import Document
 from audit.engine.interface import Request
 from audit.targets.interface import (

@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Self
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import blindness
+from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units
-from audit.attacks.reconstruction.algorithm import (
+from audit.attacks.reconstruction.cdmi import (
     Alone,
     Judged,
     MaskedModel,
@@ -161,9 +161,9 @@ class Reconstruction(Attack):
         """See `Attack.offered`: at most two of a field."""
         return most_trials(corpus)
 
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blindness.Blind:
+    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         """See `Attack.blind_baseline`."""
-        return blindness.of_trials(corpus, whole_fields(corpus), share, progress)
+        return blind_baseline.of_trials(corpus, whole_fields(corpus), share, progress)
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""

@@ -12,7 +12,7 @@ import numpy as np
 from audit.attacks.reconstruction.questions import without_telling_questions
 from audit.case import Case
 from audit.corpus.documents import Document, Entity, Split
-from audit.corpus.removal import found
+from audit.corpus.removal.redact import found
 from audit.engine.interface import Trial
 from audit.targets.interface import AnswerLoss, Encoding
 

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator
 
-from audit.attacks import blindness
+from audit.attacks import blind_baseline
 from audit.attacks.interface import Findings
 from audit.attacks.reconstruction import gated, multishot
 from audit.attacks.reconstruction.fields import REASONS, Field, Length
@@ -58,7 +58,7 @@ METRICS = (
     ),
     *(f"ipf.{split}.{name}" for split, name in product(SPLIT_NAMES, CATEGORIES)),
     *multishot.METRICS,
-    blindness.NAME,
+    blind_baseline.NAME,
 )
 HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))
 
@@ -107,7 +107,7 @@ def measure_fields(
         measurements.append(job())
         progress.advance()
     documents = [*{field.document.id: field.document for field in fields}.values()]
-    blind = blindness.by_document(case.corpus, documents, [one.split == "member" for one in documents], progress)
+    blind = blind_baseline.by_document(case.corpus, documents, [one.split == "member" for one in documents], progress)
     confounded = [reason for reason in (blind.confounded, gated.looks_trained_on(measurements)) if reason]
     return Findings(
         (*measurements, blind.estimate),

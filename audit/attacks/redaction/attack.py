@@ -12,16 +12,16 @@ from pydantic import Field
 
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Attack, Findings, Metric, Units
-from audit.attacks.redaction.asking import Said, alike, can_say, say
 from audit.attacks.redaction.classifiers import CLASSIFIERS
 from audit.attacks.redaction.embedding import EmbeddingName
 from audit.attacks.redaction.folds import FoldTrial, predict
 from audit.attacks.redaction.measures import METRICS, measure_redaction
 from audit.attacks.redaction.samples import groups_of, samples_of
+from audit.attacks.redaction.target_guess import Said, alike, can_say, say
 from audit.attacks.redaction.units import units_of
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask, Split
-from audit.corpus.redactions import redacted_spans
+from audit.corpus.redaction.contexts import redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.targets.interface import Target
 

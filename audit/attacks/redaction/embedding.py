@@ -19,7 +19,7 @@ import numpy as np
 from audit.attacks.redaction.classifiers import Features, Floats, Ints
 from audit.attacks.redaction.samples import Samples
 from audit.corpus.documents import CATEGORIES
-from audit.corpus.redactions import LINE_END, STAR, RedactedSpan, fits
+from audit.corpus.redaction.contexts import LINE_END, STAR, RedactedSpan, fits
 from audit.targets.interface import Embed, Target
 
 EmbeddingName = Literal["tfidf", "embedder", "embedder-tuned"]
@@ -143,7 +143,7 @@ def tuned(embedder: Target, training: Samples, held: Samples, seed: int) -> tupl
         The places in `training` of what is left for the classifier, its embeddings, and those of `held`. The last
         result is kept, for the classifiers of one fold follow each other.
     """
-    from audit.training.embedding import chosen, tune
+    from audit.training.embedder import chosen, tune
 
     key = _key(training, held, seed)
     kept = _TUNED.get(embedder)

@@ -14,9 +14,10 @@ from numpy.random import Generator
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Findings
 from audit.attacks.redaction.classifiers import CLASSIFIERS, Ints
-from audit.attacks.redaction.gain import EXCESS, GAINS, measure_gain
+from audit.attacks.redaction.predictions import BLIND, Hits, Told, gather
 from audit.attacks.redaction.samples import samples_of
-from audit.attacks.redaction.text import (
+from audit.attacks.redaction.target_gain import EXCESS, GAINS, measure_gain
+from audit.attacks.redaction.text_leak import (
     GATED,
     NEEDED,
     RARE,
@@ -26,10 +27,9 @@ from audit.attacks.redaction.text import (
     told_best,
     worst_class_of,
 )
-from audit.attacks.redaction.told import BLIND, Hits, Told, gather
 from audit.case import Case
-from audit.corpus.covering import count_covered
 from audit.corpus.documents import CATEGORIES, Mask
+from audit.corpus.redaction.text_under_box import count_covered
 from audit.engine.interface import Json, Progress, Trial
 from audit.record import ALPHAS, Count, Diagnostic, Measurement, Unresolved
 from audit.stats.clusters import Floats, cluster_sums

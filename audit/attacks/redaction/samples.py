@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.folding import fold
-from audit.corpus.redactions import RedactedSpan, redacted_spans
+from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
 
 Ints = npt.NDArray[np.int64]
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from audit.attacks.interface import Units
 from audit.attacks.redaction.classifiers import Ints
-from audit.attacks.redaction.gain import EXCESS, SPLITS
+from audit.attacks.redaction.predictions import Hits
 from audit.attacks.redaction.samples import groups_of
-from audit.attacks.redaction.text import NEEDED, kinds_of
-from audit.attacks.redaction.told import Hits
+from audit.attacks.redaction.target_gain import EXCESS, SPLITS
+from audit.attacks.redaction.text_leak import NEEDED, kinds_of
 from audit.corpus.documents import CATEGORIES, Corpus
-from audit.corpus.redactions import RedactedSpan, redacted_spans
+from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
 
 UNIT = "documents"
 

@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 from audit.corpus.documents import Question
 from audit.corpus.importers.conversion import gathered, page_size, raise_listed, read_json
 from audit.corpus.importers.interface import Collected, Request, Rule, Source
-from audit.corpus.importers.ocr import read_words
+from audit.corpus.importers.ocr_json import read_words
 from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, collect_pages
 from audit.corpus.importers.splits import Part
 from audit.corpus.paths import inside

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from audit.corpus.documents import Category, Document, Entity, Split, Task, TaskKind, Word
 from audit.corpus.folding import fold
-from audit.corpus.importers.asking import question_of
 from audit.corpus.importers.conversion import (
     ImportReport,
     clipped,
@@ -25,6 +24,7 @@ from audit.corpus.importers.conversion import (
 )
 from audit.corpus.importers.interface import Collected, Request, Source
 from audit.corpus.importers.locating import Location, locate
+from audit.corpus.importers.receipt_questions import question_of
 from audit.corpus.importers.splits import equal_images
 from audit.errors import ManifestError
 

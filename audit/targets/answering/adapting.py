@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from audit.stats.distances import similarity
-from audit.targets.adaptation import adapt, frozen
 from audit.targets.answering.reader import Inputs
+from audit.targets.encoders.adaptation import adapt, frozen
 from audit.targets.interface import AdaptationRule, Adapted
 
 

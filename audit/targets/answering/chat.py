@@ -25,8 +25,8 @@ from audit.targets.answering.wording import (
     special_tokens,
     tokens_of,
 )
+from audit.targets.checkpoint.loading import DAMAGE, one_line
 from audit.targets.interface import NOT_READ
-from audit.targets.loading import DAMAGE, one_line
 
 PROMPT = QUESTION
 """The text of the user's turn, when the manifest's recipe names none: the bare question."""

@@ -29,7 +29,7 @@ import torch
 import transformers
 
 from audit.corpus.documents import Document
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.answering.layout import (
@@ -48,7 +48,10 @@ from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.answering.vt5_reader import NOWHERE
 from audit.targets.answering.wording import special_tokens
-from audit.targets.encoder_target import best_first
+from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer, sha256_of
+from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.encoders.page_images import OpenImage
+from audit.targets.encoders.target import best_first
 from audit.targets.interface import (
     BestTokens,
     Candidates,
@@ -60,9 +63,6 @@ from audit.targets.interface import (
     Query,
     type_asked,
 )
-from audit.targets.loading import load_whole_model, open_tokenizer, sha256_of
-from audit.targets.pictures import OpenImage
-from audit.targets.refusals import refuse_unsafe
 
 A = TypeVar("A")
 DENOISING = "denoising"

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from audit.corpus.documents import Word
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.errors import TargetError
 from audit.targets.answering.parts import image_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.wording import special_tokens
+from audit.targets.checkpoint.loading import open_tokenizer
 from audit.targets.interface import NOT_READ
-from audit.targets.loading import open_tokenizer
 
 BOX_SCALE = 1000
 """Boxes are whole thousandths of the page, as LayoutLM's (Xu et al. 2020, section 2.2)."""

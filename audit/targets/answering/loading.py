@@ -1,4 +1,4 @@
-"""Loading a checkpoint that answers questions, as safely as `audit.targets.loading` does for encoders."""
+"""Loading a checkpoint that answers questions, as safely as `audit.targets.checkpoint.loading` does for encoders."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
-from audit.targets.loading import DAMAGE, load_whole_model, one_line, quiet, sha256_of
-from audit.targets.pictures import OpenImage
-from audit.targets.refusals import refuse_unsafe
-from audit.targets.trainer_state import trained
+from audit.targets.checkpoint.loading import DAMAGE, load_whole_model, one_line, quiet, sha256_of
+from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.checkpoint.trainer_state import trained
+from audit.targets.encoders.page_images import OpenImage
 
 ReaderOf = Callable[[Path, Any, str | None], Reader]
 """Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known."""

@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 
 from audit.corpus.documents import Document
-from audit.corpus.removal import cover
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
+from audit.corpus.removal.redact import cover
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
 from audit.targets.answering.reader import PageTokens, Sample, TokenReader
 from audit.targets.interface import Encoding

@@ -12,8 +12,8 @@ import transformers
 
 from audit.errors import TargetError
 from audit.targets.answering.reader import Sample
-from audit.targets.loading import DAMAGE, one_line, open_tokenizer, quiet
-from audit.targets.refusals import refuse_unsafe
+from audit.targets.checkpoint.loading import DAMAGE, one_line, open_tokenizer, quiet
+from audit.targets.checkpoint.safety import refuse_unsafe
 
 VOCABULARIES = (
     "tokenizer.json",

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 
 Inputs = dict[str, torch.Tensor]
 """Keyword arguments of a model's `forward` or `generate`, one row a sample, on the CPU."""

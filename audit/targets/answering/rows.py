@@ -23,11 +23,11 @@ import torch
 from PIL import Image
 
 from audit.corpus.documents import Word
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.errors import EngineError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.batching import STEP
-from audit.targets.forward import out_of_memory
+from audit.targets.encoders.forward import out_of_memory
 
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 """Samples of one forward pass, by kind of device, when they are small (ours)."""

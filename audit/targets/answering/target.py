@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.errors import ManifestError, TargetError
 from audit.record import TargetCard
 from audit.targets.answering.adapting import adapt_to_answer
@@ -20,7 +20,9 @@ from audit.targets.answering.generation import greedy, ids_of
 from audit.targets.answering.pages import AskedPage, asked_of, read_page
 from audit.targets.answering.reader import Inputs, Reader, Sample, TokenReader
 from audit.targets.answering.rows import Rows, batched, filled, rows_for, share, steady
-from audit.targets.forward import DTYPES
+from audit.targets.checkpoint.loading import quiet
+from audit.targets.encoders.forward import DTYPES
+from audit.targets.encoders.page_images import OpenImage
 from audit.targets.interface import (
     NOT_READ,
     Adaptation,
@@ -36,8 +38,6 @@ from audit.targets.interface import (
     TrainingLoss,
     type_asked,
 )
-from audit.targets.loading import quiet
-from audit.targets.pictures import OpenImage
 
 A = TypeVar("A")
 NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"

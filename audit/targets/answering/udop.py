@@ -25,7 +25,7 @@ import torch
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from audit.corpus.documents import Word
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.errors import TargetError
 from audit.targets.answering.layout import (
     BOX_SCALE,

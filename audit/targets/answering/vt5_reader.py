@@ -11,7 +11,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 
 from audit.corpus.documents import Word
-from audit.corpus.sheets import Sheet
+from audit.corpus.page_view import Sheet
 from audit.errors import TargetError
 from audit.targets.answering.layout import (
     BOX_SCALE,

@@ -1,4 +1,4 @@
-"""Loading an NLU model from a local folder, as safely as `audit.targets.loading` does for encoders."""
+"""Loading an NLU model from a local folder, as safely as `audit.targets.checkpoint.loading` does for encoders."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from safetensors import safe_open
 
 from audit.errors import TargetError
 from audit.record import TargetCard
-from audit.targets.loading import load_whole_model, sha256_of
+from audit.targets.checkpoint.loading import load_whole_model, sha256_of
+from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.checkpoint.trainer_state import trained
 from audit.targets.nlu.config import NluConfig
 from audit.targets.nlu.model import NluModel
 from audit.targets.nlu.target import NluTarget
 from audit.targets.nlu.vocabulary import Vocabulary
-from audit.targets.refusals import refuse_unsafe
-from audit.targets.trainer_state import trained
 
 FAMILY = "BiLSTM-CRF"
 TASK = "intent-slots"

@@ -13,9 +13,9 @@ import torch
 from audit.corpus.documents import Corpus, Document
 from audit.errors import TargetError
 from audit.record import TargetCard
-from audit.targets.adaptation import frozen
 from audit.targets.batching import padded_rows
-from audit.targets.forward import DTYPES
+from audit.targets.encoders.adaptation import frozen
+from audit.targets.encoders.forward import DTYPES
 from audit.targets.interface import (
     BestIntent,
     CompletionLoss,

@@ -1,0 +1,79 @@
+"""Pages without an answer, and what became of the answer there: only a proven removal makes a reply a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from audit.corpus.page_view import Sheet
+from audit.corpus.removal.proof import READER, ReadCrop, Reading, crops_of, proof_of
+from audit.corpus.removal.redact import derivable, found, remove
+from audit.engine.interface import Request
+
+PROVEN, UNPROVEN, SURVIVES, DERIVABLE, ABSENT = "proven", "unproven", "survives", "derivable", "absent"
+STATUSES: Mapping[str, str] = {
+    PROVEN: "the answer was removed, and it is proven to be gone",
+    UNPROVEN: "the answer was removed, but part of the proof is missing: counted apart",
+    SURVIVES: "the answer was removed, and can still be read on the page: not asked",
+    DERIVABLE: "the answer follows from what is left on the page: not asked",
+    ABSENT: "the answer does not stand on the page, so that it cannot be removed: not asked",
+}
+"""What became of an answer, and what that means."""
+ATTEMPTED = frozenset({PROVEN, UNPROVEN})
+"""With these the models are asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cleared:
+    """A page without an answer.
+
+    Attributes:
+        sheet: the page without it.
+        status: one of `STATUSES`.
+        reason: why the answer can be told from what is left, where it can.
+        reading: what an OCR made of the places (`audit.corpus.removal.proof.Reading`); None where it was not asked.
+    """
+
+    sheet: Sheet
+    status: str
+    reason: str | None = None
+    reading: Reading | None = None
+
+
+def clear(page: Sheet, answers: Sequence[str], *, fuzzy: bool) -> Generator[Request, Any, Cleared]:
+    """The page without these answers, and whether they are gone (methods.md#memorisation); used with `yield from`.
+
+    Args:
+        page: as it is.
+        answers: the accepted answers, one at least.
+        fuzzy: whether near matches are removed too.
+    """
+    removal = remove(page, answers, fuzzy=fuzzy)
+    if not removal.words:
+        return Cleared(removal.sheet, ABSENT)
+    reason = derivable([word.text for word in removal.sheet.words], answers)
+    if reason is not None:
+        return Cleared(removal.sheet, DERIVABLE, reason)
+    before = yield from _read(crops_of(page, removal))
+    after = yield from _read(crops_of(removal.sheet, removal))
+    proof = proof_of(page, removal, answers, before, after)
+    return Cleared(removal.sheet, proof.status, None, proof.reading)
+
+
+def _read(crops: tuple[ReadCrop, ...]) -> Generator[Request, Any, list[str | None]]:
+    """What an OCR reads there."""
+    if not crops:
+        return []
+    texts: list[str | None] = yield Request(READER, crops)
+    return texts
+
+
+def without(page: Sheet, answers: Sequence[str], *, fuzzy: bool) -> Sheet:
+    """The page without these answers, where nothing rests on their being gone."""
+    return remove(page, answers, fuzzy=fuzzy).sheet
+
+
+def stands_on(page: Sheet, answers: Sequence[str]) -> bool:
+    """Whether one of these answers, or a near match, stands on the page."""
+    return bool(found([word.text for word in page.words], answers))

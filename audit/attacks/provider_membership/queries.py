@@ -1,0 +1,190 @@
+"""What is asked about a kept-aside document, and what comes of it, as it goes into the journal.
+
+Method: methods.md#provider-membership.
+
+One object a document: {"id", "questions": one object each (see `numbers`), "memory_change", "absent": one object a
+question about a key that the document lacks (see `absent`)}. What does not exist is None. "pretrained" stands for the
+reference, see `reference_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+
+from audit.attacks.interface import ask, ask_all
+from audit.attacks.masking import N_MASKS, maskable, masked_losses
+from audit.attacks.provider_membership.absent_keys import Probe
+from audit.attacks.provider_membership.pages import read_page
+from audit.attacks.provider_membership.providers import answers_of, kind_of, knows_public, questions_of
+from audit.attacks.provider_membership.question_scores import Numbers
+from audit.case import Case
+from audit.corpus.documents import Document, Question
+from audit.corpus.folding import fold
+from audit.corpus.page_view import Sheet, sheet_of
+from audit.corpus.removal.redact import Removal, remove
+from audit.engine.interface import Json, Request
+from audit.stats.distances import anls, similarity
+from audit.targets.interface import Answer, AnswerLoss, Given, Target
+
+BLUR = 20.0
+"""Radius in pixels of the Gaussian blur over what is removed (Tito et al. 2024, appendix D.1.1)."""
+NO_QUESTION = ""
+"""Stands for no query (section 5.2.2): of what a model is asked only the frame of its prompt is left."""
+NO_REFERENCE = "no model that knows none of the providers to compare with"
+GIVE = "give the pretrained model with a head for the task, or a baseline trained on documents of other providers"
+"""What would mend it."""
+
+
+def reference_of(case: Case) -> Target | None:
+    """What the target is compared with: a model that knows of no provider, and can be asked the same; None without one.
+
+    That is the pretrained model. Often it has no head for the task, as what token classifiers are fine-tuned from; then
+    it is the first baseline, provided that it learned nothing of the providers that are asked about (ours). Baselines
+    are trained on public documents, so no public document may be of a provider with kept-aside ones: a reference that
+    knows some providers, of one side rather than of the other, would tilt the comparison.
+    """
+    kind, references = kind_of(case.target), case.references
+    if references.pretrained is not None and kind_of(references.pretrained) == kind:
+        return references.pretrained
+    found = next((model for model in references.baselines if kind_of(model) == kind), None)
+    return None if found is None or knows_public(case.corpus) else found
+
+
+def unreferenced(case: Case) -> str | None:
+    """Why the target is compared with nothing, and what to give; None when `reference_of` finds a model."""
+    if reference_of(case) is not None:
+        return None
+    pretrained = case.references.pretrained is not None
+    why = "the pretrained model has no head for the task" if pretrained else "no pretrained model was given"
+    if not case.references.baselines:
+        return f"{NO_REFERENCE}: {why}, and no baseline; {GIVE}"
+    if knows_public(case.corpus):
+        return f"{NO_REFERENCE}: {why}, and baselines saw public documents of providers that are asked about; {GIVE}"
+    return f"{NO_REFERENCE}: {why}, and no baseline can be asked the same; {GIVE}"
+
+
+def ask_about(
+    case: Case, document: Document, probes: Sequence[Probe], reference: Target | None
+) -> Generator[Request, Any, Json]:
+    """All that is asked about one document; used with `yield from`.
+
+    Args:
+        case: the target and the data set.
+        document: a kept-aside one that can be asked about.
+        probes: questions about keys that the document lacks; for models that answer only.
+        reference: see `reference_of`.
+    """
+    if kind_of(case.target) == "answers":
+        return (yield from _ask_answers(case, document, probes, reference))
+    said = yield from _read(case, case.target, document)
+    known = None if reference is None else (yield from _read(case, reference, document))
+    assert said is not None
+    return {"id": document.id, "questions": [said.as_json(known)], "memory_change": None, "absent": []}
+
+
+def loss_of(case: Case, model: Target, document: Document) -> Generator[Request, Any, float]:
+    """The training loss of a document that can be asked about, nats: the mean over its questions, or of its page."""
+    if kind_of(model) == "answers":
+        losses = yield from _losses(model, sheet_of(case.corpus, document), questions_of(document))
+        return float(np.mean(losses))
+    said = yield from _read(case, model, document)
+    assert said is not None
+    return said.loss
+
+
+def _read(case: Case, model: Target, document: Document) -> Generator[Request, Any, Numbers | None]:
+    """What an encoder makes of the page; of a masked language model the mean loss of the tokens that masks hide."""
+    if kind_of(model) != "masks":
+        return (yield from read_page(model, document))
+    page = maskable(case.target, document)
+    assert page is not None
+    hidden = yield from masked_losses(model, document, page, N_MASKS)
+    return None if hidden is None else Numbers(float(hidden.mean()))
+
+
+def _ask_answers(
+    case: Case, document: Document, probes: Sequence[Probe], reference: Target | None
+) -> Generator[Request, Any, Json]:
+    sheet, questions = sheet_of(case.corpus, document), questions_of(document)
+    texts = [*(question.question for question in questions), *(probe.question for probe in probes)]
+    given, losses = yield from _said(case.target, sheet, questions, [*texts, NO_QUESTION])
+    known: list[Given] = []
+    if reference is not None:
+        known, known_losses = yield from _said(reference, sheet, questions, texts)
+    memory = yield from _without_answers(case.target, sheet, questions)
+    change = yield from _change(case.target, sheet, given[-1].text)
+    rows = []
+    for place, question in enumerate(questions):
+        before = Numbers(known_losses[place], known[place].confidence) if known else None
+        rows.append(_judged(given[place], losses[place], question).as_json(before, memory[place]))
+    absent = [
+        probe.as_json(given[place].text, known[place].text if known else None)
+        for place, probe in enumerate(probes, start=len(questions))
+    ]
+    return {"id": document.id, "questions": rows, "memory_change": change, "absent": absent}
+
+
+def _said(
+    model: Target, sheet: Sheet, questions: Sequence[Question], texts: Sequence[str]
+) -> Generator[Request, Any, tuple[list[Given], list[float]]]:
+    """What a model replies to each of `texts`, and its losses of the questions."""
+    given = yield from ask_all(model, [Answer(sheet, text) for text in texts])
+    losses = yield from _losses(model, sheet, questions)
+    return given, losses
+
+
+def _losses(model: Target, sheet: Sheet, questions: Sequence[Question]) -> Generator[Request, Any, list[float]]:
+    """The training loss of each question's first accepted answer, nats a token."""
+    queries = [AnswerLoss(sheet, question.question, answers_of(question)[0]) for question in questions]
+    found = yield from ask_all(model, queries)
+    return [float(-tokens.mean()) for tokens in found]
+
+
+def _judged(given: Given, loss: float, question: Question) -> Numbers:
+    answers = answers_of(question)
+    exact = fold(given.text) in {fold(answer) for answer in answers}
+    return Numbers(loss, given.confidence, float(exact), anls(given.text, answers))
+
+
+def _without_answers(
+    target: Target, sheet: Sheet, questions: Sequence[Question]
+) -> Generator[Request, Any, list[float | None]]:
+    """NLS_mem of each question: the similarity of the reply when the answer is gone, in [0, 1].
+
+    None where the answer does not stand on the page, or cannot be taken out of its image.
+    """
+    removals = [remove(sheet, answers_of(question), blur=BLUR) for question in questions]
+    gone = [bool(removal.words) and _hidden(sheet, removal) for removal in removals]
+    asked = zip(removals, questions, gone, strict=True)
+    queries = [Answer(removal.sheet, question.question) for removal, question, removed in asked if removed]
+    replies = iter((yield from ask_all(target, queries)))
+    return [
+        anls(next(replies).text, answers_of(question)) if removed else None
+        for question, removed in zip(questions, gone, strict=True)
+    ]
+
+
+def _change(target: Target, sheet: Sheet, output: str) -> Generator[Request, Any, float | None]:
+    """dNLS_mem: how much the output to no question changes when it is taken from the page; 1 - NLS, in [0, 1].
+
+    An output that does not stand on the page leaves nothing to remove: the model says the same again, and the change is
+    0, as for one that it knows by heart. None (ours) where that would mean nothing: the model says nothing at all, or
+    nobody knows which words stand on the page, or where in its image.
+    """
+    if not fold(output) or not sheet.words:
+        return None
+    removal = remove(sheet, [output], blur=BLUR)
+    if not removal.words:
+        return 0.0
+    if not _hidden(sheet, removal):
+        return None
+    again = yield from ask(target, Answer(removal.sheet, NO_QUESTION))
+    return 1.0 - similarity(output, again.text)
+
+
+def _hidden(sheet: Sheet, removal: Removal) -> bool:
+    """Whether the image, where there is one, does not show the removed words any more."""
+    return sheet.open_page is None or len(removal.boxes) == len(removal.words)

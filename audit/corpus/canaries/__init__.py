@@ -1,0 +1,1 @@
+"""Canaries: planted secrets, their checks and their insertion into a data set (methods.md#canaries)."""

@@ -1,0 +1,279 @@
+"""Canaries put into a data set (methods.md#canaries, the audit design): a new data set, and what was drawn for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from audit.corpus import manifest as manifests
+from audit.corpus.canaries.blank_space import blank_place
+from audit.corpus.canaries.schema import (
+    CANARY_SET,
+    LABEL,
+    MAX_LENGTH,
+    MAX_REPEAT,
+    PATTERNS,
+    TAGS,
+    TASKS,
+    Canary,
+    CanarySet,
+    cells_of,
+    image_of,
+    page_of,
+)
+from audit.corpus.canaries.validation import tokens_of
+from audit.corpus.documents import Box, Corpus, Document, Manifest, ReferencePaths
+from audit.corpus.images import image_path, open_image
+from audit.corpus.importers.conversion import check_destination
+from audit.corpus.paths import inside
+from audit.errors import EngineError, ManifestError, UsageError
+
+FILE_NAME = "canaries.json"
+FOLDER = "canaries"
+"""Where the images of pages with canaries go."""
+SUFFIX = "-canaries"
+MIN_COUNT = 2
+MAX_COUNT = 10_000
+"""Ours; names do not run out, and no bound on epsilon gains by more."""
+_CONSONANTS, _VOWELS, _SYLLABLES = "bdfgklnprstvz", "aeiou", 3
+_AS_IT_WAS = "give the data set as it was before"
+
+
+@dataclass(frozen=True)
+class InsertReport:
+    """What was put in.
+
+    Attributes:
+        canaries: as the new data set's canary file has them.
+        n_included: canaries whose coin said yes.
+        n_documents: documents that were added, all of split member.
+        n_pages: documents whose pages were copied for them; 0 where every canary is a document by itself.
+        labels: that were added to `task.labels`.
+        references: named by the old manifest and left out of the new one.
+        cap: what epsilon these coins can show at most, at delta 0 and 95 % confidence, half of them choosing the
+            threshold; of `repeat` records together. None: there are too few to show any.
+    """
+
+    canaries: CanarySet
+    n_included: int
+    n_documents: int
+    n_pages: int
+    labels: tuple[str, ...]
+    references: tuple[str, ...]
+    cap: float | None
+
+
+def insert(corpus: Corpus, out: Path, *, pattern: str, count: int, repeat: int, length: int, seed: int) -> InsertReport:
+    """Write a copy of the data set with canaries in it.
+
+    Each canary has a nonsense word of its own, a completion drawn uniformly from the pattern's candidates, and a fair
+    coin; all are independent of each other, and each kind of draw has its own stream of the seed, so that a coin shows
+    in nothing but in whether the canary is there. An included canary becomes `repeat` documents of split member: an
+    utterance; on pages with boxes, one more line in a blank place of a copied member page, in its words and its image;
+    in text without boxes, a document of one line. References are left out: their outputs lack the new tags, they may
+    be large, and `--reference` names them.
+
+    Args:
+        corpus: without canaries.
+        out: a new folder.
+        pattern: one of `PATTERNS`.
+        count: canaries, both kinds together, 2 to `MAX_COUNT`.
+        repeat: copies of each that is included, 1 to `MAX_REPEAT`.
+        length: words of a completion, 1 to `MAX_LENGTH`.
+        seed: every random choice follows from it.
+
+    Raises:
+        UsageError: an option is out of range, or `out` holds something.
+        ManifestError: the task has no canaries, the data set has some already, or has no document to carry one.
+        EngineError: `out` cannot be written.
+    """
+    _check_options(pattern, count, repeat, length, seed)
+    _check_corpus(corpus)
+    check_destination(out)
+    canaries = CanarySet("audit", seed, repeat, length, tuple(_drawn(corpus, pattern, count, repeat, length, seed)))
+    labels = _new_labels(corpus.manifest)
+    task = replace(corpus.manifest.task, labels=(*corpus.manifest.task.labels, *labels))
+    manifest = replace(
+        corpus.manifest,
+        name=corpus.manifest.name + SUFFIX,
+        task=task,
+        references=ReferencePaths(),
+        canaries={"file": FILE_NAME},
+    )
+    _publish(out, corpus, manifest, canaries)
+    included = [canary for canary in canaries.canaries if canary.included]
+    named = corpus.manifest.references
+    return InsertReport(
+        canaries=canaries,
+        n_included=len(included),
+        n_documents=sum(canary.copies for canary in included),
+        n_pages=len({canary.carrier for canary in included if canary.carrier is not None}),
+        labels=labels,
+        references=tuple(field.name for field in dataclasses.fields(named) if getattr(named, field.name)),
+        cap=_cap(count),
+    )
+
+
+def _check_options(pattern: str, count: int, repeat: int, length: int, seed: int) -> None:
+    if pattern not in PATTERNS:
+        raise UsageError("no such pattern of canaries", f"one of {', '.join(PATTERNS)}")
+    for name, value, low, high in (
+        ("count", count, MIN_COUNT, MAX_COUNT),
+        ("repeat", repeat, 1, MAX_REPEAT),
+        ("length", length, 1, MAX_LENGTH),
+    ):
+        if not low <= value <= high:
+            raise UsageError(f"{name} {value} is out of range: {low} to {high}")
+    if seed < 0:
+        raise UsageError("the seed must not be negative")
+
+
+def _check_corpus(corpus: Corpus) -> None:
+    kind = corpus.manifest.task.kind
+    if kind not in TASKS:
+        raise ManifestError(
+            f"task.kind: the loss of {kind} is not defined for a canary's completion",
+            f"canaries are for {', '.join(TASKS)}",
+        )
+    if not corpus.of("member"):
+        raise ManifestError("no document of split member: canaries stand among what a model is trained on")
+    taken = {corpus.manifest.documents, *(document.image for document in corpus.documents if document.image)}
+    clash = any(name == FILE_NAME or name.startswith(f"{FOLDER}/") for name in taken)
+    if corpus.manifest.canaries is not None or set(TAGS) & set(corpus.manifest.task.labels) or clash:
+        raise ManifestError("the data set has canaries already", _AS_IT_WAS)
+    marked = [document.id for document in corpus.documents if _marked(document)]
+    if marked:
+        raise ManifestError(f"the data set has canaries already: document {marked[0]}", _AS_IT_WAS)
+
+
+def _marked(document: Document) -> bool:
+    """Whether a document has an entity, a question or a tag of canaries."""
+    names = {entity.id for entity in document.entities} | {entity.label for entity in document.entities}
+    names.update(question.id for question in document.questions)
+    return LABEL in names or not set(TAGS).isdisjoint(document.tags or ())
+
+
+def _drawn(corpus: Corpus, pattern: str, count: int, repeat: int, length: int, seed: int) -> Iterator[Canary]:
+    """The canaries; what is drawn for one is drawn whether or not its coin puts it in."""
+    family = PATTERNS[pattern]
+    coins = _stream(seed, "coins").integers(0, 2, count)
+    completions = _stream(seed, "completions").integers(0, len(family.candidates), (count, length))
+    prefixes = [family.prefix(name) for name in _names(corpus, count, _stream(seed, "names"))]
+    places = _places(corpus, pattern, prefixes, length, seed)
+    taken = {document.id for document in corpus.documents}
+    for number, (prefix, (carrier, box)) in enumerate(zip(prefixes, places, strict=True)):
+        name, included = f"c{number:05}", bool(coins[number])
+        documents = tuple(f"canary-{name}-{copy:05}" for copy in range(repeat)) if included else ()
+        if not taken.isdisjoint((name, *documents)):
+            first = min(taken.intersection((name, *documents)))
+            raise ManifestError(f"the data set has a document {first} already", "give its documents other ids")
+        completion = tuple(family.candidates[index] for index in completions[number])
+        yield Canary(name, pattern, prefix, completion, included, len(documents), carrier, box, documents)
+
+
+def _stream(seed: int, purpose: str) -> np.random.Generator:
+    """The random numbers for one purpose: those for another tell nothing about them."""
+    return np.random.default_rng([seed, *f"canaries/{purpose}".encode()])
+
+
+def _names(corpus: Corpus, count: int, rng: np.random.Generator) -> list[str]:
+    """Distinct nonsense words that stand nowhere in the data set."""
+    taken = set[str]().union(*map(tokens_of, corpus.documents))
+    names: list[str] = []
+    while len(names) < count:
+        letters = zip(rng.choice([*_CONSONANTS], _SYLLABLES), rng.choice([*_VOWELS], _SYLLABLES), strict=True)
+        name = "".join(consonant + vowel for consonant, vowel in letters)
+        if name not in taken:
+            taken.add(name)
+            names.append(name)
+    return names
+
+
+def _places(
+    corpus: Corpus, pattern: str, prefixes: Sequence[tuple[str, ...]], length: int, seed: int
+) -> Iterator[tuple[str | None, Box | None]]:
+    """For each canary a member page and a blank place on it: a page of its own as long as there are enough."""
+    members = corpus.of("member")
+    carriers = [document for document in members if document.words and document.words[0].box is not None]
+    if corpus.manifest.task.kind == "intent-slots" or not carriers:
+        if corpus.manifest.task.kind != "intent-slots" and not any(d.words and d.image is None for d in members):
+            raise ManifestError(
+                "no member document can carry a canary",
+                "give pages words with boxes; without an image, words are enough",
+            )
+        yield from ((None, None) for _ in prefixes)
+        return
+    rng = _stream(seed, "places")
+    waiting = [carriers[index] for index in rng.permutation(len(carriers))]
+    for prefix in prefixes:
+        cells = cells_of(pattern, prefix, (None,) * length)
+        box = None
+        while waiting and box is None:
+            carrier = waiting.pop(0)
+            page = None if carrier.image is None else open_image(corpus, carrier)
+            box = blank_place(carrier, page, cells, rng)
+        if box is None:
+            raise ManifestError(
+                "no blank place on any member page is wide enough for a canary's line", "choose a smaller --length"
+            )
+        yield carrier.id, box
+        waiting.append(carrier)
+
+
+def _new_labels(manifest: Manifest) -> tuple[str, ...]:
+    """The tags that the task's labels lack; none where the manifest names no labels."""
+    tagged = manifest.task.kind in ("token-classification", "intent-slots")
+    return TAGS if tagged and manifest.task.labels else ()
+
+
+def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: CanarySet) -> None:
+    """Write the new data set beside `out`, load it as a scan would, and only then give it its name."""
+    out = out.resolve()
+    draft = out.with_name(f".{out.name}.canaries.tmp")
+    try:
+        draft.mkdir(parents=True)
+    except OSError as error:
+        raise EngineError(f"{draft} cannot be made: {error.strerror}", "remove what an earlier run left") from None
+    try:
+        for document in corpus.documents:
+            copy = None if document.image is None else inside(draft, document.image)
+            if copy is not None and not copy.exists():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(image_path(corpus, document), copy)
+        inserted = [document for canary in canaries.canaries for document in _inserted(corpus, canary, draft)]
+        text = json.dumps(CANARY_SET.dump_python(canaries, mode="json"), indent=1)
+        (draft / FILE_NAME).write_text(text + "\n", encoding="utf-8")
+        manifests.write(draft, manifest, [*corpus.documents, *inserted])
+        manifests.load(draft)
+        draft.replace(out)
+    except OSError as error:
+        raise EngineError(f"{out}: the data set cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _inserted(corpus: Corpus, canary: Canary, folder: Path) -> Iterator[Document]:
+    """The canary's documents; they share one image, which is written."""
+    if not canary.included:
+        return
+    page = page_of(corpus, canary, canary.completion)
+    if page.image is not None:
+        page = replace(page, image=f"{FOLDER}/{canary.id}.png")
+        assert page.image is not None
+        (folder / FOLDER).mkdir(exist_ok=True)
+        image_of(corpus, canary, canary.completion).save(folder / page.image)
+    yield from (replace(page, id=name) for name in canary.documents)
+
+
+def _cap(count: int) -> float | None:
+    """See `InsertReport.cap`."""
+    from audit.stats.epsilon import lower_bound, needed_canaries
+
+    evaluated = count - count // 2
+    return lower_bound(evaluated, evaluated, evaluated) if count >= needed_canaries() else None

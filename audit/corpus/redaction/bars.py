@@ -1,0 +1,111 @@
+"""Where a hidden value stands on a page: the lines around it, and what its bar shows (methods.md#redaction-context).
+
+A bar is as long as its value, and shows how long that is; or all bars have one length, and nothing that depends on the
+length of a value may show: how many lines it fills, where it ends, or where one begins that is set flush right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from audit.corpus.documents import Box, Document, Entity, Mask
+from audit.corpus.redaction.lines import extent, lines_of, runs
+
+BLOCK = 2.0
+"""Lines whose gap is at most so many heights of the hidden value's line are one block (ours)."""
+LAYOUT = ("left", "middle", "width", "characters")
+"""What `RedactedSpan.layout` holds: where the mask begins and how far down its middle lies, as shares of the page; its
+width over the height of its line, and over the line's average character. The last two are 0 under masks of one length:
+their bars are as wide everywhere, and begin behind the last word of their line that stays readable before them, or at
+the page's edge: where a value begins that is set flush right tells how long it is."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How wide a value stands on its page, how high its line is, and how wide the average character, all in pixels.
+
+    Where a black bar is as long as the value, anybody can measure it.
+    """
+
+    width: float
+    height: float
+    character: float
+
+
+class BarredPage:
+    """A page with boxes, in lines."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.lines = lines_of(document.words)
+        self.number = {index: number for number, line in enumerate(self.lines) for index in line}
+
+    def around(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[int, list[list[int]]]:
+        """The number of the entity's first line, and the lines of its context; the words of `unread` are hidden."""
+        numbers = self._numbers(entity)
+        first = numbers[0]
+        last = runs(numbers)[0][-1] if mask == "length" else first  # lines that follow each other: its first piece
+        lines = [*range(first, last + 1)]
+        measured = () if mask == "length" else unread
+        if first and self._near(first, first - 1, first, measured):
+            lines.insert(0, first - 1)
+        if mask == "length":
+            lines += [last + 1] if last + 1 < len(self.lines) and self._near(first, last, last + 1, ()) else []
+        else:
+            readable = (line for line in range(last + 1, len(self.lines)) if not {*self.lines[line]} <= {*unread})
+            lines += [*islice(readable, 1)]
+        return first, [list(self.lines[line]) for line in lines]
+
+    def _near(self, own: int, upper: int, lower: int, unread: Collection[int]) -> bool:
+        """Whether the gap between two lines is at most `BLOCK` heights of the entity's own line."""
+        top, bottom = self._extent(own, unread)
+        return self._extent(lower, unread)[0] - self._extent(upper, unread)[1] <= BLOCK * (bottom - top)
+
+    def _extent(self, line: int, unread: Collection[int]) -> tuple[float, float]:
+        """Where a line's readable type begins and ends, from top to bottom; all of it, where none is readable."""
+        words = self.lines[line]
+        return extent(self.document.words, [index for index in words if index not in unread] or words)
+
+    def layout(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[tuple[float, ...], Bar | None]:
+        """The numbers of `LAYOUT`, and what the value measures."""
+        numbers = self._numbers(entity)
+        pieces = [self._boxes(index for index in self.lines[number] if index in entity.words) for number in numbers]
+        assert self.document.size is not None  # validated: documents with boxes have one
+        width, height = self.document.size
+        top, bottom = self._extent(numbers[0], ())
+        bar = Bar(
+            sum(max(box[2] for box in piece) - min(box[0] for box in piece) for piece in pieces),
+            max(bottom - top, 1.0),
+            self._character(numbers, entity),
+        )
+        if mask == "length":
+            left = min(box[0] for box in pieces[0])
+            return (left / width, (top + bottom) / 2 / height, bar.width / bar.height, bar.width / bar.character), bar
+        top, bottom = self._extent(numbers[0], unread)
+        return (self.start(entity, unread) / width, (top + bottom) / 2 / height, 0.0, 0.0), bar
+
+    def start(self, entity: Entity, unread: Collection[int]) -> float:
+        """Where a bar of one length begins in the entity's first line, see `LAYOUT`, in pixels."""
+        line = self.lines[self._numbers(entity)[0]]
+        first = next(place for place, index in enumerate(line) if index in entity.words)
+        return max((box[2] for box in self._boxes(index for index in line[:first] if index not in unread)), default=0.0)
+
+    def _numbers(self, entity: Entity) -> list[int]:
+        """The lines the entity stands in, ascending."""
+        return sorted({self.number[index] for index in entity.words})
+
+    def _boxes(self, indices: Iterable[int]) -> list[Box]:
+        return [box for index in indices if (box := self.document.words[index].box) is not None]
+
+    def _character(self, numbers: Sequence[int], entity: Entity) -> float:
+        """The average width of a character in these lines, pixels; never under one.
+
+        What stands under the mask cannot be measured. Where nothing else stands in its lines, all of the page counts;
+        a page with nothing else gives one pixel.
+        """
+        beside = [index for number in numbers for index in self.lines[number] if index not in entity.words]
+        indices = beside or [index for line in self.lines for index in line if index not in entity.words]
+        width = sum(box[2] - box[0] for box in self._boxes(indices))
+        return max(width / max(sum(len(self.document.words[index].text) for index in indices), 1), 1.0)

@@ -1,0 +1,192 @@
+"""Whether an answer is really gone from a page: in its pixels, in its words, and for a reader.
+
+Method: methods.md#memorisation.
+
+The three parts look for the answer in other ways than `audit.corpus.removal.redact` takes it away, so that they can fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from PIL.Image import Image
+from rapidfuzz import fuzz
+from rapidfuzz.distance import Levenshtein
+
+from audit.corpus.documents import Box
+from audit.corpus.page_view import Sheet
+from audit.corpus.removal.matching import MIN_INSIDE, Wanted, fold, found, letters_and_digits, wanted, whole_word
+from audit.corpus.removal.redact import Removal
+from audit.corpus.removal.tesseract import READER, ReadCrop
+
+__all__ = ["READER", "Proof", "ReadCrop", "Reading", "Status", "crops_of", "proof_of", "survives"]
+
+Reading = Literal["gone", "still read", "no control", "not installed", "no image"]
+Status = Literal["proven", "unproven", "survives"]
+
+MIN_SIMILAR = 6
+"""Folded characters from which something similar to the answer counts as the answer (methods.md#memorisation)."""
+SIMILARITY = 80.0
+"""What rapidfuzz's `partial_ratio` then has to reach, of 100 (methods.md#memorisation)."""
+MAX_CROPS = 16
+"""Places of a page that are read; an answer that stands at more is never proven removed (ours: bounds the time)."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What each part of the proof found.
+
+    Attributes:
+        pixels: every removed word has a box, and each box is one colour in the changed image; None: there is no image.
+        words: no rest of an answer is left among the words, by a wider rule than the one that removed them.
+        reading: "gone": Tesseract read the answer at every place before, and at none after; "still read" at some place
+            after; "no control": not read at every place before, so that silence after says nothing; "not installed";
+            "no image".
+    """
+
+    pixels: bool | None
+    words: bool
+    reading: Reading
+
+    @property
+    def status(self) -> Status:
+        """Proven by all parts that apply; "survives" when one of them found the answer, else "unproven"."""
+        if self.pixels is False or not self.words or self.reading == "still read":
+            return "survives"
+        return "proven" if self.reading in ("gone", "no image") else "unproven"
+
+
+def crops_of(sheet: Sheet, removal: Removal) -> tuple[ReadCrop, ...]:
+    """The places of the removed words, to be read on `sheet`: the page as it was, or `removal.sheet`.
+
+    Words that stood next to each other make one place. Put to `READER` both before and after:
+
+        before = yield Request(READER, crops_of(sheet, removal))
+        after = yield Request(READER, crops_of(removal.sheet, removal))
+        proof = proof_of(sheet, removal, answers, before, after)
+
+    Returns:
+        At most `MAX_CROPS`; none without an image, or without boxes.
+    """
+    if sheet.open_page is None or len(removal.boxes) != len(removal.words):
+        return ()
+    return tuple(_crop(sheet, removal, place) for place in _places(removal)[:MAX_CROPS])
+
+
+def _places(removal: Removal) -> list[list[int]]:
+    """Positions in `removal.words` of words that stood next to each other."""
+    places: list[list[int]] = [[0]] if removal.words else []
+    for position, (earlier, later) in enumerate(pairwise(removal.words), start=1):
+        if later == earlier + 1:
+            places[-1].append(position)
+        else:
+            places.append([position])
+    return places
+
+
+def _crop(sheet: Sheet, removal: Removal, place: Sequence[int]) -> ReadCrop:
+    boxes = [removal.boxes[position] for position in place]
+    x0, y0 = (min(box[corner] for box in boxes) for corner in (0, 1))
+    x1, y1 = (max(box[corner] for box in boxes) for corner in (2, 3))
+    return ReadCrop(sheet, (x0, y0, x1, y1), min(box[3] - box[1] for box in boxes))
+
+
+def proof_of(
+    before: Sheet,
+    removal: Removal,
+    answers: Sequence[str],
+    texts_before: Sequence[str | None],
+    texts_after: Sequence[str | None],
+) -> Proof:
+    """What shows that the answers are gone; opens the changed image.
+
+    Args:
+        before: the page as it was.
+        removal: what was done to it.
+        answers: those that were removed.
+        texts_before: what `READER` answered to `crops_of(before, removal)`.
+        texts_after: what it answered to `crops_of(removal.sheet, removal)`.
+    """
+    image = removal.sheet.image
+    pixels = None
+    if image is not None:
+        boxed = all(before.words[index].box is not None for index in removal.words)
+        pixels = boxed and all(_one_colour(image, box) for box in removal.boxes)
+    words = not survives([word.text for word in removal.sheet.words], answers)
+    return Proof(pixels, words, _reading(removal, answers, texts_before, texts_after))
+
+
+def _one_colour(image: Image, box: Box) -> bool:
+    x0, y0, x1, y1 = (round(value) for value in box)
+    return image.crop((x0, y0, x1, y1)).getcolors(1) is not None
+
+
+def _reading(
+    removal: Removal, answers: Sequence[str], before: Sequence[str | None], after: Sequence[str | None]
+) -> Reading:
+    if removal.sheet.open_page is None:
+        return "no image"
+    if any(text is not None and survives(text.split(), answers) for text in after):
+        return "still read"
+    texts = [*before, *after]
+    if texts and all(text is None for text in texts):
+        return "not installed"
+    everywhere = 0 < len(_places(removal)) == len(before) == len(after)
+    controlled = all(text is not None and found(text.split(), answers) for text in before)
+    return "gone" if everywhere and controlled and None not in after else "no control"
+
+
+def survives(words: Sequence[str], answers: Sequence[str]) -> bool:
+    """Whether anything like an answer is left among these words: the wider rule.
+
+    Every window of words is looked at, however long. Of `MIN_SIMILAR` folded characters and more, an answer is there
+    when some stretch of the page is similar to it, wherever words begin and end; of fewer, down to `MIN_INSIDE`, when
+    a window contains it or is one error away; still shorter ones as whole words, also from several of them.
+    """
+    left = _Left(words)
+    return any(left.holds(answer) for answer in wanted(answers))
+
+
+class _Left:
+    """The words that are left, joined in every way."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = words
+        self.bare = [text for word in words if (text := letters_and_digits(word))]
+        self.folded = [fold(text) for text in self.bare]
+        self.page = "".join(self.folded)
+
+    def holds(self, answer: Wanted) -> bool:
+        """The rule of `survives` for one answer."""
+        size = len(answer.folded)
+        if size < MIN_INSIDE:
+            return answer.bare in self.words or any(
+                whole_word(window, answer.bare) for window in _windows(self.bare, len(answer.bare))
+            )
+        if answer.folded in self.page:
+            return True
+        if size >= MIN_SIMILAR and _similarity(answer.folded, self.page) >= SIMILARITY:
+            return True
+        return any(
+            Levenshtein.distance(window, answer.folded, score_cutoff=answer.errors) <= answer.errors
+            for window in _windows(self.folded, size + answer.errors)
+        )
+
+
+def _windows(words: Sequence[str], longest: int) -> Iterator[str]:
+    """Consecutive words, joined, of at most `longest` characters."""
+    for start in range(len(words)):
+        window = ""
+        for word in words[start:]:
+            window += word
+            if len(window) > longest:
+                break
+            yield window
+
+
+def _similarity(answer: str, page: str) -> float:
+    """`partial_ratio` slides the shorter text along the longer; a page shorter than the answer is compared whole."""
+    return fuzz.partial_ratio(answer, page) if len(page) >= len(answer) else fuzz.ratio(answer, page)

@@ -1,0 +1,62 @@
+"""Writes the report's files, so that what lies in the output folder always shows this verdict or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from audit.errors import DocauditError, EngineError, RenderError
+from audit.policy import Policy, Verdict
+from audit.record import AuditRecord, write_atomically
+from audit.report.html import html
+from audit.report.pdf import pdf
+
+HTML_NAME = "report.html"
+PDF_NAME = "report.pdf"
+
+
+def write(record: AuditRecord, verdict: Verdict, policy: Policy, out: Path) -> tuple[str, ...]:
+    """Write `report.html` and `report.pdf` into `out`, each whole or not at all.
+
+    An older file that could not be replaced is removed: it would show another verdict.
+
+    Returns:
+        Warnings, one line each: why there is no PDF, and what to install.
+
+    Raises:
+        RenderError: the HTML could not be drawn.
+        EngineError: the HTML could not be written.
+    """
+    try:
+        text = html(record, verdict, policy)
+    except DocauditError:
+        remove(out / HTML_NAME, out / PDF_NAME)
+        raise
+    return write_pages(text, out / HTML_NAME, out / PDF_NAME)
+
+
+def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
+    """Write a finished HTML page and its PDF, each whole or not at all; an older file that stays behind is removed.
+
+    Returns:
+        Warnings, as `write` does.
+
+    Raises:
+        EngineError: the HTML could not be written.
+    """
+    try:
+        write_atomically(page, text.encode())
+    except DocauditError:
+        remove(page, printed)
+        raise
+    try:
+        write_atomically(printed, pdf(text))
+    except (RenderError, EngineError) as error:
+        remove(printed)
+        return (f"{error}; {page.name} was written",)
+    return ()
+
+
+def remove(*stale: Path) -> None:
+    """Remove files that would show something else than what was just measured."""
+    for path in stale:
+        path.unlink(missing_ok=True)

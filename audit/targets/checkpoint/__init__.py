@@ -1,0 +1,1 @@
+"""A checkpoint's folder: checked, hashed and loaded."""

@@ -1,0 +1,371 @@
+"""Loading a checkpoint from a local folder, safely: safetensors only, no code from the folder, nothing made up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
+from tokenizers.pre_tokenizers import ByteLevel
+
+from audit.errors import TargetError
+from audit.record import TargetCard
+from audit.targets.batching import longest_row
+from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.checkpoint.trainer_state import TRAINER_STATE, trained
+from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.families import FAMILIES, Family
+from audit.targets.encoders.heads import HEADS, HeadName
+from audit.targets.encoders.page_images import OpenImage, PictureReader
+from audit.targets.encoders.target import EncoderTarget
+
+_CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
+"""Files that decide what a checkpoint does; their content makes up its sha256."""
+_VOCABULARIES = ("tokenizer.json", "vocab.txt")
+_MIN_TOKENS = 16
+"""A model that reads no longer pages than this has a mistake in its settings (ours)."""
+DAMAGE = (
+    OSError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    AssertionError,
+    ImportError,
+    StrictDataclassError,
+    SafetensorError,
+)
+"""What transformers and its libraries raise on damaged files; none of them documents a closed list."""
+
+
+def sha256_of(folder: Path) -> str:
+    """The sha256 of a checkpoint: over names and content of its configuration, tokenizer and weights."""
+    digest = hashlib.sha256()
+    for name, path in files_of(folder).items():
+        digest.update(name.encode() + b"\0" + _file_digest(path))
+    return digest.hexdigest()
+
+
+def files_of(folder: Path) -> dict[str, Path]:
+    """By name, the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
+    found = {path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}
+    return {path.name: path for path in sorted(found) if path.name != TRAINER_STATE}
+
+
+def weights_of(folder: Path) -> frozenset[bytes]:
+    """The digests of a checkpoint's weight files, whatever they are called."""
+    return frozenset(_file_digest(path) for path in folder.glob("*.safetensors"))
+
+
+def _file_digest(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError as error:
+        raise TargetError(f"{path}: {error.strerror or 'cannot be read'}") from None
+
+
+def load(
+    folder: Path,
+    *,
+    device: str = "cpu",
+    labels: Sequence[str] = (),
+    label_all_tokens: bool = False,
+    batch_tokens: int | None = None,
+    images: OpenImage | None = None,
+) -> EncoderTarget:
+    """Load a checkpoint as a target.
+
+    Args:
+        folder: a Hugging Face checkpoint on this machine.
+        device: "cpu", "cuda" or "mps" (see `device_named`).
+        labels: the corpus's BIO tags or SPADE classes; used when the checkpoint's own label names are the placeholders
+            LABEL_0 ...
+        label_all_tokens: see `Encoder`.
+        batch_tokens: see `EncoderTarget`.
+        images: opens a document's page, for models that see it; without it such a model can be asked nothing.
+
+    Raises:
+        TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights.
+    """
+    config, family, head = _recognised(folder)
+    if head.startswith("spade"):
+        _check_relations(config, folder)
+    model = load_whole_model(folder, family.heads[head])
+    tokenizer = load_tokenizer(folder)
+    if len(tokenizer) > config.vocab_size:
+        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {config.vocab_size}")
+    encoder = Encoder(
+        tokenizer,
+        max_tokens=max_tokens_of(config, tokenizer),
+        labels=_labels(config, labels, folder, head),
+        label_all_tokens=label_all_tokens,
+        needs_boxes=family.boxes is not None,
+        task=head,
+        pictures=pictures_of(folder, config, images),
+    )
+    progress = trained(folder)
+    card = TargetCard(
+        name=folder.resolve().name,
+        family=family.name,
+        task=head,
+        architecture=f"{family.name}, {HEADS[head].words}",
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        vocabulary=len(tokenizer),
+        max_tokens=encoder.max_tokens,
+        sha256=sha256_of(folder),
+        device=device,
+        dtype="float32",
+        epoch=progress.epoch,
+        step=progress.step,
+    )
+    return EncoderTarget(model.to(device), family, encoder, card, batch_tokens)
+
+
+def not_finite(model: Any) -> list[str]:
+    """The parameters of a model that hold numbers which are not finite."""
+    return [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+
+
+def load_whole_model(folder: Path, model_class: type[Any]) -> Any:
+    """The model in float32, when its files hold every parameter, as finite numbers.
+
+    Raises:
+        TargetError: they do not, or see `load_model`.
+    """
+    model, missing = load_model(folder, model_class)
+    if missing:
+        raise TargetError(
+            f"{folder}: the weights of {len(missing)} parameters are missing, the first is {missing[0]}",
+            "an audit of randomly initialised weights would mean nothing; save the fine-tuned model whole",
+        )
+    broken = not_finite(model)
+    if broken:
+        raise TargetError(
+            f"{folder}: {len(broken)} parameters hold numbers that are not finite, the first is {broken[0]}",
+            "such a model answers nothing, which is not the same as leaking nothing; save it anew",
+        )
+    return model
+
+
+def load_model(
+    folder: Path, model_class: type[Any], settings: Mapping[str, Any] | None = None
+) -> tuple[Any, list[str]]:
+    """The model in float32 and the names of the parameters that its files lack (initialised at random).
+
+    Args:
+        folder: the checkpoint.
+        model_class: what to load it as.
+        settings: take the place of those in its configuration.
+
+    Raises:
+        TargetError: no safetensors, or they cannot be read or do not fit the configuration.
+    """
+    refuse_unsafe(folder)
+    with quiet():
+        try:
+            model, report = model_class.from_pretrained(
+                folder,
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=False,
+                # The configuration may name a kernel of the Hub here, which transformers would download and run.
+                attn_implementation=None,
+                dtype=torch.float32,
+                output_loading_info=True,
+                **(settings or {}),
+            )
+        except DAMAGE as error:
+            shapes = "ignore_mismatched_sizes" in str(error)
+            reason = "their shapes are not those of config.json" if shapes else one_line(error)
+            raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
+    left_over = sorted(name for name in report["unexpected_keys"] if ".layer." in name)
+    if left_over:
+        raise TargetError(f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}")
+    return model, sorted(report["missing_keys"])
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The checkpoint's own fast tokenizer, for an encoder.
+
+    Raises:
+        TargetError: there is none, or it lacks [CLS], [SEP], [MASK], [PAD] or [UNK].
+    """
+    tokenizer = open_tokenizer(folder, ("cls", "sep", "mask", "pad", "unk"))
+    splitter = tokenizer.backend_tokenizer.pre_tokenizer
+    if isinstance(splitter, ByteLevel):
+        # Words come one by one here: without it each would be spelled as if it continued the one before.
+        splitter.add_prefix_space = True
+    return tokenizer
+
+
+def open_tokenizer(folder: Path, needed: Sequence[str], files: Sequence[str] = _VOCABULARIES) -> Any:
+    """The checkpoint's own fast tokenizer.
+
+    Args:
+        folder: the checkpoint.
+        needed: the special tokens it must have, such as "pad".
+        files: it must lie in one of these.
+
+    Raises:
+        TargetError: there is none, or it lacks a special token.
+    """
+    refuse_unsafe(folder)
+    if not any((folder / name).is_file() for name in files):
+        # transformers would make up a tokenizer without a vocabulary.
+        raise TargetError(f"{folder}: no {' or '.join(files)}", "save the tokenizer beside the model")
+    with quiet():
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False, use_fast=True
+            )
+        except Exception as error:
+            # The tokenizers library raises bare `Exception`s; anything of another class goes on as a bug.
+            if not (isinstance(error, DAMAGE) or type(error) is Exception):
+                raise
+            raise TargetError(f"{folder}: the tokenizer cannot be loaded: {one_line(error)}") from None
+    lacking = [name for name in needed if getattr(tokenizer, f"{name}_token_id") is None]
+    if lacking or not tokenizer.is_fast:
+        what = f"lacks the {', '.join(lacking)} token" if lacking else "is not a fast tokenizer"
+        raise TargetError(f"{folder}: the tokenizer {what}", "save the tokenizer beside the model")
+    return tokenizer
+
+
+def _recognised(folder: Path) -> tuple[Any, Family, HeadName]:
+    """The configuration, family and head of a checkpoint."""
+    raw = refuse_unsafe(folder)
+    known = ", ".join(family.name for family in FAMILIES.values())
+    family = FAMILIES.get(str(raw.get("model_type")))
+    if family is None:
+        raise TargetError(f"{folder}: unknown architecture {raw.get('model_type')!r}", f"docaudit knows {known}")
+    named = raw.get("architectures")
+    architectures = [str(name) for name in named] if isinstance(named, list) else []
+    for head, model_class in family.heads.items():
+        if model_class.__name__ in architectures:
+            return _configuration(folder, model_class), family, head
+    classes = ", ".join(model_class.__name__ for model_class in family.heads.values())
+    if "mlm" not in family.heads:
+        classes += f"; transformers has no masked language model of {family.name}"
+    raise TargetError(
+        f"{folder}: unknown architecture {', '.join(architectures) or 'none'}", f"docaudit knows {classes}"
+    )
+
+
+def config_of(folder: Path) -> Any:
+    """The configuration of a checkpoint of a known family, whatever its head.
+
+    Raises:
+        TargetError: the folder holds none.
+    """
+    kind = refuse_unsafe(folder).get("model_type")
+    family = FAMILIES.get(str(kind))
+    if family is None:
+        raise TargetError(f"{folder}: unknown architecture {kind!r}", f"docaudit knows {', '.join(FAMILIES)}")
+    return _configuration(folder, next(iter(family.heads.values())))
+
+
+def _configuration(folder: Path, model_class: type[Any]) -> Any:
+    with quiet():
+        try:
+            return model_class.config_class.from_pretrained(folder, local_files_only=True)
+        except DAMAGE as error:
+            raise TargetError(f"{folder}: the configuration cannot be used: {one_line(error)}") from None
+
+
+def _labels(config: Any, corpus_labels: Sequence[str], folder: Path, head: HeadName) -> tuple[str, ...]:
+    """The names of the model's outputs: its own, or the manifest's where it has none."""
+    if head not in ("token-classification", "spade-extraction"):
+        return ()
+    kind = "BIO tags" if head == "token-classification" else "classes of SPADE extraction"
+    own = tuple(str(config.id2label.get(index, f"LABEL_{index}")) for index in range(config.num_labels))
+    unnamed = any(label.startswith("LABEL_") for label in own)
+    if "O" in corpus_labels and _are_bio(corpus_labels) == (head == "spade-extraction"):
+        raise TargetError(
+            f"{folder}: manifest.toml [task] labels are not {kind}, which this model was trained with",
+            f'set [task] kind = "{head}"' + ("" if unnamed else f" and labels = {json.dumps(own, ensure_ascii=False)}"),
+        )
+    if not unnamed:
+        if corpus_labels and sorted(corpus_labels) != sorted(own):
+            raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
+        if "O" not in own:
+            raise TargetError(f"{folder}: no label is O, so these are no {kind}", f"the model has {', '.join(own)}")
+        return own
+    if len(corpus_labels) != len(own):
+        raise TargetError(
+            f"{folder}: the model has {len(own)} unnamed labels, the manifest names {len(corpus_labels)}",
+            "list the labels in the order of the model's outputs in manifest.toml [task] labels",
+        )
+    if "O" not in corpus_labels:
+        raise TargetError(f"manifest.toml [task] labels: no label is O, so these are no {kind}")
+    return tuple(corpus_labels)
+
+
+def _are_bio(labels: Sequence[str]) -> bool:
+    return any(label.startswith(("B-", "I-")) for label in labels)
+
+
+def _check_relations(config: Any, folder: Path) -> None:
+    """Refuse heads that score several relations at once, as transformers' BROS can; its own loss takes one only."""
+    relations = getattr(config, "n_relations", 1)
+    if relations != 1:
+        raise TargetError(f"{folder}: a SPADE head of {relations} relations", "docaudit knows heads of one relation")
+
+
+def pictures_of(folder: Path, config: Any, images: OpenImage | None) -> PictureReader | None:
+    """What makes pictures for a model of this configuration; None when it sees none.
+
+    Raises:
+        TargetError: the settings of the checkpoint's image processor cannot be used.
+    """
+    sight = FAMILIES[config.model_type].sight_of(config)
+    return None if sight is None else PictureReader(images, sight.as_processed(folder))
+
+
+def max_tokens_of(config: Any, tokenizer: Any) -> int:
+    """The longest page the model and its tokenizer take, special tokens included.
+
+    Raises:
+        TargetError: one of them takes no page worth the name.
+    """
+    limit = tokenizer.model_max_length
+    family = FAMILIES[config.model_type]
+    sight = family.sight_of(config)
+    longest = longest_row(family.n_positions(config), 0 if sight is None else sight.n_appended)
+    max_tokens = min(longest, limit if isinstance(limit, int) else 0)
+    if max_tokens < _MIN_TOKENS:
+        raise TargetError(
+            f"the checkpoint takes pages of at most {max(0, max_tokens)} tokens",
+            "correct max_position_embeddings in config.json or model_max_length in tokenizer_config.json",
+        )
+    return max_tokens
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, on one line of at most 200 characters."""
+    return (" ".join(str(error).split()) or type(error).__name__)[:200]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps transformers from writing into the user's terminal while it loads; what matters is raised as an error."""
+    logger = logging.getLogger("transformers")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    transformers.utils.logging.disable_progress_bar()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            logger.setLevel(level)

@@ -1,0 +1,216 @@
+"""Sentence embedders: an encoder whose last hidden states are pooled into one vector for a text.
+
+Safety is that of `audit.targets.checkpoint.loading`: safetensors only, no code from the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import torch
+import transformers
+
+from audit.errors import TargetError
+from audit.record import TargetCard
+from audit.targets.batching import longest_row
+from audit.targets.checkpoint.loading import files_of, load_model, open_tokenizer, sha256_of
+from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.embedder.pooling import Reading, pooling_file, reading_of
+from audit.targets.encoders.families import Family
+from audit.targets.encoders.forward import BATCH_TOKENS, Forward
+from audit.targets.interface import Embed, Encoding, Query, type_asked
+
+A = TypeVar("A")
+
+TASK = "sentence embedding"
+ENCODERS = {
+    # `base_model` of a bare encoder is the encoder itself.
+    kind: Family(name, "base_model", {}, None, counts_from_padding=counts)
+    for kind, name, counts in (
+        ("bert", "BERT", False),
+        ("distilbert", "DistilBERT", False),
+        ("mpnet", "MPNet", True),
+        ("roberta", "RoBERTa", True),
+        ("xlm-roberta", "XLM-RoBERTa", True),
+    )
+}
+"""The encoders that most sentence embedders are made of, by `model_type`."""
+_SMALLEST_NORM = 1e-12
+_TRAINED_TOGETHER = 4
+"""Texts of one pass in training (ours: of a few tried on two CPU cores the fastest on contexts of TAB)."""
+
+
+class EmbedderTarget:
+    """Answers `Embed`; implements `audit.targets.interface.Target`.
+
+    Args:
+        model: the bare encoder, loaded; put into evaluation mode here.
+        tokenizer: its fast tokenizer.
+        reading: how it reads.
+        card: what it is.
+        batch_tokens: padded tokens a forward pass may hold; None: what suits the device. Memory depends on it, answers
+            do not.
+    """
+
+    def __init__(
+        self, model: Any, tokenizer: Any, reading: Reading, card: TargetCard, batch_tokens: int | None = None
+    ) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.reading = reading
+        self.card = card
+        self.answers: frozenset[type[Query[Any]]] = frozenset({Embed})
+        family = ENCODERS[model.config.model_type]
+        self._pad_id = model.config.pad_token_id if family.counts_from_padding else tokenizer.pad_token_id
+        self.forward = Forward(model, family, self._pad_id, card.device, batch_tokens or BATCH_TOKENS[card.device])
+
+    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+        """See `Target.ask`.
+
+        Raises:
+            ValueError: a query that is not `Embed`.
+        """
+        if type_asked(self, queries) is None:
+            return []
+        texts = self._read([query.text for query in cast("Sequence[Embed]", queries)])
+        answers: list[Any] = [None] * len(texts)
+        with torch.inference_mode():
+            for rows, states in self.forward.hidden([len(text.ids) for text in texts], texts.__getitem__):
+                own = states.cpu().double()[: len(rows)]
+                vectors = self._pooled(own, [len(texts[row].ids) for row in rows]).numpy()
+                for row, vector in zip(rows, vectors, strict=True):
+                    answers[row] = vector
+        return cast("list[A]", answers)
+
+    def vectors(self, texts: Sequence[str]) -> torch.Tensor:
+        """The embeddings of some texts, (n_texts, n_dimensions), float32; differentiable, for training.
+
+        Texts of about one length share a pass: one long text would pad all others to its length.
+        """
+        pages = self._read(texts)
+        order = sorted(range(len(pages)), key=lambda row: len(pages[row].ids))
+        parts = [order[start : start + _TRAINED_TOGETHER] for start in range(0, len(order), _TRAINED_TOGETHER)]
+        vectors = torch.cat([self._differentiable([pages[row] for row in part]) for part in parts])
+        return vectors[torch.from_numpy(np.argsort(order)).to(vectors.device)]
+
+    def _differentiable(self, pages: Sequence[Encoding]) -> torch.Tensor:
+        ids = np.full((len(pages), max(len(page.ids) for page in pages)), self._pad_id, np.int64)
+        for row, page in zip(ids, pages, strict=True):
+            row[: len(page.ids)] = page.ids
+        lengths = [len(page.ids) for page in pages]
+        mask = (np.arange(ids.shape[1]) < np.array(lengths)[:, None]).astype(np.int64)
+        inputs = self.forward.family.inputs(ids, mask, np.zeros((*ids.shape, 4)), self.card.device)
+        return self._pooled(self.model(**inputs).last_hidden_state, lengths)
+
+    def _read(self, texts: Sequence[str]) -> list[Encoding]:
+        if not texts:
+            return []
+        own = [text.lower() for text in texts] if self.reading.lowered else list(texts)
+        encoded = self.tokenizer(own, padding=False, truncation=True, max_length=self.reading.max_tokens)
+        return [self._page(np.array(ids, np.int64)) for ids in encoded["input_ids"]]
+
+    def _page(self, ids: np.ndarray[Any, np.dtype[np.int64]]) -> Encoding:
+        """A text as `Forward` takes it: a page without layout and labels; nothing in it is ever masked."""
+        return Encoding(ids, np.zeros((len(ids), 4)), np.full(len(ids), -1, np.int64), None, mask_id=-1, unknown_id=-1)
+
+    def _pooled(self, states: torch.Tensor, lengths: Sequence[int]) -> torch.Tensor:
+        """One vector a row: each from the states of the row's own tokens alone."""
+        if self.reading.pooling == "cls":
+            vectors = states[:, 0]
+        else:
+            vectors = torch.stack([row[:length].mean(dim=0) for row, length in zip(states, lengths, strict=True)])
+        if not self.reading.normalised:
+            return vectors
+        return torch.nn.functional.normalize(vectors, dim=1, eps=_SMALLEST_NORM)
+
+
+def load_embedder(folder: Path, device: str = "cpu", batch_tokens: int | None = None) -> EmbedderTarget:
+    """Load a sentence embedder; it computes in float32, whatever its weights are stored in.
+
+    Args:
+        folder: of sentence-transformers, or a Hugging Face checkpoint of one of `ENCODERS`, on this machine.
+        device: "cpu", "cuda" or "mps".
+        batch_tokens: see `EmbedderTarget`.
+
+    Raises:
+        TargetError: the folder is no such checkpoint, would run code, lacks weights, or pools in another way.
+    """
+    config = refuse_unsafe(folder)
+    kind = config.get("model_type")
+    if kind not in ENCODERS:
+        raise TargetError(
+            f"{folder}: {kind!r} is no encoder of sentences that docaudit knows",
+            f"it knows {', '.join(family.name for family in ENCODERS.values())}",
+        )
+    model = _encoder(folder)
+    tokenizer = open_tokenizer(folder, ("pad", "unk"))
+    if len(tokenizer) > model.config.vocab_size:
+        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {model.config.vocab_size}")
+    reading = reading_of(folder, _longest(model.config, tokenizer))
+    family = ENCODERS[model.config.model_type]
+    card = TargetCard(
+        name=folder.resolve().name,
+        family=family.name,
+        task=TASK,
+        architecture=f"{family.name}, {TASK}",
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        vocabulary=len(tokenizer),
+        max_tokens=reading.max_tokens,
+        # The pooling module's file lies in a folder of its own, which the checkpoint's sha256 leaves out.
+        sha256=hashlib.sha256(f"{sha256_of(folder)} {reading}".encode()).hexdigest(),
+        device=device,
+        dtype="float32",
+    )
+    return EmbedderTarget(model.to(device), tokenizer, reading, card, batch_tokens)
+
+
+def files_of_embedder(folder: Path) -> dict[str, Path]:
+    """By path within the folder, the files that decide what an embedder does: a copy of them is the same embedder.
+
+    Raises:
+        TargetError: see `load_embedder`.
+    """
+    place = pooling_file(folder)
+    return {**files_of(folder), **({place: folder / place} if place is not None else {})}
+
+
+def _encoder(folder: Path) -> Any:
+    """The bare encoder in float32; only a pooling layer, which no embedder here uses, may be missing."""
+    model, missing = load_model(folder, transformers.AutoModel)
+    missing = [name for name in missing if not name.startswith("pooler.")]
+    if missing:
+        raise TargetError(
+            f"{folder}: the weights of {len(missing)} parameters are missing, the first is {missing[0]}",
+            "save the whole embedder",
+        )
+    broken = [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+    if broken:
+        raise TargetError(f"{folder}: {len(broken)} parameters hold numbers that are not finite, first {broken[0]}")
+    return model
+
+
+def _longest(config: Any, tokenizer: Any) -> int:
+    """The longest text that model and tokenizer take, special tokens included."""
+    limit = tokenizer.model_max_length
+    n_positions = ENCODERS[config.model_type].n_positions(config)
+    return min(longest_row(n_positions), limit if isinstance(limit, int) else n_positions)
+
+
+def with_model(embedder: EmbedderTarget, model: Any, name: str) -> EmbedderTarget:
+    """The same embedder with other weights.
+
+    Args:
+        embedder: what it was.
+        model: an encoder of the same shape, on the same device.
+        name: what its card calls it.
+    """
+    digest = hashlib.sha256()
+    for key, weights in model.state_dict().items():
+        digest.update(key.encode() + b"\0" + weights.detach().cpu().numpy().tobytes())
+    card = replace(embedder.card, name=name, sha256=digest.hexdigest())
+    return EmbedderTarget(model, embedder.tokenizer, embedder.reading, card, embedder.forward.batch_tokens)

@@ -1,0 +1,1 @@
+"""Encoders that read pages as tokens: LayoutLM, BROS, BERT and others."""

@@ -1,0 +1,158 @@
+"""From a document to the tokens, boxes and labels that a checkpoint reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from audit.corpus.documents import Document
+from audit.errors import TargetError
+from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.labelling import bio_labels, label_problem, parents, predecessors, spade_classes
+from audit.targets.encoders.page_images import OpenImage, PictureReader
+from audit.targets.interface import Encoding, Floats, Ints
+
+BOX_SCALE = 1000
+"""Tokenizers of layout models give the boxes of special tokens in thousandths of the page."""
+UNKNOWN_SHARE = 0.01
+"""A tokenizer that turns more than this share of a corpus's words into [UNK] is refused (methods.md#reconstruction)."""
+
+
+class Encoder:
+    """Turns documents into `Encoding`s with one checkpoint's tokenizer.
+
+    Args:
+        tokenizer: a fast Hugging Face tokenizer with [CLS], [SEP], [MASK] and [UNK].
+        max_tokens: the longest page, special tokens included; longer documents are cut to a window.
+        labels: the tags or classes in the order of the model's outputs; empty for untagged tasks.
+        label_all_tokens: whether training labelled every token of a word, or the first one only (the default of
+            Hugging Face's token classification scripts); the training loss must read what training read.
+        needs_boxes: whether the model reads layout.
+        task: what the pages are labelled for; None: token classification where there are labels, else nothing.
+        pictures: makes the picture of a page, for models that see it.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        max_tokens: int,
+        labels: Sequence[str] = (),
+        label_all_tokens: bool = False,
+        needs_boxes: bool = True,
+        task: HeadName | None = None,
+        pictures: PictureReader | None = None,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self.labels = tuple(labels)
+        self.label_all_tokens = label_all_tokens
+        self.needs_boxes = needs_boxes
+        self.pictures = pictures
+        self.task: HeadName = task or ("token-classification" if labels else "mlm")
+        # The last token's box is the page's far corner (LayoutLM, BROS), unless the tokenizer has another one.
+        box = getattr(tokenizer, "sep_token_box", None) or [BOX_SCALE] * 4
+        self._sep_box = np.array([box], float) / BOX_SCALE
+        self._label_ids = {label: index for index, label in enumerate(self.labels)}
+        # Fields of one document are encoded one after the other, by trial listing and by the attack.
+        self._tokens = lru_cache(maxsize=4096)(self._tokenise)
+
+    @property
+    def images(self) -> OpenImage | None:
+        """What opens the pages' images; None for models that see none."""
+        return None if self.pictures is None else self.pictures.open_image
+
+    def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
+        """See `Target.encode`."""
+        ids, words = self._tokens(document)
+        window = self._window(words, around)
+        if window is None or not len(ids):
+            return None
+        ids, words = ids[window], words[window]
+        special = self.tokenizer
+        own = np.concatenate([[-1], words, [-1]]).astype(np.int64)
+        labels, links = self._read_by_the_loss(document, own)
+        return Encoding(
+            ids=np.concatenate([[special.cls_token_id], ids, [special.sep_token_id]]).astype(np.int64),
+            boxes=np.concatenate([np.zeros((1, 4)), self._boxes(document, words), self._sep_box]),
+            words=own,
+            labels=labels,
+            mask_id=special.mask_token_id,
+            unknown_id=special.unk_token_id,
+            links=links,
+            picture=None if self.pictures is None else self.pictures(document),
+        )
+
+    def _tokenise(self, document: Document) -> tuple[Ints, Ints]:
+        texts = [word.text for word in document.words]
+        if not texts:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        # The tokenizers of layout models ask for boxes only to hand them back; what is under them asks for none.
+        backend = self.tokenizer.backend_tokenizer
+        # A tokenizer.json may ask for padding and truncation, as those of sentence embedders do.
+        backend.no_padding()
+        backend.no_truncation()
+        encoded = backend.encode(texts, is_pretokenized=True, add_special_tokens=False)
+        return np.array(encoded.ids, np.int64), np.array(encoded.word_ids, np.int64)
+
+    def _window(self, words: Ints, around: Sequence[int]) -> slice | None:
+        """The tokens to keep: all of them when they fit, else a window with the field in its middle."""
+        room = self.max_tokens - 2
+        if around:
+            held = np.flatnonzero(np.isin(words, list(around)))
+            if not len(held) or held[-1] - held[0] + 1 > room:
+                return None
+            centre = int(held[0] + held[-1] + 1) // 2
+        else:
+            centre = 0
+        start = max(0, min(centre - room // 2, len(words) - room))
+        return slice(start, start + room)
+
+    def _boxes(self, document: Document, words: Ints) -> Floats:
+        if document.size is None:
+            return np.zeros((len(words), 4))
+        width, height = document.size
+        scale = np.array([width, height, width, height], float)
+        boxes = np.array([document.words[index].box or (0, 0, 0, 0) for index in words], float).reshape(-1, 4)
+        shares: Floats = np.clip(boxes / scale, 0.0, 1.0)
+        return shares
+
+    def _read_by_the_loss(self, document: Document, words: Ints) -> tuple[Ints | None, Ints | None]:
+        """Labels and links of the tokens of these words, see `Encoding`."""
+        if self.task == "spade-extraction":
+            return spade_classes(document, words, self._label_ids), predecessors(document, words)
+        if self.task == "spade-linking":
+            return None, parents(document, words)
+        if self.task == "token-classification":
+            return bio_labels(document, words, self._label_ids, self.label_all_tokens), None
+        return None, None
+
+    def check_vocabulary(self, documents: Sequence[Document]) -> None:
+        """Refuse a tokenizer, or tags, that do not know the corpus.
+
+        Raises:
+            TargetError: more than `UNKNOWN_SHARE` of the words hold an unknown token or give none, the model reads
+                layout or images and the documents have none, or its training loss cannot be told from what the
+                documents say.
+        """
+        words = unknown = 0
+        for document in documents:
+            ids, places = self._tokens(document)
+            words += len(document.words)
+            known = {*places.tolist()} - {*places[ids == self.tokenizer.unk_token_id].tolist()}
+            # Some tokenizers leave out what they do not know, so that a word may have no token at all.
+            unknown += sum(index not in known for index, word in enumerate(document.words) if word.text.strip())
+        if words and unknown / words > UNKNOWN_SHARE:
+            raise TargetError(
+                f"the tokenizer does not know {unknown / words:.0%} of the corpus's {words} words",
+                "give the checkpoint its own tokenizer.json (a bare vocab.txt without entries loads as all [UNK])",
+            )
+        if self.needs_boxes and any(document.words and document.size is None for document in documents):
+            raise TargetError("this model reads layout, and some documents have no boxes", "add boxes and sizes")
+        if self.pictures is not None and any(document.words and document.image is None for document in documents):
+            raise TargetError("this model sees page images, and some documents have none", "add images and sizes")
+        problem = label_problem(self.task, self.labels, documents)
+        if problem is not None:
+            raise TargetError(*problem)

@@ -1,0 +1,188 @@
+"""The families of encoder checkpoints: their classes, and the form in which each takes boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import (
+    BertForMaskedLM,
+    BertForTokenClassification,
+    BrosForTokenClassification,
+    BrosSpadeEEForTokenClassification,
+    BrosSpadeELForTokenClassification,
+    LayoutLMForMaskedLM,
+    LayoutLMForTokenClassification,
+    LayoutLMv3ForTokenClassification,
+    LiltForTokenClassification,
+    RobertaForMaskedLM,
+    RobertaForTokenClassification,
+    XLMRobertaForMaskedLM,
+    XLMRobertaForTokenClassification,
+)
+
+from audit.targets.encoders.bros_mlm import BrosForMaskedLM
+from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.image_branch import (
+    BrosImageForMaskedLM,
+    BrosImageForTokenClassification,
+    BrosImageSpadeForExtraction,
+    BrosImageSpadeForLinking,
+    LayoutLMImageForMaskedLM,
+    LayoutLMImageForTokenClassification,
+    LayoutLMImageSpadeForExtraction,
+    LayoutLMImageSpadeForLinking,
+)
+from audit.targets.encoders.page_images import Sight
+from audit.targets.encoders.spade import LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
+from audit.targets.interface import Floats, Ints
+
+LAYOUTLM_SCALE = 1000
+"""LayoutLM's boxes are whole numbers from 0 to 1000 (Xu et al. 2020, section 2.2)."""
+
+
+def _blind(config: Any) -> Sight | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Family:
+    """One family of checkpoint.
+
+    Attributes:
+        name: as people write it.
+        encoder: the attribute of the model that holds its encoder.
+        heads: the class for each head.
+        boxes: turns shares of the page, (n_pages, n_tokens, 4) in [0, 1], into the model's own input; None: no layout.
+        sight_of: how a model of this configuration sees the page's image; None: it sees none.
+        vocabulary_head: the attribute of a masked language model that holds its head.
+        counts_from_padding: whether positions are numbered from the one after the padding token's id, as in RoBERTa.
+    """
+
+    name: str
+    encoder: str
+    heads: dict[HeadName, type[Any]]
+    boxes: Callable[[Floats], NDArray[Any]] | None
+    sight_of: Callable[[Any], Sight | None] = _blind
+    vocabulary_head: str = "cls"
+    counts_from_padding: bool = False
+
+    def n_positions(self, config: Any) -> int:
+        """How many tokens of a page have a position."""
+        return int(config.max_position_embeddings - ((config.pad_token_id or 0) + 1 if self.counts_from_padding else 0))
+
+    def inputs(self, ids: Ints, attention_mask: Ints, boxes: Floats, device: str) -> dict[str, torch.Tensor]:
+        """The keyword arguments of the model's (or its encoder's) forward pass, on `device`."""
+        inputs: dict[str, NDArray[Any]] = {"input_ids": ids, "attention_mask": attention_mask}
+        if self.boxes is not None:
+            inputs["bbox"] = self.boxes(boxes)
+        return {name: _on(device, torch.from_numpy(value)) for name, value in inputs.items()}
+
+
+def _on(device: str, tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor on a device; from pinned memory to a GPU, so that the copy runs beside the computation."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device == "cuda" else tensor.to(device)
+
+
+def _thousandths(boxes: Floats) -> Ints:
+    # The small term keeps 0.7 / 100 * 1000 from becoming 6.
+    return np.floor(boxes * LAYOUTLM_SCALE + 1e-6).astype(np.int64)
+
+
+def _shares(boxes: Floats) -> NDArray[np.float32]:
+    return boxes.astype(np.float32)
+
+
+def _image_branch(config: Any) -> Sight | None:
+    return Sight((config.image_size, config.image_size), "visual_embeds")
+
+
+def _image_patches(config: Any) -> Sight | None:
+    """LayoutLMv3 reads the patches of the picture, and a [CLS] of theirs, as tokens after the text's."""
+    if not config.visual_embed:
+        return None
+    side = config.input_size // config.patch_size
+    return Sight((config.input_size, config.input_size), "pixel_values", n_appended=side * side + 1)
+
+
+FAMILIES: dict[str, Family] = {
+    "layoutlm": Family(
+        "LayoutLM",
+        "layoutlm",
+        {
+            "mlm": LayoutLMForMaskedLM,
+            "token-classification": LayoutLMForTokenClassification,
+            "spade-extraction": LayoutLMSpadeForExtraction,
+            "spade-linking": LayoutLMSpadeForLinking,
+        },
+        _thousandths,
+    ),
+    "bros": Family(
+        "BROS",
+        "bros",
+        {
+            "mlm": BrosForMaskedLM,
+            "token-classification": BrosForTokenClassification,
+            "spade-extraction": BrosSpadeEEForTokenClassification,
+            "spade-linking": BrosSpadeELForTokenClassification,
+        },
+        _shares,
+    ),
+    "docaudit-layoutlm-image": Family(
+        "LayoutLM with images",
+        "layoutlm",
+        {
+            "mlm": LayoutLMImageForMaskedLM,
+            "token-classification": LayoutLMImageForTokenClassification,
+            "spade-extraction": LayoutLMImageSpadeForExtraction,
+            "spade-linking": LayoutLMImageSpadeForLinking,
+        },
+        _thousandths,
+        _image_branch,
+    ),
+    "docaudit-bros-image": Family(
+        "BROS with images",
+        "bros",
+        {
+            "mlm": BrosImageForMaskedLM,
+            "token-classification": BrosImageForTokenClassification,
+            "spade-extraction": BrosImageSpadeForExtraction,
+            "spade-linking": BrosImageSpadeForLinking,
+        },
+        _shares,
+        _image_branch,
+    ),
+    "layoutlmv3": Family(
+        "LayoutLMv3",
+        "layoutlmv3",
+        {"token-classification": LayoutLMv3ForTokenClassification},
+        _thousandths,
+        _image_patches,
+        counts_from_padding=True,
+    ),
+    "lilt": Family(
+        "LiLT", "lilt", {"token-classification": LiltForTokenClassification}, _thousandths, counts_from_padding=True
+    ),
+    "roberta": Family(
+        "RoBERTa",
+        "roberta",
+        {"mlm": RobertaForMaskedLM, "token-classification": RobertaForTokenClassification},
+        None,
+        vocabulary_head="lm_head",
+        counts_from_padding=True,
+    ),
+    "xlm-roberta": Family(
+        "XLM-RoBERTa",
+        "roberta",
+        {"mlm": XLMRobertaForMaskedLM, "token-classification": XLMRobertaForTokenClassification},
+        None,
+        vocabulary_head="lm_head",
+        counts_from_padding=True,
+    ),
+    "bert": Family("BERT", "bert", {"mlm": BertForMaskedLM, "token-classification": BertForTokenClassification}, None),
+}
+"""Families by the `model_type` of their configuration."""

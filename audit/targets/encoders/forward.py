@@ -1,0 +1,250 @@
+"""Runs an encoder over pages: padded to buckets, in batches that fit into memory, in float32 or bfloat16."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from audit.errors import EngineError
+from audit.targets.batching import batches, bucket_of, padded_rows
+from audit.targets.encoders.families import Family
+from audit.targets.encoders.page_images import VisualInputs
+from audit.targets.interface import Encoding, Floats
+
+BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
+"""Padded tokens of one forward pass, by kind of device (ours; the fastest of a few tried on two CPU cores)."""
+LARGEST_BATCH = {"cpu": 4096, "mps": 16384, "cuda": 262_144}
+"""Where a probe begins (ours)."""
+B = TypeVar("B")
+Judge = Callable[[torch.Tensor, Sequence[Encoding]], tuple[Floats, torch.Tensor]]
+"""Gives the loss of each page and their differentiable sum, from hidden states as `Forward.hidden` gives them."""
+Change = Callable[[Sequence[Encoding], torch.Tensor], torch.Tensor]
+"""Gives what stands in place of the word embeddings of some pages, (n_pages, n_padded_tokens, n_hidden)."""
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass
+class Batch:
+    """Padded tokens that a forward pass may hold, and how often that was lowered; one checkpoint's formats share it."""
+
+    tokens: int
+    lowered: int = 0
+
+
+class Forward:
+    """The encoder of one checkpoint.
+
+    Args:
+        model: the transformers model, in evaluation mode, in float32.
+        family: its family.
+        pad_id: what pages are padded with.
+        device: "cpu", "cuda" or "mps".
+        batch_tokens: padded tokens a batch may hold.
+        dtype: what matrix products are computed in; sums and layer norms stay in float32 (autocast), and so do heads
+            and losses, which run elsewhere.
+    """
+
+    def __init__(
+        self, model: Any, family: Family, pad_id: int, device: str, batch_tokens: int, dtype: str = "float32"
+    ) -> None:
+        self.family = family
+        self.device = device
+        self.batch = Batch(batch_tokens)
+        self.dtype = dtype
+        # CUDA kernels depend on the number of rows, so there it is always the same.
+        self.fixed_rows = device != "cpu"
+        self._encoder = getattr(model, family.encoder)
+        self._words = self._encoder.get_input_embeddings()
+        # What a backward pass needs of a row, compared with a forward pass: the states of all layers, not of one.
+        self._backward_cost: int = model.config.num_hidden_layers
+        self._pad_id = pad_id
+        sight = family.sight_of(model.config)
+        self._n_appended = 0 if sight is None else sight.n_appended
+        self._visual = None
+        if sight is not None and family.boxes is not None:
+            self._visual = VisualInputs(self._encoder, sight, family.boxes, device)
+
+    @property
+    def batch_tokens(self) -> int:
+        """Padded tokens that a batch may hold now."""
+        return self.batch.tokens
+
+    @batch_tokens.setter
+    def batch_tokens(self, tokens: int) -> None:
+        self.batch.tokens = tokens
+
+    @property
+    def lowered(self) -> int:
+        """How often batches were halved because memory ran out."""
+        return self.batch.lowered
+
+    def hidden(
+        self, lengths: Sequence[int], page_of: Callable[[int], Encoding]
+    ) -> Iterator[tuple[list[int], torch.Tensor]]:
+        """Per batch: its rows, and the last hidden states, float32, (n_rows or more, n_padded_tokens, n_hidden).
+
+        When memory runs out the batch is halved and tried again, and batches stay that small. On a CPU no answer
+        depends on it; on a GPU later answers may differ from earlier ones in their last bits, and the record says so.
+
+        Args:
+            lengths: tokens of each row.
+            page_of: makes a row's page; called when its batch is run.
+
+        Raises:
+            EngineError: not even a single page fits.
+        """
+        return self._batched(lengths, page_of, self._states)
+
+    def gradients(
+        self, pages: Sequence[Encoding], judge: Judge, change: Change = lambda _, embedded: embedded
+    ) -> Iterator[tuple[list[int], tuple[Floats, torch.Tensor]]]:
+        """Per batch: its pages, and their losses (n_pages,) with the gradients of these.
+
+        A gradient is that of a page's own loss with respect to its word embeddings, as `change` left them: (n_pages,
+        n_padded_tokens, n_hidden), float32. Batches are smaller than those of `hidden`, so that memory stays about the
+        same.
+
+        Raises:
+            EngineError: not even a single page fits.
+        """
+        lengths = [len(page.ids) for page in pages]
+        run = partial(self._differentiated, judge, change)
+        return self._batched(lengths, pages.__getitem__, run, self._backward_cost)
+
+    def _batched(
+        self,
+        lengths: Sequence[int],
+        page_of: Callable[[int], Encoding],
+        run: Callable[[Sequence[Encoding], int, int], B],
+        cost: int = 1,
+    ) -> Iterator[tuple[list[int], B]]:
+        """Per batch: its rows, and what `run` gives for their pages, a bucket, and a number of rows.
+
+        `cost` is how many times the memory of a plain forward pass a row takes.
+        """
+        waiting = deque(batches(lengths, self.batch_tokens // cost, self._n_appended))
+        while waiting:
+            bucket, rows = waiting.popleft()
+            n_rows = self._n_rows(bucket, cost)
+            n_rows = n_rows if self.fixed_rows else min(len(rows), n_rows)
+            for start in range(0, len(rows), n_rows):
+                part = rows[start : start + n_rows]
+                found = _unless_out_of_memory(run, [page_of(row) for row in part], bucket, n_rows)
+                if found is None:
+                    self._lower(n_rows * (bucket + self._n_appended) * cost)
+                    rest = rows[start:]
+                    size = max(1, n_rows // 2)
+                    waiting.extendleft((bucket, rest[at : at + size]) for at in reversed(range(0, len(rest), size)))
+                    break
+                yield part, found
+
+    @property
+    def word_embeddings(self) -> torch.Tensor:
+        """The embedding of every token: shape (n_vocabulary, n_hidden)."""
+        table: torch.Tensor = self._words.weight
+        return table
+
+    def probe(self, page: Encoding) -> None:
+        """Find the largest batch of such pages that fits into memory, from `LARGEST_BATCH` downwards, and keep to it.
+
+        Args:
+            page: the longest one that will be asked about.
+
+        Raises:
+            EngineError: not even a single page fits.
+        """
+        self.batch_tokens = LARGEST_BATCH[self.device]
+        bucket = bucket_of(len(page.ids), self._n_appended)
+        with torch.inference_mode():
+            while _unless_out_of_memory(self._states, [page], bucket, n_rows := self._n_rows(bucket)) is None:
+                self._lower(n_rows * (bucket + self._n_appended))
+        self.batch.lowered = 0
+
+    def _n_rows(self, bucket: int, cost: int = 1) -> int:
+        return max(1, self.batch_tokens // cost // (bucket + self._n_appended))
+
+    def _lower(self, tokens: int) -> None:
+        """Halve the batch that did not fit."""
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
+        if self.batch_tokens <= 1 or tokens <= 1:
+            raise EngineError("not enough memory for a single page", "free some, or run on a device that has more")
+        self.batch_tokens = min(self.batch_tokens, tokens) // 2
+        self.batch.lowered += 1
+
+    def _states(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> torch.Tensor:
+        """The hidden states of one batch."""
+        return self._encoded(self._padded(pages, bucket, n_rows), bucket)
+
+    def _encoded(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
+        with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
+            states = self._encoder(**inputs).last_hidden_state
+        # Of tokens that the model appended, only as many go on as fill the last block of the text's.
+        kept: torch.Tensor = states[:, : padded_rows(bucket)].float()
+        return kept
+
+    def _differentiated(
+        self, judge: Judge, change: Change, pages: Sequence[Encoding], bucket: int, n_rows: int
+    ) -> tuple[Floats, torch.Tensor]:
+        """The losses of one batch and their gradients; no gradient is left at the model's parameters."""
+        filled = [*pages, *[pages[0]] * (n_rows - len(pages))]
+        # Tensors that are made in inference mode cannot be differentiated later.
+        with torch.inference_mode(False):
+            with torch.no_grad():
+                inputs = self._padded(pages, bucket, n_rows)
+            with torch.enable_grad(), self._embedded(filled, change) as leaves:
+                losses, total = judge(self._encoded(inputs, bucket), filled)
+            (gradient,) = torch.autograd.grad(total, leaves)
+        return losses[: len(pages)], gradient[: len(pages)]
+
+    @contextmanager
+    def _embedded(self, pages: Sequence[Encoding], change: Change) -> Iterator[list[torch.Tensor]]:
+        """Within, word embeddings, changed, begin a graph of their own; gives the list that they are put into."""
+        leaves: list[torch.Tensor] = []
+
+        def begin(_: Any, __: Any, embedded: torch.Tensor) -> torch.Tensor:
+            leaves.append(change(pages, embedded.detach()).requires_grad_())
+            return leaves[-1]
+
+        handle = self._words.register_forward_hook(begin)
+        try:
+            yield leaves
+        finally:
+            handle.remove()
+
+    def _padded(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> dict[str, torch.Tensor]:
+        ids = np.full((n_rows, bucket), self._pad_id, np.int64)
+        mask = np.zeros((n_rows, bucket), np.int64)
+        boxes = np.zeros((n_rows, bucket, 4))
+        # Rows beyond the last page repeat the first one: their results are thrown away.
+        pages = [*pages, *[pages[0]] * (n_rows - len(pages))]
+        for row, page in enumerate(pages):
+            length = len(page.ids)
+            ids[row, :length], mask[row, :length], boxes[row, :length] = page.ids, 1, page.boxes
+        inputs = self.family.inputs(ids, mask, boxes, self.device)
+        return inputs if self._visual is None else {**inputs, **self._visual.batch(pages, bucket)}
+
+
+def _unless_out_of_memory(
+    run: Callable[[Sequence[Encoding], int, int], B], pages: Sequence[Encoding], bucket: int, n_rows: int
+) -> B | None:
+    """What `run` gives; None when memory ran out."""
+    try:
+        return run(pages, bucket, n_rows)
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        return None
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """CUDA has a class for it; the CPU's allocator and Apple's say it in words."""
+    said = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in said or "out of memory" in said

@@ -1,0 +1,212 @@
+"""What stands on an encoder: which questions a head answers, and what its training loss of each page is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from audit.targets.batching import padded_rows
+from audit.targets.encoders.spade import masked_relations
+from audit.targets.interface import (
+    NO_LINK,
+    NOT_READ,
+    BestLinks,
+    BestTokens,
+    CandidateLogits,
+    CompletionLoss,
+    Encoding,
+    FillMask,
+    FirstOrderLoss,
+    Floats,
+    Ints,
+    MaskedCompletionLoss,
+    MaskedLoss,
+    Query,
+    RelaxedLoss,
+    TagProbabilities,
+    TrainingLoss,
+)
+
+HeadName = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
+LOSSES: frozenset[type[Query[Any]]] = frozenset({TrainingLoss, CompletionLoss, FirstOrderLoss, RelaxedLoss})
+"""What every head with a training loss over tokens answers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """Cross-entropies of some pages; the mean of a page's own is its loss, or a term of it.
+
+    Attributes:
+        values: (n_read_of_all_pages,) on the model's device, page after page; differentiable outside inference mode.
+        n_read: (n_pages,) how many are each page's.
+    """
+
+    values: torch.Tensor
+    n_read: Ints
+
+    def means(self) -> Floats:
+        """Each page's mean: shape (n_pages,), in double precision."""
+        values = self.values.detach().cpu().double().numpy()
+        # A page's own costs are summed on their own, so that the sum does not depend on the pages beside it.
+        return np.array([part.mean() for part in np.split(values, np.cumsum(self.n_read)[:-1])])
+
+    def sum_of_means(self) -> torch.Tensor:
+        """All means together, to be differentiated: its gradient at a page's own inputs is that of the page's mean."""
+        weights = 1 / np.repeat(self.n_read, self.n_read)
+        return (self.values * torch.from_numpy(weights.astype(np.float32)).to(self.values.device)).sum()
+
+
+CostsOf = Callable[[Any, torch.Tensor, Sequence[Encoding]], tuple[Costs, ...]]
+
+
+@dataclass(frozen=True)
+class Head:
+    """One kind of head.
+
+    Attributes:
+        words: as the record and people name it.
+        answers: the query types it can answer.
+        costs: the terms of the training loss of each page, from the model and the encoder's hidden states
+            (n_pages, n_padded_tokens, n_hidden) in float32; None where no attack asks for one.
+        tags: gives the log-probability of each tag for each token, (n_pages, n_padded_tokens, n_labels).
+        links: gives the best predecessor or parent of each token of each page, see `BestLinks`.
+    """
+
+    words: str
+    answers: frozenset[type[Query[Any]]]
+    costs: CostsOf | None = None
+    tags: Callable[[Any, torch.Tensor], torch.Tensor] | None = None
+    links: Callable[[Any, torch.Tensor, Sequence[Encoding]], list[Ints]] | None = None
+
+
+def page_losses(terms: Sequence[Costs]) -> Floats:
+    """The training loss of each page from the terms of it: shape (n_pages,), nats."""
+    losses: Floats = np.sum([term.means() for term in terms], axis=0)
+    return losses
+
+
+def sum_of_losses(terms: Sequence[Costs]) -> torch.Tensor:
+    """The training losses of all pages together, to be differentiated."""
+    return torch.stack([term.sum_of_means() for term in terms]).sum()
+
+
+def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """What `head` gives for the tokens that `read` marks: shape (n_read, n_outputs).
+
+    Args:
+        hidden: (n_pages, n_tokens, n_hidden).
+        read: (n_pages, n_tokens), boolean.
+        head: takes (n_rows, n_hidden); it is given a multiple of `batching.STEP` rows, see there.
+    """
+    rows = hidden[read]
+    filled = torch.nn.functional.pad(rows, (0, 0, 0, padded_rows(len(rows)) - len(rows)))
+    return head(filled)[: len(rows)]
+
+
+def bio_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
+    """Cross-entropies of the tokens that have a tag to read."""
+    return (label_costs(model.classifier, hidden, [page.labels for page in pages]),)
+
+
+def label_costs(
+    head: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor, labels: Sequence[Ints | None]
+) -> Costs:
+    """Cross-entropies of each page's `labels`, (n_tokens,) each, where they are read."""
+    padded = padded_labels(labels, hidden.shape[1])
+    read = padded != NOT_READ
+    logits = read_rows(hidden, torch.from_numpy(read).to(hidden.device), head)
+    chosen = torch.log_softmax(logits, dim=-1).gather(-1, torch.from_numpy(padded[read]).to(hidden.device)[:, None])
+    return Costs(-chosen[:, 0], read.sum(axis=1))
+
+
+def bio_tags(model: Any, hidden: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities of BIO tags."""
+    return torch.log_softmax(model.classifier(hidden), dim=-1)
+
+
+def spade_extraction_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
+    """Cross-entropies of the class of first tokens of words, and those of the predecessor of all tokens."""
+    classes = label_costs(model.initial_token_classifier, hidden, [page.labels for page in pages])
+    return classes, relation_costs(model.subsequent_token_classifier, hidden, pages)
+
+
+def spade_linking_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
+    """Cross-entropies of the parent of first tokens of words."""
+    return (relation_costs(model.entity_linker, hidden, pages),)
+
+
+def relation_costs(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Costs:
+    """Cross-entropies of each page's `links` where they are read."""
+    links = padded_labels([page.links for page in pages], hidden.shape[1])
+    read = links != NOT_READ
+    log_probabilities = torch.log_softmax(_relation_scores(extractor, hidden, read), dim=-1)
+    true = np.where(links >= 0, links, hidden.shape[1])
+    chosen = log_probabilities.gather(-1, torch.from_numpy(true).to(hidden.device)[..., None])[..., 0]
+    return Costs(-chosen[torch.from_numpy(read).to(hidden.device)], read.sum(axis=1))
+
+
+def best_links(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> list[Ints]:
+    """See `BestLinks`; ties go to the lower position, and to a token before "none"."""
+    links = padded_labels([page.links for page in pages], hidden.shape[1])
+    read = links != NOT_READ
+    best = _relation_scores(extractor, hidden, read).cpu().numpy().argmax(axis=-1)
+    best[best == hidden.shape[1]] = NO_LINK
+    best[~read] = NOT_READ
+    return [row[: len(page.ids)] for row, page in zip(best, pages, strict=True)]
+
+
+def _relation_scores(extractor: Any, hidden: torch.Tensor, read: np.ndarray[Any, Any]) -> torch.Tensor:
+    """A relation head's masked scores (n_pages, n_tokens, n_tokens + 1) of the tokens that are read, for each other.
+
+    Rows of tokens that are not read mean nothing. `extractor` is ours or transformers' BROS's.
+    """
+    readable = torch.from_numpy(read).to(hidden.device)
+
+    def projected(layer: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        rows = read_rows(hidden, readable, layer)
+        spread = rows.new_zeros(*readable.shape, rows.shape[-1])
+        spread[readable] = rows
+        return spread
+
+    none = extractor.key(extractor.dummy_node).expand(len(hidden), 1, -1)
+    keys = torch.cat([projected(extractor.key), none], dim=1)
+    return masked_relations(torch.bmm(projected(extractor.query), keys.transpose(1, 2)), readable)
+
+
+def spade_classes(model: Any, hidden: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities of the classes of SPADE extraction."""
+    return torch.log_softmax(model.initial_token_classifier(hidden), dim=-1)
+
+
+def padded_labels(values: Sequence[Ints | None], length: int) -> Ints:
+    """Labels or links of each page, (n_tokens,) each, none missing, as (n_pages, length); padding is not read."""
+    padded = np.full((len(values), length), NOT_READ, np.int64)
+    for row, own in enumerate(values):
+        assert own is not None
+        padded[row, : len(own)] = own
+    return padded
+
+
+HEADS: dict[HeadName, Head] = {
+    "mlm": Head(
+        "masked language model", frozenset({FillMask, BestTokens, CandidateLogits, MaskedLoss, MaskedCompletionLoss})
+    ),
+    "token-classification": Head("token classification (BIO)", LOSSES | {TagProbabilities}, bio_costs, bio_tags),
+    "spade-extraction": Head(
+        "entity extraction (SPADE)",
+        LOSSES | {TagProbabilities, BestLinks},
+        spade_extraction_costs,
+        spade_classes,
+        lambda model, hidden, pages: best_links(model.subsequent_token_classifier, hidden, pages),
+    ),
+    "spade-linking": Head(
+        "entity linking (SPADE)",
+        LOSSES | {BestLinks},
+        spade_linking_costs,
+        links=lambda model, hidden, pages: best_links(model.entity_linker, hidden, pages),
+    ),
+}

@@ -1,0 +1,256 @@
+"""Encoder checkpoints of every family, with any of their heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import torch
+
+from audit.corpus.documents import Document
+from audit.record import TargetCard
+from audit.targets.batching import padded_rows
+from audit.targets.encoders.adaptation import adapt, inputs_of, plain, share_right
+from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.families import Family
+from audit.targets.encoders.forward import BATCH_TOKENS, Forward
+from audit.targets.encoders.heads import HEADS, HeadName, sum_of_losses
+from audit.targets.encoders.losses import TokenLosses
+from audit.targets.interface import (
+    AdaptationRule,
+    Adapted,
+    BestLinks,
+    BestTokens,
+    CandidateLogits,
+    Candidates,
+    CompletionLoss,
+    Encoding,
+    FillMask,
+    FirstOrderLoss,
+    Floats,
+    Ints,
+    MaskedCompletionLoss,
+    MaskedLoss,
+    PageAdaptation,
+    Query,
+    RelaxedLoss,
+    TagProbabilities,
+    TrainingLoss,
+    type_asked,
+)
+
+A = TypeVar("A")
+
+
+class EncoderTarget:
+    """Answers queries about pages with one encoder checkpoint; implements `audit.targets.interface.Target`.
+
+    Args:
+        model: the transformers model, loaded; put into evaluation mode here.
+        family: its family.
+        encoder: its tokenisation.
+        card: what it is.
+        batch_tokens: padded tokens a forward pass may hold; None: `BATCH_TOKENS` of the device. Memory depends on it,
+            answers do not.
+    """
+
+    def __init__(
+        self, model: Any, family: Family, encoder: Encoder, card: TargetCard, batch_tokens: int | None = None
+    ) -> None:
+        self.model = model.eval()
+        self.family = family
+        self.encoder = encoder
+        self.card = card
+        self.labels = encoder.labels
+        self.head = HEADS[cast("HeadName", card.task)]
+        self.answers: frozenset[type[Query[Any]]] = self.head.answers
+        if self.head.costs is not None:
+            self.answers |= {PageAdaptation}
+        tokenizer = encoder.tokenizer
+        # Where positions follow from it, padding is what the model takes for it.
+        pad_id = model.config.pad_token_id if family.counts_from_padding else tokenizer.pad_token_id
+        self.sight = family.sight_of(model.config)
+        self.forward = Forward(
+            model, family, pad_id, card.device, batch_tokens or BATCH_TOKENS[card.device], card.dtype
+        )
+        self._losses: dict[type[Query[Any]], Any] = {}
+        if self.head.costs is not None:
+            losses = TokenLosses(model, self.forward, self.head.costs)
+            self._losses = {
+                TrainingLoss: losses.training,
+                CompletionLoss: losses.completions,
+                FirstOrderLoss: losses.first_order,
+                RelaxedLoss: losses.relaxed,
+            }
+        # Vocabularies are often padded: the model's last outputs may stand for no token at all.
+        padding = range(len(tokenizer), model.config.vocab_size)
+        self._never_candidates = sorted({*tokenizer.all_special_ids, tokenizer.unk_token_id, *padding})
+
+    @property
+    def batch_tokens(self) -> int:
+        """Padded tokens of a forward pass as it is now: what was asked for, or found by a probe, or lowered since."""
+        return self.forward.batch_tokens
+
+    def rounded(self, dtype: str) -> EncoderTarget:
+        """This checkpoint with its encoder computing in `dtype`; weights are shared."""
+        card = replace(self.card, dtype=dtype)
+        other = EncoderTarget(self.model, self.family, self.encoder, card, self.batch_tokens)
+        other.forward.batch = self.forward.batch
+        return other
+
+    def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
+        """See `Target.encode`."""
+        return self.encoder.encode(document, around)
+
+    def token_strings(self, ids: Sequence[int]) -> str:
+        """See `Target.token_strings`."""
+        return str(self.encoder.tokenizer.decode(list(ids))).strip()
+
+    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+        """See `Target.ask`.
+
+        Raises:
+            ValueError: a query of a type this target cannot answer, or queries of several types.
+        """
+        kind = type_asked(self, queries)
+        if kind is None:
+            return []
+        answer: Any = {
+            FillMask: self._fill_mask,
+            BestTokens: self._best_tokens,
+            CandidateLogits: self._candidate_logits,
+            MaskedLoss: self._masked_losses,
+            MaskedCompletionLoss: self._masked_completion_losses,
+            **self._losses,
+            TagProbabilities: self._tag_probabilities,
+            BestLinks: self._best_links,
+            PageAdaptation: self._page_adaptation,
+        }[kind]
+        with torch.inference_mode():
+            return cast("list[A]", answer(queries))
+
+    def _fill_mask(self, queries: Sequence[FillMask]) -> list[Candidates]:
+        answers: list[Candidates | None] = [None] * len(queries)
+        for row, scores in self._logits_at(queries):
+            scores[self._never_candidates] = -np.inf
+            best = best_first(scores, queries[row].n_candidates)
+            answers[row] = Candidates(best, scores[best])
+        return cast("list[Candidates]", answers)
+
+    def _candidate_logits(self, queries: Sequence[CandidateLogits]) -> list[Floats]:
+        answers: list[Floats] = [np.empty(0)] * len(queries)
+        for row, scores in self._logits_at(queries):
+            answers[row] = scores[queries[row].candidates]
+        return answers
+
+    def _logits_at(self, queries: Sequence[FillMask | CandidateLogits]) -> Iterator[tuple[int, Floats]]:
+        """Per query: its index, and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
+        for rows, hidden in self._hidden([query.page for query in queries]):
+            # Rows beyond the batch's own repeat the first one, as in `_padded`.
+            places = [queries[row].position for row in rows]
+            places += places[:1] * (len(hidden) - len(rows))
+            logits = self._vocabulary_logits(hidden[torch.arange(len(hidden)), torch.tensor(places)])
+            yield from zip(rows, logits[: len(rows)], strict=True)
+
+    def _best_tokens(self, queries: Sequence[BestTokens]) -> list[Ints]:
+        answers: list[Ints] = [np.empty(0, np.int64)] * len(queries)
+        for rows, hidden in self._hidden([query.page for query in queries]):
+            for place, row in enumerate(rows):
+                logits = self._vocabulary_logits(hidden[place, list(queries[row].positions)])
+                answers[row] = logits.argmax(axis=1)
+        return answers
+
+    def _masked_losses(self, queries: Sequence[MaskedLoss]) -> list[Floats]:
+        answers: list[Floats] = [np.empty(0)] * len(queries)
+        for row, surprisals in self._surprisals(queries):
+            query = queries[row]
+            answers[row] = surprisals[np.arange(len(surprisals)), query.page.ids[list(query.positions)]]
+        return answers
+
+    def _masked_completion_losses(self, queries: Sequence[MaskedCompletionLoss]) -> list[Floats]:
+        answers: list[Floats] = [np.empty(0)] * len(queries)
+        for row, surprisals in self._surprisals(queries):
+            answers[row] = surprisals[np.arange(len(surprisals)), queries[row].completions].mean(axis=1)
+        return answers
+
+    def _surprisals(self, queries: Sequence[MaskedLoss | MaskedCompletionLoss]) -> Iterator[tuple[int, Floats]]:
+        """Per query: its index, and minus the log-probability of every token at each position, all of them hidden.
+
+        Shape (n_positions, n_vocabulary), nats.
+        """
+        for rows, hidden in self._hidden([query.page.masked(query.positions) for query in queries]):
+            for place, row in enumerate(rows):
+                logits = self._vocabulary_logits(hidden[place, list(queries[row].positions)])
+                best = logits.max(axis=1, keepdims=True)
+                yield row, best + np.log(np.exp(logits - best).sum(axis=1, keepdims=True)) - logits
+
+    def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:
+        tags_of = self.head.tags
+        assert tags_of is not None
+        pages = [query.page for query in queries]
+        answers: list[Floats] = [np.empty(0)] * len(queries)
+        for rows, hidden in self._hidden(pages):
+            tags = tags_of(self.model, hidden.float()).cpu().double().numpy()
+            for row, table in zip(rows, tags[: len(rows)], strict=True):
+                answers[row] = np.exp(table[: len(pages[row].ids)])
+        return answers
+
+    def _best_links(self, queries: Sequence[BestLinks]) -> list[Ints]:
+        links_of = self.head.links
+        assert links_of is not None
+        pages = [query.page for query in queries]
+        answers: list[Ints] = [np.empty(0, np.int64)] * len(queries)
+        for rows, hidden in self._hidden(pages):
+            own = [pages[row] for row in rows]
+            own += own[:1] * (len(hidden) - len(rows))
+            for row, links in zip(rows, links_of(self.model, hidden.float(), own)[: len(rows)], strict=True):
+                answers[row] = links
+        return answers
+
+    def _page_adaptation(self, queries: Sequence[PageAdaptation]) -> list[Adapted]:
+        return [self._adapted(query.page, query.rule) for query in queries]
+
+    def _adapted(self, page: Encoding, rule: AdaptationRule) -> Adapted:
+        """How the model takes to one page when the last dense layer of its encoder is trained on it.
+
+        That of the last layer's output block (ours; DocMIA trains one layer of a generative model). All families have
+        it, under any head; what lies under it stays as it is and is computed once, and its block gives the last hidden
+        states. In float32, whatever the encoder computes in.
+        """
+        costs_of = self.head.costs
+        assert costs_of is not None
+        block = getattr(self.model, self.family.encoder).encoder.layer[-1].output
+        with inputs_of(block) as seen:
+            ((_, states),) = self.forward.hidden([len(page.ids)], [page].__getitem__)
+        arguments, n_tokens = [plain(tensor) for tensor in seen[-1]], states.shape[1]
+
+        def hidden() -> torch.Tensor:
+            return cast("torch.Tensor", block(*arguments))[:, :n_tokens]
+
+        return adapt(
+            list(block.dense.parameters()),
+            lambda: sum_of_losses(costs_of(self.model, hidden(), [page])),
+            lambda: share_right(self.head, self.model, hidden(), page),
+            rule,
+        )
+
+    def _vocabulary_logits(self, hidden: torch.Tensor) -> Floats:
+        """Logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""
+        n_rows = len(hidden)
+        head = getattr(self.model, self.family.vocabulary_head)
+        filled = torch.nn.functional.pad(hidden.float(), (0, 0, 0, padded_rows(n_rows) - n_rows))
+        return cast("Floats", head(filled)[:n_rows].cpu().double().numpy())
+
+    def _hidden(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], torch.Tensor]]:
+        """Per batch: its rows, and the encoder's last hidden states (n_rows or more, n_padded_tokens, n_hidden)."""
+        return self.forward.hidden([len(page.ids) for page in pages], pages.__getitem__)
+
+
+def best_first(scores: Floats, n: int) -> Ints:
+    """Indices of the `n` largest finite scores, largest first, ties to the lower index."""
+    n = min(n, int(np.isfinite(scores).sum()))
+    threshold = np.partition(scores, -n)[-n]
+    above = np.flatnonzero(scores >= threshold)
+    return above[np.argsort(-scores[above], kind="stable")][:n]

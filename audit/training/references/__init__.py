@@ -1,0 +1,1 @@
+"""Reference models that an audit compares with: given, found or trained, and cached by content."""

@@ -1,0 +1,314 @@
+"""Fills the references that attacks need: from the command line, from the manifest, or by training them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from audit.case import References
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.images import open_image
+from audit.engine.interface import Progress
+from audit.errors import TargetError, UsageError
+from audit.record import ReferenceCard
+from audit.targets.answering.denoiser import Denoiser
+from audit.targets.checkpoint.loading import config_of, load_tokenizer, pictures_of
+from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.page_images import OpenImage
+from audit.targets.encoders.target import EncoderTarget
+from audit.targets.interface import FillMask
+from audit.targets.opening import Checkpoint
+from audit.training.encoders import Recipe
+from audit.training.references.load import (
+    PEERS,
+    PROVIDE_BASELINES,
+    PROVIDE_EMBEDDER,
+    Embedder,
+    Peer,
+    Place,
+    given_embedder,
+    load_peers,
+)
+from audit.training.references.provenance import refuse_the_target
+from audit.training.references.public_mlm import fit_public_mlm
+from audit.training.references.public_model import (
+    PublicModel,
+    check_sight,
+    check_tokens,
+    load_public,
+    pretrained_denoiser,
+    proposed_to,
+    provide,
+    refuse_audited,
+)
+
+REFERENCE_NAMES = ("auxiliary", *PEERS, "embedder")
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The references that were found or trained, and what is missing.
+
+    Attributes:
+        models: by role, see `References.of`.
+        cards: what they are.
+        missing: for every reference that an attack needs and nobody gave, what to provide.
+        folders: by role, where they were loaded from.
+        members: for every split model, the ids of the documents it was trained on.
+        embedder: reads texts, not pages: no countermeasure stands before it.
+    """
+
+    models: Mapping[str, Checkpoint | Denoiser] = field(default_factory=dict)
+    cards: tuple[ReferenceCard, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    members: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    embedder: Embedder | None = None
+
+    @property
+    def references(self) -> References:
+        """The models as attacks take them."""
+        return self.completed(References.of(self.models, self.members))
+
+    def completed(self, references: References) -> References:
+        """These references with the embedder, when there is one."""
+        return references if self.embedder is None else replace(references, embedder=self.embedder.target)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What was given, loaded and checked, and what the auxiliary would be trained from; nothing has been written yet.
+
+    Attributes:
+        auxiliary: the public model, when somebody gave one.
+        source: who gave it.
+        folder: where it lies.
+        pretrained: what to train it from, when nobody did and there are public documents.
+        documents: the public documents to train it on.
+        images: opens their pages.
+        corpus: name and sha256 of the data set they come from, when it is not the audited one.
+        peers: models of the target's own kind.
+        embedder: the sentence embedder, when somebody gave one.
+    """
+
+    auxiliary: PublicModel | None = None
+    source: Literal["manifest", "command line"] = "manifest"
+    pretrained: Path | None = None
+    documents: tuple[Document, ...] = ()
+    corpus: str | None = None
+    folder: Path | None = None
+    images: OpenImage | None = None
+    peers: tuple[Peer, ...] = ()
+    embedder: Embedder | None = None
+
+
+def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, list[Place]]:
+    """Where each reference lies and who said so; the command line outranks the manifest.
+
+    Raises:
+        UsageError: a name that is no reference.
+    """
+    unknown = sorted(set(given) - set(REFERENCE_NAMES))
+    if unknown:
+        raise UsageError(f"--reference: no reference is called {unknown[0]!r}", f"one of {', '.join(REFERENCE_NAMES)}")
+    places: dict[str, list[Place]] = {}
+    for name in REFERENCE_NAMES:
+        named = getattr(corpus.manifest.references, name) or ()
+        paths = (named,) if isinstance(named, str) else named
+        places[name] = [(corpus.root / path, "manifest") for path in paths]
+        if name in given:
+            places[name] = [(path, "command line") for path in given[name]]
+    for name, found in places.items():
+        for path, source in found:
+            if not path.is_dir():
+                raise TargetError(f"reference {name} ({source}): {path} is not a folder")
+        if len(found) > 1 and name in ("auxiliary", "pretrained", "embedder"):
+            raise UsageError(f"--reference {name}: {len(found)} folders", "there is one of it")
+    return {name: found for name, found in places.items() if found}
+
+
+def prepare(
+    needs: Collection[str],
+    target: Checkpoint,
+    target_dir: Path,
+    corpus: Corpus,
+    given: Mapping[str, Sequence[Path]],
+    batch_tokens: int | None = None,
+    public: Corpus | None = None,
+) -> Prepared:
+    """Load and check the references that attacks need or can use, as far as that writes nothing.
+
+    Args:
+        needs: names of references.
+        target: the audited checkpoint; a reference must share its tokens and must not share its weights.
+        target_dir: its folder.
+        corpus: the data set, whose manifest may name references and whose `public` split may train one.
+        given: references named on the command line; they outrank the manifest's.
+        batch_tokens: see `EncoderTarget`.
+        public: a data set whose public documents train the auxiliary instead of the audited one's; it outranks an
+            auxiliary that the manifest names.
+
+    Raises:
+        TargetError: a reference cannot be loaded, cannot serve, or is the target itself.
+        UsageError: `given` names something that is no reference, or leaves `public` without use.
+        ManifestError: `public` has no public documents, or some of them are audited ones.
+    """
+    places = _locate(corpus, given)
+    if public is not None:
+        places = _without_auxiliary(places)
+        refuse_audited(public, corpus)
+    peers = load_peers([name for name in PEERS if name in needs], target, target_dir, corpus, places)
+    if public is not None and not isinstance(target, EncoderTarget):
+        raise UsageError(
+            f"--public: {target.card.architecture} is attacked without a public model that is trained here"
+        )
+    embedder = given_embedder(target, target_dir, places) if "embedder" in needs else None
+    if "auxiliary" not in needs or not proposed_to(target):
+        return Prepared(peers=peers, embedder=embedder)
+    prepared = _auxiliary(target, target_dir, corpus, places, batch_tokens, public)
+    return replace(prepared, peers=peers, embedder=embedder)
+
+
+def _auxiliary(
+    target: Checkpoint,
+    target_dir: Path,
+    corpus: Corpus,
+    places: Mapping[str, Sequence[Place]],
+    batch_tokens: int | None,
+    public: Corpus | None,
+) -> Prepared:
+    """The public model, or what it would be trained from."""
+    if "auxiliary" in places:
+        ((path, source),) = places["auxiliary"]
+        refuse_the_target("auxiliary", path, target_dir)
+        return Prepared(load_public(path, target, batch_tokens), source, folder=path)
+    documents = (public or corpus).of("public")
+    if "pretrained" in places and (documents or not isinstance(target, EncoderTarget)):
+        ((path, source),) = places["pretrained"]
+        refuse_the_target("pretrained", path, target_dir)
+        if not isinstance(target, EncoderTarget):
+            return Prepared(pretrained_denoiser(path, target), source, folder=path)
+        tokenizer = load_tokenizer(path)
+        check_tokens("pretrained", path, tokenizer, target)
+        images = partial(open_image, public or corpus)
+        pictures = pictures_of(path, config_of(path), images)
+        check_sight("pretrained", path, pictures, target)
+        prepared = Prepared(pretrained=path, documents=documents, images=images)
+        if public is None:
+            return prepared
+        reader = target.encoder
+        Encoder(tokenizer, reader.max_tokens, needs_boxes=reader.needs_boxes, pictures=pictures).check_vocabulary(
+            documents
+        )
+        return replace(prepared, corpus=f"{public.manifest.name}, sha256 {public.sha256}")
+    return Prepared()
+
+
+def _without_auxiliary(places: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
+    """The references when other public documents are to train the auxiliary."""
+    if any(source == "command line" for _, source in places.get("auxiliary", ())):
+        raise UsageError("--public and --reference auxiliary=PATH: nothing would be trained", "give one of them")
+    if "pretrained" not in places:
+        raise UsageError("--public: nothing to train on these documents", "add --reference pretrained=PATH")
+    return {name: found for name, found in places.items() if name != "auxiliary"}
+
+
+def pretrained_of(
+    target: EncoderTarget, target_dir: Path, corpus: Corpus, given: Mapping[str, Sequence[Path]]
+) -> Path | None:
+    """What the target was fine-tuned from, checked; None when neither the command line nor the manifest names it.
+
+    Raises:
+        TargetError: it is no folder, is the target itself, has other tokens, or sees pages in another way than a target
+            beside which it becomes the public model.
+        UsageError: `given` names something that is no reference.
+    """
+    places = _locate(corpus, given)
+    if "pretrained" not in places:
+        return None
+    ((path, _),) = places["pretrained"]
+    refuse_the_target("pretrained", path, target_dir)
+    check_tokens("pretrained", path, load_tokenizer(path), target)
+    if FillMask not in target.answers:
+        check_sight("pretrained", path, pictures_of(path, config_of(path), None), target)
+    return path
+
+
+def complete(
+    prepared: Prepared,
+    needs: Collection[str],
+    target: Checkpoint,
+    cache: Path,
+    seed: int,
+    progress: Progress,
+    batch_tokens: int | None = None,
+) -> Filled:
+    """Train what is missing and can be trained; everything else is as `prepare` found it.
+
+    Args:
+        prepared: see `prepare`.
+        needs: names of references.
+        target: the audited checkpoint.
+        cache: where trained references are kept, by content.
+        seed: of the training.
+        progress: told of every epoch.
+        batch_tokens: see `EncoderTarget`.
+
+    Raises:
+        TargetError: the pretrained checkpoint cannot be trained.
+        EngineError: the cache cannot be written.
+    """
+    beside = _beside(prepared, needs)
+    if "auxiliary" not in needs or not proposed_to(target):
+        return beside
+    auxiliary, path, recipe = prepared.auxiliary, prepared.folder, None
+    source: Literal["manifest", "command line", "trained"] = prepared.source
+    if auxiliary is None:
+        if prepared.pretrained is None:
+            return replace(beside, missing={**beside.missing, "auxiliary": provide(target)})
+        public = Recipe(seed=seed)
+        device = target.card.device
+        path = fit_public_mlm(
+            prepared.pretrained,
+            prepared.documents,
+            cache,
+            recipe=public,
+            device=device,
+            progress=progress,
+            images=prepared.images,
+        )
+        auxiliary = load_public(path, target, batch_tokens)
+        source, recipe = "trained", public.as_json()
+    card = ReferenceCard("auxiliary", source, auxiliary.card, recipe, prepared.corpus)
+    assert path is not None  # where there is an auxiliary, it was loaded from somewhere
+    return replace(
+        beside,
+        models={**beside.models, "auxiliary": auxiliary},
+        cards=(*beside.cards, card),
+        folders={**beside.folders, "auxiliary": path},
+    )
+
+
+def _beside(prepared: Prepared, needs: Collection[str]) -> Filled:
+    """The models of the target's own kind, which are given or missing, never trained here."""
+    peers = prepared.peers
+    missing = {}
+    if "baselines" in needs and not any(peer.role.startswith("baseline-") for peer in peers):
+        missing["baselines"] = PROVIDE_BASELINES
+    embedder = prepared.embedder
+    if "embedder" in needs and embedder is None:
+        missing["embedder"] = PROVIDE_EMBEDDER
+    cards = [ReferenceCard(peer.role, peer.source, peer.target.card) for peer in peers]
+    if embedder is not None:
+        cards.append(ReferenceCard("embedder", embedder.source, embedder.target.card))
+    return Filled(
+        models={peer.role: peer.target for peer in peers},
+        cards=tuple(cards),
+        missing=missing,
+        folders={peer.role: peer.folder for peer in peers},
+        members={peer.role: peer.members for peer in peers if peer.members is not None},
+        embedder=embedder,
+    )

@@ -1,0 +1,164 @@
+"""Training the audited model's like on documents of one's choice: its start and its recipe, other documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args
+
+import numpy as np
+
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.images import open_image
+from audit.engine.interface import SILENT, Progress
+from audit.errors import ManifestError, TargetError
+from audit.targets.answering.loading import load_answering
+from audit.targets.checkpoint.loading import load_tokenizer, max_tokens_of, pictures_of
+from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.heads import HeadName
+from audit.targets.interface import Encoding
+from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
+from audit.training.encoders import Recipe, fit, save
+from audit.training.starting import starting_model
+
+AnyRecipe = AnsweringRecipe | Recipe
+Item = TypeVar("Item")
+_LABELLED = ("token-classification", "spade-extraction")
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """How models like the audited one are trained; can be pickled.
+
+    Attributes:
+        recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under a head.
+        device: "cpu", "cuda" or "mps".
+        half: store weights in float16.
+    """
+
+    recipe: AnyRecipe
+    device: str = "cpu"
+    half: bool = False
+
+    def with_seed(self, seed: int) -> Retraining:
+        """The same with another seed."""
+        return replace(self, recipe=replace(self.recipe, seed=seed))
+
+    def as_json(self) -> dict[str, Any]:
+        """For a cache key."""
+        return asdict(self)
+
+
+def recipe_for(corpus: Corpus) -> AnyRecipe:
+    """The manifest's `[recipe]` for the manifest's task; what it leaves open is ours.
+
+    Raises:
+        ManifestError: docaudit trains no models of this task.
+    """
+    kind = corpus.manifest.task.kind
+    if kind == "question-answering":
+        return recipe_of(corpus)
+    if kind not in get_args(HeadName):
+        raise ManifestError(f"manifest.toml task.kind: docaudit trains no models for {kind}")
+    given = {name: getattr(corpus.manifest.recipe, name) for name in ("epochs", "learning_rate", "batch_size", "seed")}
+    return replace(Recipe(), **{name: value for name, value in given.items() if value is not None})
+
+
+def start_of(corpus: Corpus, given: Path | None) -> Path:
+    """What the audited model was fine-tuned from: `given`, or the manifest's `references.pretrained`.
+
+    Raises:
+        TargetError: neither names it, or there is no such folder.
+    """
+    named = corpus.manifest.references.pretrained
+    if given is None and named is None:
+        raise TargetError(
+            "nothing says what the audited model was fine-tuned from",
+            "name it in manifest.toml as references.pretrained, or with --reference pretrained=PATH",
+        )
+    start = given if given is not None else corpus.root / str(named)
+    if not start.is_dir():
+        raise TargetError(f"reference pretrained: {start} is not a folder")
+    return start
+
+
+def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
+    """How many samples these documents make: questions with an answer, or pages with words for an encoder."""
+    if corpus.manifest.task.kind == "question-answering":
+        return sum(bool(question.answers) for document in documents for question in document.questions)
+    return sum(bool(document.words) for document in documents)
+
+
+def repeated(items: Sequence[Item], n: int, seed: int) -> tuple[Item, ...]:
+    """`n` of the items, in their order: none is drawn again before every other was; the draw follows the seed."""
+    rng = np.random.default_rng([seed, *b"repeated"])
+    drawn: list[int] = []
+    while len(drawn) < n:
+        drawn += [int(place) for place in rng.permutation(len(items))]
+    return tuple(items[place] for place in sorted(drawn[:n]))
+
+
+def retrain(
+    how: Retraining,
+    start: Path,
+    corpus: Corpus,
+    documents: Sequence[Document],
+    folder: Path,
+    *,
+    n: int | None = None,
+    progress: Progress = SILENT,
+) -> None:
+    """Train a model on these documents and write its checkpoint.
+
+    Args:
+        how: the recipe, of the kind that the corpus's task needs (`recipe_for`).
+        start: what the audited model was fine-tuned from.
+        corpus: the documents' data set.
+        documents: what to train on.
+        folder: where the checkpoint goes; made when missing.
+        n: samples an epoch: they are repeated or cut to so many. None: as many as there are.
+        progress: advanced after every epoch; the stage is the caller's.
+
+    Raises:
+        TargetError: the start cannot be loaded or trained, or the documents make no sample.
+        ManifestError: pages lack the images that the model reads, or the labels that it is to give.
+    """
+    if isinstance(how.recipe, AnsweringRecipe):
+        target = load_answering(start, device=how.device, prompt=how.recipe.prompt)
+        target.check(corpus)
+        samples = samples_of(corpus, documents)
+        fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
+        save_answering(target.model, start, folder, half=how.half)
+        return
+    model, encoder = _under_head(how, how.recipe, start, corpus)
+    pages: Sequence[Encoding] = [page for page in map(encoder.encode, documents) if page is not None]
+    pages = _as_many(pages, n, how.recipe.seed)
+    fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
+    save(model, encoder.tokenizer, folder, half=how.half, processor_of=start)
+
+
+def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:
+    return items if n is None or not items else repeated(items, n, seed)
+
+
+def _under_head(how: Retraining, recipe: Recipe, start: Path, corpus: Corpus) -> tuple[Any, Encoder]:
+    """The start's encoder under the head of the task, and what makes its pages."""
+    task = corpus.manifest.task
+    if task.kind in _LABELLED and not task.labels:
+        raise ManifestError("manifest.toml task.labels: missing, and a model is to be trained to give them")
+    head = cast("HeadName", task.kind)
+    model = starting_model(start, head, labels=task.labels, seed=recipe.seed)
+    tokenizer = load_tokenizer(start)
+    encoder = Encoder(
+        tokenizer,
+        max_tokens_of(model.config, tokenizer),
+        labels=task.labels if task.kind in _LABELLED else (),
+        label_all_tokens=corpus.manifest.recipe.label_all_tokens,
+        needs_boxes=FAMILIES[model.config.model_type].boxes is not None,
+        task=head,
+        pictures=pictures_of(start, model.config, partial(open_image, corpus)),
+    )
+    return model, encoder

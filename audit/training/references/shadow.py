@@ -1,0 +1,157 @@
+"""The shadow target: a model like the audited one whose training documents are all public.
+
+What an attack's parameters are fitted on must not be what it is judged on (methods.md#reconstruction, "Defaults of
+ours").
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from audit import __version__
+from audit.corpus.documents import Corpus, Document
+from audit.engine.interface import SILENT, Progress
+from audit.errors import ManifestError, TargetError
+from audit.targets.checkpoint.loading import sha256_of
+from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.target import EncoderTarget
+from audit.training.encoders import Recipe, fit, save
+from audit.training.references.cache import key_of, made_once
+from audit.training.starting import starting_model
+
+MIN_DOCUMENTS = 10
+"""A half with fewer documents says nothing about parameters (ours: two documents for each of five folds)."""
+
+
+@dataclass(frozen=True)
+class Halves:
+    """The public documents of a data set, divided; documents with the same words are in one part.
+
+    Attributes:
+        members: those that the shadow target is trained on, renamed to members; all that an attack on it may see.
+        public: those that its adversary has, still public.
+    """
+
+    members: tuple[Document, ...]
+    public: tuple[Document, ...]
+
+
+def halves(corpus: Corpus, share: float, seed: int) -> Halves:
+    """Divide the public documents at random; member and held-out documents are not looked at.
+
+    Args:
+        corpus: the data set.
+        share: of the public documents that go to the shadow target, in (0, 1).
+        seed: of the division.
+
+    Raises:
+        ManifestError: a part would have fewer than `MIN_DOCUMENTS` documents.
+    """
+    documents = corpus.of("public")
+    copies: dict[tuple[str, ...], list[Document]] = defaultdict(list)
+    for document in documents:
+        copies[tuple(word.text for word in document.words)].append(document)
+    groups = list(copies.values())
+    chosen: set[str] = set()
+    for place in np.random.default_rng([seed, *b"halves"]).permutation(len(groups)):
+        if len(chosen) < round(share * len(documents)):
+            chosen.update(document.id for document in groups[place])
+    members = tuple(replace(document, split="member") for document in documents if document.id in chosen)
+    public = tuple(document for document in documents if document.id not in chosen)
+    if min(len(members), len(public)) < MIN_DOCUMENTS:
+        raise ManifestError(
+            f"{len(documents)} public documents divide into {len(members)} and {len(public)}: too few",
+            f"give at least {MIN_DOCUMENTS} for the shadow target and {MIN_DOCUMENTS} for its adversary",
+        )
+    return Halves(members, public)
+
+
+def fit_shadow(
+    target: EncoderTarget,
+    target_dir: Path,
+    pretrained: Path,
+    corpus: Corpus,
+    documents: Sequence[Document],
+    cache: Path,
+    *,
+    recipe: Recipe,
+    device: str = "cpu",
+    progress: Progress = SILENT,
+) -> Path:
+    """Fine-tune `pretrained` to a model like `target` on `documents`, or find it in the cache.
+
+    Architecture, head, labels and what the training loss reads are the target's; its weights are not used. What the
+    pretrained checkpoint lacks (a head, an image branch) is fresh and follows the recipe's seed. The weights that are
+    kept are those of the last epoch.
+
+    Args:
+        target: the audited model.
+        target_dir: its folder.
+        pretrained: a checkpoint of the target's family.
+        corpus: the data set of the documents; its sha256 stands for their content and images in the cache's key.
+        documents: what to train on.
+        cache: the folder that keeps trained models, by content.
+        recipe: how to train.
+        device: "cpu", "cuda" or "mps".
+        progress: told of every epoch.
+
+    Returns:
+        The checkpoint's folder.
+
+    Raises:
+        TargetError: the pretrained checkpoint is not of the target's kind, or no document has words.
+        EngineError: the cache cannot be written.
+    """
+    depends_on = [
+        sha256_of(pretrained),
+        target.card.sha256,
+        target.encoder.label_all_tokens,
+        corpus.sha256,
+        [document.id for document in documents],
+        recipe.as_json(),
+        __version__,
+    ]
+    key = key_of(depends_on)
+
+    def train(folder: Path) -> None:
+        model = _start(target, pretrained, recipe.seed)
+        pages = [page for page in map(target.encode, documents) if page is not None]
+        progress.stage("training the shadow target, epochs", recipe.epochs)
+        fit(model, target.encoder.tokenizer, pages, recipe, device=device, on_epoch=progress.advance)
+        save(model, target.encoder.tokenizer, folder, processor_of=target_dir)
+
+    return made_once(cache / f"shadow-{key}", train)
+
+
+def _start(target: EncoderTarget, pretrained: Path, seed: int) -> Any:
+    """The pretrained encoder under a head like the target's."""
+    config = target.model.config
+    model = starting_model(
+        pretrained,
+        cast("HeadName", target.card.task),
+        labels=target.labels,
+        images=target.family.sight_of(config) is not None,
+        image_size=getattr(config, "image_size", None),
+        image_channels=getattr(config, "image_channels", None),
+        seed=seed,
+    )
+    if type(model) is not type(target.model):
+        raise TargetError(f"reference pretrained: {pretrained} is not a {target.family.name}, as the target is")
+    shapes, wanted = _shapes(model), _shapes(target.model)
+    other = sorted(name for name in {*shapes, *wanted} if shapes.get(name) != wanted.get(name))
+    if other:
+        raise TargetError(
+            f"reference pretrained: {pretrained} has another size than the target, the first difference is {other[0]}",
+            "give what the target was fine-tuned from",
+        )
+    return model
+
+
+def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(weights.shape) for name, weights in model.state_dict().items()}

@@ -1,0 +1,275 @@
+"""K models, each trained on half of the member documents, each document in exactly half of them.
+
+Extractable memorisation and simplicity (Pinto et al. 2024, appendix C) and the likelihood-ratio attacks of methods.md,
+section 3b, rest on them. A document is in a model with all its questions or not at all: what is drawn is the document.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as strict_dataclass
+
+from audit import __version__
+from audit.corpus.documents import STRICT, Corpus, Document
+from audit.corpus.manifest import files_of as files_of_corpus
+from audit.corpus.manifest import load as load_corpus
+from audit.engine.interface import SILENT, Attempt, Engine, Progress, Source, Trial, Work
+from audit.engine.journal import exclusive
+from audit.engine.local import LocalEngine
+from audit.errors import EngineError, ManifestError, TargetError, UsageError
+from audit.record import write_atomically
+from audit.targets.checkpoint.loading import files_of, sha256_of
+from audit.targets.environment import threads, use_threads
+from audit.training.references.cache import key_of, made_once
+from audit.training.references.copies import content_of
+from audit.training.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
+
+FILE_NAME = "splits.json"
+MIN_DOCUMENTS = 10
+"""Fewer member documents, copies counted once, say nothing about membership (ours)."""
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Splits:
+    """Which documents each model is trained on: the content of `splits.json`.
+
+    Attributes:
+        corpus: the data set's sha256.
+        key: over all that the models depend on.
+        members: for each model, the ids of its documents, in file order. Model i lies in `folder_of(i)`.
+    """
+
+    schema: Literal[1]
+    corpus: str
+    key: str
+    members: tuple[tuple[str, ...], ...]
+
+
+_splits_type = TypeAdapter(Splits)
+
+
+def folder_of(number: int) -> str:
+    """The name of a model's folder, beside `splits.json`."""
+    return f"model-{number:02}"
+
+
+def halves_of(n_units: int, count: int, seed: int) -> NDArray[np.bool_]:
+    """Which units are in which model: each in exactly half, at random and independently of the others.
+
+    Carlini et al. 2022, section V, as Pinto et al. 2024 use it (appendix C). A draw that leaves a model without
+    documents, which happens to a handful of documents only, is drawn again.
+
+    Args:
+        n_units: how many there are, `MIN_DOCUMENTS` or more.
+        count: the number of models, even.
+        seed: of the draw.
+
+    Returns:
+        Shape (n_units, count).
+    """
+    rng = np.random.default_rng([seed, *b"splits"])
+    half = np.arange(count) < count // 2
+    while True:
+        drawn: NDArray[np.bool_] = rng.permuted(np.tile(half, (n_units, 1)), axis=1)
+        if drawn.any(axis=0).all():
+            return drawn
+
+
+def plan(corpus: Corpus, how: Retraining, start: Path, count: int, seed: int) -> Splits:
+    """Draw the members of each model; copies of one document are in the same models.
+
+    Raises:
+        UsageError: `count` is odd or under 2.
+        ManifestError: too few member documents make samples.
+    """
+    if count < 2 or count % 2:
+        raise UsageError(f"{count} models: each document is to be in half of them", "give an even number of models")
+    copies: dict[Hashable, list[int]] = defaultdict(list)
+    documents = [document for document in corpus.of("member") if n_samples(corpus, [document])]
+    for place, document in enumerate(documents):
+        copies[content_of(corpus, document)].append(place)
+    if len(copies) < MIN_DOCUMENTS:
+        raise ManifestError(
+            f"{len(copies)} different member documents to train on: too few",
+            f"give at least {MIN_DOCUMENTS}",
+        )
+    drawn = np.empty((len(documents), count), bool)
+    for places, row in zip(copies.values(), halves_of(len(copies), count, seed), strict=True):
+        drawn[places] = row
+    members = tuple(tuple(documents[place].id for place in np.flatnonzero(column)) for column in drawn.T)
+    depends_on = [sha256_of(start), corpus.sha256, how.as_json(), members, __version__]
+    key = key_of(depends_on)
+    return Splits(1, corpus.sha256, key, members)
+
+
+def train_splits(
+    start: Path | None,
+    corpus: Corpus,
+    out: Path,
+    *,
+    count: int,
+    seed: int = 0,
+    recipe: AnyRecipe | None = None,
+    device: str = "cpu",
+    half: bool = False,
+    engine: Engine | None = None,
+    progress: Progress = SILENT,
+) -> list[tuple[Path, frozenset[str]]]:
+    """Train K models on halves of the member documents; those that are in `out` already are not trained again.
+
+    Each has a seed of its own: the recipe's, plus its number.
+
+    Args:
+        start: what the audited model was fine-tuned from; None: the manifest's `references.pretrained`.
+        corpus: the data set.
+        out: gets `splits.json` and one folder a model; made when missing. Workers on other machines must see it.
+        count: K, even (the paper has 50).
+        seed: of the assignment of documents.
+        recipe: how; None: the manifest's `[recipe]`, see `recipe_for`.
+        device: "cpu", "cuda" or "mps".
+        half: store weights in float16.
+        engine: runs the trainings; None: one after the other, in this process.
+        progress: told of every model.
+
+    Returns:
+        What `read_splits` does.
+
+    Raises:
+        UsageError: `count` is not even, or `out` holds models of another data set, recipe, start or assignment.
+        ManifestError: too few member documents, or no recipe for the task.
+        TargetError: see `start_of`; or the start cannot be loaded.
+        EngineError: `out` cannot be written, is held by another run, or is not seen by a worker.
+    """
+    how = Retraining(recipe_for(corpus) if recipe is None else recipe, device, half)
+    place = start_of(corpus, start)
+    splits = plan(corpus, how, place, count, seed)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EngineError(f"{out}: {error.strerror}", "choose another folder") from None
+    with exclusive(out):
+        _claim(out, splits)
+        trials = [
+            Trial(str(number), folder_of(number)) for number in range(count) if not (out / folder_of(number)).is_dir()
+        ]
+        progress.stage("training split models", len(trials))
+        work = _Training(how, splits, place, corpus, out)
+        folders = {"start": files_of(place), "data": files_of_corpus(corpus)}
+        source = Source(work, folders, _Elsewhere(how, splits.key, out.resolve(), threads()))
+        with closing((engine or LocalEngine()).run(source, trials)) as done:
+            for _ in done:
+                progress.advance()
+    return read_splits(out)
+
+
+def read_splits(folder: Path, corpus: Corpus | None = None) -> list[tuple[Path, frozenset[str]]]:
+    """The models that `train_splits` left in a folder, each with the ids of the documents it was trained on.
+
+    Args:
+        folder: that of `train_splits`.
+        corpus: the data set that they are to have been trained on; None: any.
+
+    Raises:
+        ManifestError: there is no `splits.json`, it cannot be used, or it is of another data set.
+        TargetError: a model is missing.
+    """
+    splits = _read(folder)
+    if corpus is not None and splits.corpus != corpus.sha256:
+        raise ManifestError(
+            f"{folder}: these models were trained on another data set, or on this one before it was changed",
+            "train them anew: docaudit train-splits",
+        )
+    models = [(folder / folder_of(number), frozenset(members)) for number, members in enumerate(splits.members)]
+    missing = [path.name for path, _ in models if not path.is_dir()]
+    if missing:
+        raise TargetError(
+            f"{folder}: {len(missing)} of {len(models)} models are missing, the first is {missing[0]}",
+            "run the same docaudit train-splits again: it goes on where it was",
+        )
+    return models
+
+
+def _read(folder: Path) -> Splits:
+    path = folder / FILE_NAME
+    try:
+        return _splits_type.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise ManifestError(f"{folder}: no {FILE_NAME}", "train such models with: docaudit train-splits") from None
+    except OSError as error:
+        raise ManifestError(f"{path}: {error.strerror}") from None
+    except ValidationError:
+        raise ManifestError(f"{path}: not a list of the documents of split models") from None
+
+
+def _claim(out: Path, splits: Splits) -> None:
+    """Write the plan, or find it there; remove what a killed training left unfinished."""
+    path = out / FILE_NAME
+    if path.exists():
+        if _read(out).key != splits.key:
+            raise UsageError(
+                f"{out} holds split models of another data set, start, recipe, number or seed",
+                "choose another folder, or remove that one",
+            )
+    elif (out / folder_of(0)).exists():
+        raise UsageError(f"{out} holds {folder_of(0)} without {FILE_NAME}", "choose another folder")
+    else:
+        write_atomically(path, (json.dumps(asdict(cast("Any", splits)), indent=1) + "\n").encode())
+    for unfinished in out.glob("unfinished-*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class _Training(Work):
+    """The trainings as work for an engine: a trial is a model's number."""
+
+    how: Retraining
+    splits: Splits
+    start: Path
+    corpus: Corpus
+    out: Path
+
+    def attempt(self, trial: Trial) -> Attempt:
+        """Asks nothing; the model is in its folder when it returns."""
+        yield from ()
+        number = int(trial.id)
+        how = self.how.with_seed(self.how.recipe.seed + number)
+        documents: list[Document] = [self.corpus.document(name) for name in self.splits.members[number]]
+        made_once(self.out / folder_of(number), lambda folder: retrain(how, self.start, self.corpus, documents, folder))
+        return {"documents": len(documents)}
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Opens the work in another process, from copies of the start and the data; models go to the folder all share."""
+
+    how: Retraining
+    key: str
+    out: Path
+    threads: int
+
+    def __call__(self, folders: Mapping[str, Path]) -> Work:
+        """The work, from the folders "start" and "data".
+
+        Raises:
+            EngineError: the other process does not see the folder, or got other files.
+        """
+        use_threads(self.threads)
+        seen = (self.out / FILE_NAME).is_file()
+        splits = _read(self.out) if seen else None
+        if splits is None or splits.key != self.key:
+            raise EngineError(f"a worker does not see {self.out}", "choose a folder that all machines share")
+        corpus = load_corpus(folders["data"])
+        if corpus.sha256 != splits.corpus:
+            raise EngineError("the data set has changed since the training began", "start again, and leave it alone")
+        return _Training(self.how, splits, folders["start"], corpus, self.out)
