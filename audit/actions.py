@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from audit.record import AuditRecord
 
 
-def audited(opened: runner.Opened, chosen: Policy, reveal: bool, about: str = "") -> tuple[AuditRecord, Verdict]:
+def audited(opened: runner.ScanSetup, chosen: Policy, reveal: bool, about: str = "") -> tuple[AuditRecord, Verdict]:
     """Run one scan and write all its files into its folder."""
     from audit import console, runner
     from audit import policy as policies
@@ -36,7 +36,7 @@ def audited(opened: runner.Opened, chosen: Policy, reveal: bool, about: str = ""
     return record, verdict
 
 
-def swept(pattern: str, options: runner.Options, chosen: Policy, reveal: bool) -> int:
+def swept(pattern: str, options: runner.ScanOptions, chosen: Policy, reveal: bool) -> int:
     """Scan every checkpoint, draw the trend, and give the exit code of them all."""
     from audit import console, sweep
     from audit.report import trend
@@ -44,7 +44,7 @@ def swept(pattern: str, options: runner.Options, chosen: Policy, reveal: bool) -
     found = sweep.find(pattern)
     place = {checkpoint: number for number, checkpoint in enumerate(found.checkpoints, start=1)}
 
-    def examine(checkpoint: sweep.Checkpoint, opened: runner.Opened) -> tuple[AuditRecord, Verdict]:
+    def examine(checkpoint: sweep.Checkpoint, opened: runner.ScanSetup) -> tuple[AuditRecord, Verdict]:
         return audited(opened, chosen, reveal, f"{checkpoint.name} ({place[checkpoint]} of {len(place)})")
 
     def refused(checkpoint: sweep.Checkpoint, error: TargetError) -> None:

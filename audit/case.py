@@ -68,6 +68,6 @@ class Case:
     references: References = References()
 
     @property
-    def reader(self) -> TokenTarget:
+    def token_target(self) -> TokenTarget:
         """The target, when it reads pages as tokens: only for attacks that are inapplicable to others."""
         return cast("TokenTarget", self.target)

@@ -53,7 +53,7 @@ class Budget(StrEnum):
     FULL = "full"
 
 
-class Engine(StrEnum):
+class EngineName(StrEnum):
     """Where trials run."""
 
     LOCAL = "local"
@@ -121,8 +121,9 @@ def scan(
         ),
     ] = None,
     engine: Annotated[
-        Engine, typer.Option(help="local: in this process; ray: on Ray workers (install docaudit with its extra ray).")
-    ] = Engine.LOCAL,
+        EngineName,
+        typer.Option(help="local: in this process; ray: on Ray workers (install docaudit with its extra ray)."),
+    ] = EngineName.LOCAL,
     address: Annotated[
         str | None,
         typer.Option(
@@ -171,7 +172,7 @@ def scan(
         chosen = policies.load(policy)
         policies.check_names(chosen, runner.known_metrics())
         policies.check_ranges(chosen, runner.known_metrics())
-        options = runner.Options(
+        options = runner.ScanOptions(
             model_dir=model_dir or Path(),
             data_dir=data_dir,
             out=out,
@@ -239,7 +240,7 @@ def tune_attack(
     with errors_shown(debug):
         from audit import console, tuning
 
-        options = tuning.Options(
+        options = tuning.TuningOptions(
             model_dir=model_dir,
             data_dir=data_dir,
             out=out,

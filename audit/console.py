@@ -20,8 +20,9 @@ from audit.corpus.importers.conversion import ImportReport
 from audit.corpus.paths import printable
 from audit.corpus.summary import Quartiles, Summary
 from audit.errors import DocauditError
+from audit.measurements import Estimate
 from audit.policy import Decision, Outcome, Overall, Verdict
-from audit.record import AuditRecord, Completed, Estimate
+from audit.record import AuditRecord, Completed
 
 _STYLES: dict[Outcome | Overall, str] = {
     "passed": "bold green",

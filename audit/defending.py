@@ -17,7 +17,7 @@ from audit import record as records
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.removal import PROVEN
-from audit.attacks.memorisation.table import Results, Table, build_table
+from audit.attacks.memorisation.table import QuestionTable, Results, build_table
 from audit.corpus import manifest
 from audit.defenses.comparison import Change, Extraction, anls_change, extraction_changes, side_channel
 from audit.defenses.interface import Defense, QueryDefense, TrainingDefense
@@ -25,7 +25,9 @@ from audit.defenses.registry import DEFENSES
 from audit.engine.interface import Json, Trial
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, TargetError, UsageError
-from audit.record import AuditRecord, Completed, Estimate
+from audit.files import write_atomically
+from audit.measurements import Estimate
+from audit.record import AuditRecord, Completed
 from audit.report import defense_comparison
 from audit.report.files import remove
 from audit.targets.environment import device_named
@@ -44,11 +46,11 @@ class _Scanned:
     record: AuditRecord
     trials: Sequence[Trial]
     outcomes: Sequence[Json]
-    table: Table
+    table: QuestionTable
     n_baselines: int
 
 
-def measure(name: str, options: runner.Options, policy: str) -> None:
+def measure(name: str, options: runner.ScanOptions, policy: str) -> None:
     """Scan the model as it is into `options.out`/before and with the countermeasure into /after, compare, and report.
 
     Args:
@@ -73,7 +75,7 @@ def measure(name: str, options: runner.Options, policy: str) -> None:
         _compare(defense, before, after, options)
 
 
-def _check(defense: Defense, options: runner.Options) -> None:
+def _check(defense: Defense, options: runner.ScanOptions) -> None:
     """Find what would stop the countermeasure before hours are spent on the scan without it."""
     corpus = manifest.load(options.data_dir)
     if not options.references.get("baselines", corpus.manifest.references.baselines):
@@ -84,7 +86,7 @@ def _check(defense: Defense, options: runner.Options) -> None:
 
 
 @contextmanager
-def _held(options: runner.Options) -> Iterator[None]:
+def _held(options: runner.ScanOptions) -> Iterator[None]:
     """Hold the folder for one comparison, and clear what an older one left."""
     with ExitStack() as held:
         try:
@@ -102,15 +104,15 @@ def _held(options: runner.Options) -> Iterator[None]:
         yield
 
 
-def _compare(defense: Defense, before: _Scanned, after: _Scanned, options: runner.Options) -> None:
+def _compare(defense: Defense, before: _Scanned, after: _Scanned, options: runner.ScanOptions) -> None:
     rng = np.random.default_rng([options.seed, *defense.name.encode()])
     changes = _changes(before.table, after.table, rng)
     channel = None
     if isinstance(defense, TrainingDefense) and defense.teaches_refusal:
         channel = _side_channel(after, defense.refuses, rng)
     rows = [
-        defense_comparison.Row("As it was", before.record),
-        defense_comparison.Row(defense.title, after.record, changes, channel),
+        defense_comparison.DefenseRow("As it was", before.record),
+        defense_comparison.DefenseRow(defense.title, after.record, changes, channel),
     ]
     _written(changes, channel, options.out)
     for warning in defense_comparison.write(rows, options.out):
@@ -118,7 +120,7 @@ def _compare(defense: Defense, before: _Scanned, after: _Scanned, options: runne
     _show(changes, channel, options.out)
 
 
-def _with(defense: Defense, options: runner.Options, count: int) -> runner.Options:
+def _with(defense: Defense, options: runner.ScanOptions, count: int) -> runner.ScanOptions:
     """The scan with the countermeasure in place; where it trains, the model comes first, and `count` baselines."""
     after = replace(options, out=options.out / "after")
     if not isinstance(defense, TrainingDefense):
@@ -140,7 +142,7 @@ def _with(defense: Defense, options: runner.Options, count: int) -> runner.Optio
     )
 
 
-def _scanned(options: runner.Options, chosen: policies.Policy, about: str) -> _Scanned:
+def _scanned(options: runner.ScanOptions, chosen: policies.Policy, about: str) -> _Scanned:
     opened = runner.open_scan(options)
     record, _ = actions.audited(opened, chosen, False, about)
     (result,) = record.attacks
@@ -157,7 +159,7 @@ def _why(result: records.AttackResult) -> str:
     return str(getattr(result, "reason", None) or getattr(result, "type", "no reason"))
 
 
-def _changes(before: Table, after: Table, rng: np.random.Generator) -> tuple[Change, ...]:
+def _changes(before: QuestionTable, after: QuestionTable, rng: np.random.Generator) -> tuple[Change, ...]:
     """Paired differences: of members in every context, and of the usefulness on held-out pages."""
     first, second = (_extractions(table.split("member").proven) for table in (before, after))
     pairs = {name: _shared(first[name], second[name]) for name in first if name in second}
@@ -195,7 +197,7 @@ def _only(extraction: Extraction, names: set[str]) -> Extraction:
     )
 
 
-def _extractions(table: Table) -> dict[str, Extraction]:
+def _extractions(table: QuestionTable) -> dict[str, Extraction]:
     """By context, what the model and its baselines gave."""
     return {
         name: _extraction(table.where(found.tried), found.where(found.tried))
@@ -204,7 +206,7 @@ def _extractions(table: Table) -> dict[str, Extraction]:
     }
 
 
-def _extraction(table: Table, found: Results) -> Extraction:
+def _extraction(table: QuestionTable, found: Results) -> Extraction:
     return Extraction(
         [f"{asked.document.id}/{asked.question.id}" for asked in table.asked],
         [asked.document.id for asked in table.asked],
@@ -234,7 +236,7 @@ def _written(changes: Sequence[Change], channel: Estimate | None, out: Path) -> 
         "changes": [dataclasses.asdict(change) for change in changes],
         "side_channel": dataclasses.asdict(channel) if channel is not None else None,
     }
-    records.write_atomically(out / "comparison.json", (json.dumps(content, indent=1) + "\n").encode())
+    write_atomically(out / "comparison.json", (json.dumps(content, indent=1) + "\n").encode())
 
 
 def _show(changes: Sequence[Change], channel: Estimate | None, out: Path) -> None:

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from audit import console
-from audit import record as records
+from audit.arrays import Ints
 from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.attack import ADD_VALUES, NOT_REDACTED, STATE_IT
-from audit.attacks.redaction.classifiers import CLASSIFIERS, Ints, fit
+from audit.attacks.redaction.classifiers import CLASSIFIERS, fit
 from audit.attacks.redaction.embedding import EmbeddingName
 from audit.attacks.redaction.folds import blind, features_of
 from audit.attacks.redaction.measures import macro_f1
@@ -33,7 +33,8 @@ from audit.defenses.evasion import EVASION
 from audit.defenses.interface import DataDefense
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, UsageError
-from audit.record import ALPHAS, Estimate
+from audit.files import write_atomically
+from audit.measurements import ALPHAS, Estimate
 from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import proportion
 from audit.stats.resampling import sign_flip
@@ -101,7 +102,7 @@ def evade_and_measure(
         )
     defense.write(corpus, out / DATA)
     content = json.dumps(dataclasses.asdict(found), indent=1) + "\n"
-    records.write_atomically(out / COMPARISON, content.encode())
+    write_atomically(out / COMPARISON, content.encode())
     return found
 
 

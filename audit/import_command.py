@@ -132,7 +132,7 @@ def import_data(
         from audit import console
         from audit.corpus.importers.providers import ByProvider
         from audit.corpus.importers.registry import FORMATS, check_options, has_parts
-        from audit.corpus.importers.splits import Given, demands
+        from audit.corpus.importers.splits import NamedMembers, demands
 
         source = FORMATS[source_format]
         check_options(
@@ -147,7 +147,7 @@ def import_data(
         }
         rule: Rule = ByProvider(kept_aside) if by_provider else "official" if official else "drawn"
         if members is not None:
-            rule = Given.read(members, assigned or "official")
+            rule = NamedMembers.read(members, assigned or "official")
         learns = "question-answering" if questions else cast("TaskKind | None", task)
         found = source.convert(src, dst, shares, seed, rule, learns)
         console.show_import(found, dst)

@@ -13,8 +13,9 @@ from pathlib import Path
 from audit import runner
 from audit.attacks import BATTERY
 from audit.errors import TargetError, UsageError
+from audit.measurements import Count
 from audit.policy import EXIT_CODES, Verdict
-from audit.record import AuditRecord, Completed, Count
+from audit.record import AuditRecord, Completed
 from audit.targets.checkpoint.trainer_state import trained
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
@@ -51,7 +52,7 @@ class Audited:
     verdict: Verdict | None = None
 
 
-Examine = Callable[[Checkpoint, runner.Opened], tuple[AuditRecord, Verdict]]
+Examine = Callable[[Checkpoint, runner.ScanSetup], tuple[AuditRecord, Verdict]]
 """Runs an opened scan and writes everything into its folder, as for a checkpoint on its own."""
 
 
@@ -100,7 +101,7 @@ def _places(folders: Sequence[Path]) -> tuple[str, list[float]]:
 
 
 def run(
-    sweep: Sweep, options: runner.Options, examine: Examine, refused: Callable[[Checkpoint, TargetError], None]
+    sweep: Sweep, options: runner.ScanOptions, examine: Examine, refused: Callable[[Checkpoint, TargetError], None]
 ) -> tuple[Audited, ...]:
     """Scan every checkpoint into a folder of its name, one after the other.
 
@@ -147,7 +148,9 @@ def _set_aside(folder: Path) -> None:
             pass
 
 
-def _audited(checkpoint: Checkpoint, options: runner.Options, claim: Callable[[], None], examine: Examine) -> Audited:
+def _audited(
+    checkpoint: Checkpoint, options: runner.ScanOptions, claim: Callable[[], None], examine: Examine
+) -> Audited:
     """One checkpoint; its model is given free on return, so that there is never a second one in memory."""
     references = options.evidence / "references"
     out = options.out / checkpoint.name

@@ -153,7 +153,7 @@ def defend(
         if len(folders) != 2:
             raise UsageError(f"{countermeasure} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
         model_dir, data_dir = folders
-        options = runner.Options(
+        options = runner.ScanOptions(
             model_dir=model_dir,
             data_dir=data_dir,
             out=out,

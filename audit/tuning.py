@@ -11,7 +11,6 @@ import numpy as np
 import tomli_w
 
 import audit
-from audit import record as records
 from audit.attacks.parameters import PROVENANCE
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.tuning import FOLDS, Score, Tuned, collect, tune
@@ -20,6 +19,7 @@ from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import Progress
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
+from audit.files import write_atomically
 from audit.targets.checkpoint.loading import load, sha256_of
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
@@ -35,7 +35,7 @@ TUNED = ("temperature", "temperature_start", "target_weight", "top_p")
 
 
 @dataclass(frozen=True)
-class Options:
+class TuningOptions:
     """What the user asked for; see `docaudit tune-attack --help`.
 
     `cache` keeps the two models that are trained; None: `references` beside `out`.
@@ -53,10 +53,10 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Opened:
+class TuningSetup:
     """Everything that tuning reads, loaded and checked; nothing has been written yet."""
 
-    options: Options
+    options: TuningOptions
     corpus: Corpus
     target: EncoderTarget
     pretrained: Path
@@ -64,7 +64,7 @@ class Opened:
     device: str
 
 
-def open_tuning(options: Options) -> Opened:
+def open_tuning(options: TuningOptions) -> TuningSetup:
     """Load and check all that tuning needs.
 
     Raises:
@@ -97,10 +97,10 @@ def open_tuning(options: Options) -> Opened:
             "nothing to train a shadow target from",
             "say what the model was fine-tuned from (--reference pretrained=PATH, or [references] in manifest.toml)",
         )
-    return Opened(options, corpus, target, pretrained, halves(corpus, options.share, options.seed), device)
+    return TuningSetup(options, corpus, target, pretrained, halves(corpus, options.share, options.seed), device)
 
 
-def run(opened: Opened, progress: Progress) -> Tuned:
+def run(opened: TuningSetup, progress: Progress) -> Tuned:
     """Train the shadow target and its adversary's public model, tune on them, and write `options.out`.
 
     A target with a masked-language-model head proposes its own candidates, so no public model is trained for it.
@@ -118,11 +118,11 @@ def run(opened: Opened, progress: Progress) -> Tuned:
     case = _shadow_case(opened, attack, cache, progress)
     rng = np.random.default_rng([options.seed, *b"folds"])
     tuned = tune(attack, collect(case, attack, progress), rng, progress)
-    records.write_atomically(options.out, file_of(tuned, _provenance(opened, tuned)).encode())
+    write_atomically(options.out, file_of(tuned, _provenance(opened, tuned)).encode())
     return tuned
 
 
-def _shadow_case(opened: Opened, attack: Reconstruction, cache: Path, progress: Progress) -> Case:
+def _shadow_case(opened: TuningSetup, attack: Reconstruction, cache: Path, progress: Progress) -> Case:
     """The shadow target, its members, and the public model of its adversary.
 
     Raises:
@@ -170,7 +170,7 @@ def _shadow_case(opened: Opened, attack: Reconstruction, cache: Path, progress: 
     return Case(shadow, members, References(public))
 
 
-def _provenance(opened: Opened, tuned: Tuned) -> dict[str, Any]:
+def _provenance(opened: TuningSetup, tuned: Tuned) -> dict[str, Any]:
     options = opened.options
     return {
         "docaudit": audit.__version__,

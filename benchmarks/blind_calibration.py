@@ -26,11 +26,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "sample_models"))  # i
 from receipts_generator import Market
 from receipts_templates import document, write
 
+from audit.arrays import Ints
 from audit.corpus.documents import Corpus, Manifest, Membership, Task
 from audit.corpus.features import describe
 from audit.stats.blind import SIGNIFICANT, BlindCheck, blind_check
 
-Ints = npt.NDArray[np.int64]
 SEED = 3
 ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""

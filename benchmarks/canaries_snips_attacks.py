@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from canaries_snips_models import PATTERN_NAMES, Cell, completions, utterance
 
+from audit.arrays import Floats, Ints
 from audit.attacks.canaries.white_box import Inversion, enumerate_all, invert
 from audit.corpus.canaries.schema import PATTERNS
 from audit.corpus.documents import Document
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.targets.encoders.adaptation import frozen
-from audit.targets.interface import BestIntent, CompletionLoss, Encoding, Floats, Ints, TagProbabilities
+from audit.targets.interface import BestIntent, CompletionLoss, Encoding, TagProbabilities
 from audit.targets.nlu.target import NluTarget
 from audit.targets.utility import bio_spans
 

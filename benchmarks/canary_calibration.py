@@ -32,7 +32,7 @@ from audit.attacks.canaries.measures import excess_exposure_of, excess_of, exces
 from audit.attacks.canaries.table import table_of, truth_of
 from audit.attacks.canaries.tallies import ALARM_LEVEL, alarms_of
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
-from audit.record import Estimate
+from audit.measurements import Estimate
 
 LIMITS: Mapping[str, float] = MappingProxyType({"excess": 0.20, "excess_top3": 0.20, "excess_exposure": 2.0})
 MEASURES = MappingProxyType({"excess": excess_of, "excess_top3": excess_top3_of, "excess_exposure": excess_exposure_of})

@@ -33,17 +33,17 @@ from canaries_snips_models import PATTERN_NAMES, Material, Settings, completions
 from canary_calibration import canaries, outcome
 from numpy.random import Generator
 
+from audit.arrays import Floats
 from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.measures import measure_table
 from audit.attacks.canaries.search import place_of
-from audit.attacks.canaries.table import Table, table_of
+from audit.attacks.canaries.table import CanaryTable, table_of
 from audit.attacks.canaries.white_box import enumerate_all
 from audit.corpus.canaries.schema import PATTERNS, TAGS, Canary, CanarySet
 from audit.corpus.documents import Document, Word
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
-from audit.record import Estimate, Measurement
-from audit.targets.interface import Floats
+from audit.measurements import Estimate, Measurement
 from audit.targets.nlu.target import NluTarget
 from audit.training.nlu import fit_nlu
 
@@ -181,7 +181,7 @@ def _completions(canary: Canary) -> int:
 
 def measured(found: Sequence[tuple[Canary, int]], rng: Generator) -> dict[str, Any]:
     """The numbers of a design, with their intervals."""
-    table: Table = table_of([one for one, _ in found], [outcome(one, at, _completions(one)) for one, at in found])
+    table: CanaryTable = table_of([one for one, _ in found], [outcome(one, at, _completions(one)) for one, at in found])
     items = {item.name: item for item in measure_table(table, rng)}
     return {name: _shown(items[name]) for name in SHOWN}
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 
 from audit import record as records
-from audit.record import AuditRecord, Completed, Estimate
+from audit.measurements import Estimate
+from audit.record import AuditRecord, Completed
 
 MIN_POWER = 0.5
 """The candidate recall under which the default policy passes nothing."""

@@ -110,10 +110,10 @@ def main() -> None:
     print(json.dumps(report, indent=1))
 
 
-def open_case(options: argparse.Namespace) -> runner.Opened:
+def open_case(options: argparse.Namespace) -> runner.ScanSetup:
     """The EE-BIO model of `cdmi_tables.py` on SROIE."""
     return runner.open_scan(
-        runner.Options(
+        runner.ScanOptions(
             model_dir=options.work / "sroie-token-classification-unimodal-precision",
             data_dir=options.work / "data-sroie-token-classification",
             out=options.work / "speed",

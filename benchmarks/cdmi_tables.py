@@ -232,7 +232,7 @@ def audit_model(
     committed = HERE / "cdmi_tables" / f"{setting.name}-{'noise' if noise else criterion}.json"
     committed.parent.mkdir(exist_ok=True)
     if not (out / "record.json").exists():
-        options = runner.Options(
+        options = runner.ScanOptions(
             model_dir=work / f"{setting.name}-{criterion}",
             data_dir=data,
             out=out,

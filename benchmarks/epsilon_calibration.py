@@ -20,15 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.stats import binom
 
+from audit.arrays import Bools, Floats
 from audit.stats.epsilon import CONFIDENCE, epsilon_bound
 from audit.stats.trade_off import gaussian_delta
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
 REACHED = 0.8
@@ -68,7 +66,7 @@ def deviation(epsilon: float, delta: float) -> float:
     return 1 / float(brentq(lambda mu: gaussian_delta(epsilon, mu) - delta, 1e-3, 20.0, xtol=1e-12))
 
 
-def scores_of(setting: Setting, coins: Mask, rng: np.random.Generator) -> Floats:
+def scores_of(setting: Setting, coins: Bools, rng: np.random.Generator) -> Floats:
     """What the mechanism tells of each coin."""
     if setting.mechanism == "randomised response":
         lies = rng.random(coins.size) > 1 / (1 + math.exp(-setting.epsilon))
@@ -78,7 +76,7 @@ def scores_of(setting: Setting, coins: Mask, rng: np.random.Generator) -> Floats
     return rng.normal(0, 1, coins.size)
 
 
-def largest_above_zero(scores: Floats, coins: Mask, both_ends: bool) -> bool:
+def largest_above_zero(scores: Floats, coins: Bools, both_ends: bool) -> bool:
     """Whether the largest bound at delta 0 is above 0, over all numbers of highest (and of lowest) scores guessed."""
     n = coins.size
     ordered = coins[np.argsort(-scores)]

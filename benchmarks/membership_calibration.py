@@ -29,26 +29,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from audit.arrays import Floats
 from audit.attacks.membership.attack import N_ADAPTED
 from audit.attacks.membership.measures import LIMITED, LOW
 from audit.attacks.membership.scores import cluster
+from audit.measurements import ALPHAS, Estimate
 from audit.policy import Limit, Policy, evaluate
-from audit.record import (
-    ALPHAS,
-    AuditRecord,
-    Completed,
-    CorpusCard,
-    Environment,
-    Estimate,
-    TargetCard,
-    Timing,
-)
+from audit.record import AuditRecord, Completed, CorpusCard, Environment, TargetCard, Timing
 from audit.stats.advantage import low_advantage
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
 from audit.stats.roc import auc_interval, tpr_at_fpr
 from audit.targets.utility import estimate
 
-Floats = npt.NDArray[np.float64]
 ALPHA = 0.05
 RATE = 0.1
 NO_LEAK = {"auc": 0.5, LOW: 0.0, "tpr_at_fpr_10": RATE}

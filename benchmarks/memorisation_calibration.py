@@ -23,16 +23,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from audit.arrays import Floats
 from audit.attacks.blind_baseline import NAME, Blind
 from audit.attacks.memorisation.contexts import GATED
 from audit.attacks.memorisation.fairness import GAP, MAX_ANLS_GAP, confounded, controlled, weaknesses
-from audit.record import ALPHAS, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats import shares
 from audit.targets.utility import estimate
 
-Floats = npt.NDArray[np.float64]
 LIMIT, SIGNIFICANCE = 0.05, 0.05
 QUESTIONS = 2
 """Of each page."""

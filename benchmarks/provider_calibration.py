@@ -43,9 +43,9 @@ from audit.attacks.provider_membership.inference import Inference, infer
 from audit.attacks.provider_membership.intervals import accuracy
 from audit.attacks.provider_membership.measures import STRONGEST, Measured, measure_table
 from audit.attacks.provider_membership.permuting import permuted_accuracies
-from audit.attacks.provider_membership.table import Table
+from audit.attacks.provider_membership.table import ProviderTable
 from audit.engine.interface import SILENT
-from audit.record import Estimate
+from audit.measurements import Estimate
 from audit.stats.intervals import Interval
 from audit.stats.power import power
 from audit.stats.roc import auc_interval
@@ -65,7 +65,7 @@ def allowed(audits: int) -> int:
     return int(binom.ppf(0.975, audits, ALPHA))
 
 
-def measured(table: Table, rng: np.random.Generator, seeds: int = N_SEEDS) -> Measured:
+def measured(table: ProviderTable, rng: np.random.Generator, seeds: int = N_SEEDS) -> Measured:
     """What a scan measures; providers with many questions are not looked at apart, which no limit hangs on."""
     few = replace(table, n_questions=np.minimum(table.n_questions, 4))
     return measure_table(few, rng, SILENT, n_seeds=seeds, n_permutations=1, share=SHARE)
@@ -86,7 +86,7 @@ def bound_at(item: Estimate, alpha: float) -> tuple[float, float]:
     return found.lower, found.upper
 
 
-def audited(setting: Setting, audits: int) -> Iterator[tuple[Table, Measured, np.random.Generator]]:
+def audited(setting: Setting, audits: int) -> Iterator[tuple[ProviderTable, Measured, np.random.Generator]]:
     """Audits of one kind, one after the other."""
     for seed in range(audits):
         documents = map(round, setting.documents)
@@ -128,7 +128,7 @@ def simulate(setting: Setting, audits: int) -> dict[str, Any]:
     }
 
 
-def _found_by_permuting(table: Table, seeds: int, rng: np.random.Generator) -> dict[str, int]:
+def _found_by_permuting(table: ProviderTable, seeds: int, rng: np.random.Generator) -> dict[str, int]:
     """The permutations look at the first few seeds only."""
     inference = infer(table, SILENT, n_seeds=min(seeds, 5), share=SHARE)
     null = permuted_accuracies(inference, table.member, rng, SILENT, n_permutations=N_PERMUTATIONS)
@@ -207,7 +207,7 @@ def find(providers: int, leak: float, audits: int) -> dict[str, Any]:
     }
 
 
-def _intervals(table: Table, inference: Inference, rng: np.random.Generator) -> Iterator[tuple[str, Interval]]:
+def _intervals(table: ProviderTable, inference: Inference, rng: np.random.Generator) -> Iterator[tuple[str, Interval]]:
     """The estimates of a planted table."""
     found = accuracy(inference.calls["azk"], table.member, rng, (ALPHA,))
     assert found is not None

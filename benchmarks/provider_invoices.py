@@ -38,7 +38,7 @@ from audit.attacks.provider_membership import ProviderMembership
 from audit.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Document, TrainingRecipe
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.usefulness import held_out_anls
@@ -137,8 +137,8 @@ def pretrain(data: Path, sizes: Sizes, options: argparse.Namespace) -> None:
     first: list[Sample] = []
     samples: list[Sample] = []
     for receipt, document in invoices:
-        sheet = Sheet((), None, partial(_opened, png(receipt)))
-        asked = {one.id: Sample(sheet, one.question, one.answers[0]) for one in document.questions}
+        view = PageView((), None, partial(_opened, png(receipt)))
+        asked = {one.id: Sample(view, one.question, one.answers[0]) for one in document.questions}
         first.append(asked[FIRST_READ])
         samples += asked.values()
     began = options.work / "began"
@@ -203,9 +203,9 @@ def permute(data: Path, options: argparse.Namespace) -> None:
     (options.out / f"{MODELS[0]}.permuted.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
-def _opened_scan(model: Path, data: Path, out: Path) -> runner.Opened:
+def _opened_scan(model: Path, data: Path, out: Path) -> runner.ScanSetup:
     return runner.open_scan(
-        runner.Options(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu", dtype="float32")
+        runner.ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu", dtype="float32")
     )
 
 

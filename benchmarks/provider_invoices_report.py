@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from audit import record as records
-from audit.record import AuditRecord, Completed, Estimate
+from audit.measurements import Estimate
+from audit.record import AuditRecord, Completed
 
 METHODS = {"azk": "AZK", "apk": "APK", "azk_ensemble": "AZK++", "apk_ensemble": "APK++"}
 SUFFIXES = {"s = 0": "", "s = 5": ".s5", "s = 10": ".s10"}

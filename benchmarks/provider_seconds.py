@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from audit.engine.interface import SILENT
-from audit.runner.opening import Options, open_scan
+from audit.runner.opening import ScanOptions, open_scan
 from audit.runner.scan import attempted, claimed
 
 SAMPLE = Path(__file__).parent.parent / "sample_models" / "questions"
@@ -46,7 +46,7 @@ def shares(model: Path, budget: str) -> dict[str, Any]:
     """Processor seconds of asking and of measuring, and their ratio."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
-        opened = open_scan(Options(model, SAMPLE / "data", out, budget=budget, only=(NAME,)))
+        opened = open_scan(ScanOptions(model, SAMPLE / "data", out, budget=budget, only=(NAME,)))
         with claimed(out):
             began = time.process_time()
             case, trials, outcomes = attempted(opened, NAME)

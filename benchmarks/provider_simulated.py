@@ -13,15 +13,14 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from audit.arrays import Floats
 from audit.attacks.provider_membership.certainty import METRIC as CERTAIN
 from audit.attacks.provider_membership.matching import IN, OUT
 from audit.attacks.provider_membership.outcomes import table_of
-from audit.attacks.provider_membership.table import Table
+from audit.attacks.provider_membership.table import ProviderTable
 from audit.engine.interface import Trial
 
-Floats = npt.NDArray[np.float64]
 N_SEEDS = 25
 """Of APK's training shares, as in a scan."""
 
@@ -46,7 +45,7 @@ class Setting:
     leak: float = 0.0
 
 
-def simulated(setting: Setting, rng: np.random.Generator) -> Table:
+def simulated(setting: Setting, rng: np.random.Generator) -> ProviderTable:
     """What an attack compares; without a leak, training on some providers taught the model nothing of these."""
     return table_of(*answered(setting, rng))
 
@@ -89,7 +88,7 @@ def answered(setting: Setting, rng: np.random.Generator) -> tuple[list[Trial], l
     return trials, outcomes
 
 
-def leaking(table: Table, metric: str, truth: float, rng: np.random.Generator) -> Table:
+def leaking(table: ProviderTable, metric: str, truth: float, rng: np.random.Generator) -> ProviderTable:
     """A leak-free table with something planted: what it would reach with providers without number is `truth`."""
     n, normal = len(table), NormalDist()
     assert table.user is not None
@@ -105,13 +104,13 @@ def leaking(table: Table, metric: str, truth: float, rng: np.random.Generator) -
     return replace(table, features={**table.features, "accuracy": column, "similarity": np.zeros(n)})
 
 
-def planted(providers: int, leak: float, rng: np.random.Generator) -> Table:
+def planted(providers: int, leak: float, rng: np.random.Generator) -> ProviderTable:
     """Providers of whom training on them moves accuracy and user inference by `leak` deviations; half are members."""
     member = rng.permutation(np.arange(providers) < providers // 2)
     moved, user = (rng.normal(0, 1, providers) + leak * member for _ in range(2))
     ones = np.ones(providers, np.int64)
     names = tuple(f"provider {number:04d}" for number in range(providers))
-    return Table(names, member, 5 * ones, ones, {"accuracy": moved, "similarity": np.zeros(providers)}, user)
+    return ProviderTable(names, member, 5 * ones, ones, {"accuracy": moved, "similarity": np.zeros(providers)}, user)
 
 
 def _records(columns: dict[str, Floats]) -> list[dict[str, float]]:

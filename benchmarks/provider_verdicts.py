@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.measures import POWER, Measured
+from audit.measurements import Estimate
 from audit.policy import Outcome, Overall, evaluate, load
-from audit.record import AuditRecord, Completed, CorpusCard, Environment, Estimate, TargetCard, Timing
+from audit.record import AuditRecord, Completed, CorpusCard, Environment, TargetCard, Timing
 
 DEFAULT = load("default")
 POLICY = replace(

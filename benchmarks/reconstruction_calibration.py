@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from audit.attacks.interface import Findings
+from audit.measurements import Estimate
 from audit.policy import Policy, load
-from audit.record import Estimate
 from benchmarks.simulated_attacks import Audit, reconstruction
 from benchmarks.simulated_audits import decisions_of, fewer_resamples
 

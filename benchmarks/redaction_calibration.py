@@ -20,15 +20,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from audit.arrays import Ints
 from audit.attacks.redaction.classifiers import most_common
-from audit.attacks.redaction.predictions import Told
+from audit.attacks.redaction.predictions import Predictions
 from audit.attacks.redaction.samples import Samples
 from audit.attacks.redaction.text_leak import lift_share_of, worst_class_of
-from audit.record import Estimate
+from audit.measurements import Estimate
 
-Ints = npt.NDArray[np.int64]
 LIMITS = {"lift_share": 0.20, "worst_class": 0.30}
 """Those of the default policy."""
 MEASURED = {"lift_share": lift_share_of, "worst_class": worst_class_of}
@@ -61,7 +60,7 @@ class Setting:
     values: int = 8
 
 
-def simulated(setting: Setting, told: float, rng: np.random.Generator) -> tuple[Told, Ints]:
+def simulated(setting: Setting, told: float, rng: np.random.Generator) -> tuple[Predictions, Ints]:
     """What is said in one audit of a text that tells so much."""
     mix = np.array(setting.mix)
     # One document in twenty is five times as long.
@@ -85,7 +84,7 @@ def simulated(setting: Setting, told: float, rng: np.random.Generator) -> tuple[
     for number in range(FOLDS):
         prior[folds == number] = most_common(classes[folds != number]).answer
     samples = Samples((), (), classes, documents, folds)
-    return Told(samples, {}, {"prior": prior}, None, None), predicted
+    return Predictions(samples, {}, {"prior": prior}, None, None), predicted
 
 
 def decided(setting: Setting, audits: int) -> dict[str, dict[str, int]]:

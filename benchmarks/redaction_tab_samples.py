@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from audit.arrays import Ints
 from audit.attacks.redaction.samples import samples_of
 from audit.corpus import manifest
 from audit.corpus.documents import Mask
@@ -21,7 +22,6 @@ from audit.defenses.evaluation import Text
 from audit.evading import readings
 from audit.training.embedder import chosen
 
-Ints = npt.NDArray[np.int64]
 Protocol = Literal["document", "balanced", "sentence", "flawed"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 

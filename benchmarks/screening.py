@@ -26,13 +26,14 @@ import numpy as np
 import torch
 from cdmi_speed import SEED, AttackWork, open_case
 
+from audit.arrays import Floats, Ints
 from audit.attacks.budget import sample
 from audit.attacks.interface import ask_all
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.cdmi import Judged, MaskedModel
-from audit.attacks.reconstruction.methods import DEFAULT, SHIPPED, Rule, Told
+from audit.attacks.reconstruction.cdmi import JudgedCandidates, MaskedModel
+from audit.attacks.reconstruction.methods import DEFAULT, SHIPPED, PrefixKnowledge, Rule
 from audit.attacks.reconstruction.proposals import Prefix
-from audit.attacks.reconstruction.sampling import Floats, Ints, most_likely
+from audit.attacks.reconstruction.sampling import most_likely
 from audit.case import Case, References
 from audit.engine.driver import drive
 from audit.engine.interface import Json, Request, Trial
@@ -138,12 +139,12 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Watched(Judged):
+class Watched(JudgedCandidates):
     """The exact attacker; whatever it is told is kept beside the estimates."""
 
     seen: list[Comparison] = field(default_factory=list)
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """See `Player.told`."""
         found = yield from super().told(prefixes)
         estimated = yield from ask_all(
@@ -175,7 +176,9 @@ class WatchedAttack(Reconstruction):
         """See `Reconstruction.rules`."""
         return {DEFAULT: SHIPPED}
 
-    def _attacker(self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]) -> MaskedModel | Judged:
+    def _attacker(
+        self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]
+    ) -> MaskedModel | JudgedCandidates:
         return Watched(self._from_public(case, page, positions), target, seen=self.seen)
 
 

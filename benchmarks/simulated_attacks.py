@@ -14,8 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from audit.arrays import Bools, Floats, Ints
 from audit.attacks.attributes import measures as attribute_measures
 from audit.attacks.attributes.table import build_table as build_choices
 from audit.attacks.canaries import Canaries, tallies
@@ -25,27 +25,24 @@ from audit.attacks.canaries.extraction import Outcome, Ranked
 from audit.attacks.canaries.table import table_of
 from audit.attacks.interface import Findings
 from audit.attacks.membership import measures as membership_measures
-from audit.attacks.membership.scores import Scored
+from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
 from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.measures import measure_questions
 from audit.attacks.memorisation.removal import PROVEN
+from audit.attacks.memorisation.table import FieldTablederTableionTable as Questions
 from audit.attacks.memorisation.table import Results
-from audit.attacks.memorisation.table import Table as Questions
 from audit.attacks.provider_membership.forest import SHARE
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
-from audit.attacks.provider_membership.table import Table as Providers
+from audit.attacks.provider_membership.table import FieldTablederTableionTable as Providers
 from audit.attacks.reconstruction import gated, methods
-from audit.attacks.reconstruction.table import Table as Fields
+from audit.attacks.reconstruction.table import FieldTablederTableionTable as Fields
 from audit.attacks.reconstruction.table import named
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
-from audit.record import Coverage, Measurement
+from audit.measurements import Coverage, Measurement
 from audit.stats.advantage import lowest_resolved
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 METHODS = (methods.DEFAULT, methods.LOWEST_LOSS)
 """Of reconstruction, as a scan without a file of parameters has them."""
 KNOWN = 0.01
@@ -91,13 +88,13 @@ class Audit:
         return self.splits or (self.documents, self.documents)
 
 
-def rows_of(audit: Audit) -> tuple[Mask, Ints]:
+def rows_of(audit: Audit) -> tuple[Bools, Ints]:
     """Which rows are members', and the document of each."""
     cluster = np.repeat(np.arange(sum(audit.sides)), audit.rows)
     return cluster < audit.sides[0], cluster
 
 
-def occurs(share: float, cluster: Ints, correlation: float, rng: np.random.Generator) -> Mask:
+def occurs(share: float, cluster: Ints, correlation: float, rng: np.random.Generator) -> Bools:
     """Which rows something happens to: beta-binomial within documents with this correlation."""
     if not correlation or not 0 < share < 1:
         return rng.random(cluster.size) < share
@@ -212,7 +209,7 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
     )
 
 
-def _counted(n: int, gained: int, lost: int, rng: np.random.Generator) -> tuple[Mask, Mask]:
+def _counted(n: int, gained: int, lost: int, rng: np.random.Generator) -> tuple[Bools, Bools]:
     order = rng.permutation(n)
     return order < gained, (order >= gained) & (order < gained + lost)
 
@@ -274,12 +271,12 @@ def membership(audit: Audit, rng: np.random.Generator) -> Findings:
     return scored(columns, member, rng)
 
 
-def scored(columns: Mapping[str, Floats], member: Mask, rng: np.random.Generator) -> Findings:
+def scored(columns: Mapping[str, Floats], member: Bools, rng: np.random.Generator) -> Findings:
     """What membership measures on scores, each of which a limit is held against."""
     names = tuple(f"document {row}" for row in range(member.size))
     missing = {score: "not simulated" for score in membership_measures.SCORES if score not in columns}
     counts = (("member", int(member.sum())), ("held-out", int((~member).sum())))
-    found = membership_measures.measure_scores(Scored(names, member, columns, missing, 0, counts), rng, SILENT)
+    found = membership_measures.measure_scores(ScoredDocuments(names, member, columns, missing, 0, counts), rng, SILENT)
     measured = {item.name for item in found.measurements}
     methods = {
         metric: tuple(f"{metric}.{score}" for score in columns)

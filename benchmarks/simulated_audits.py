@@ -9,15 +9,14 @@ from unittest.mock import patch
 
 from audit.attacks import BATTERY
 from audit.attacks.interface import Findings
+from audit.measurements import Bound, Estimate
 from audit.policy import Decision, Policy, evaluate
 from audit.record import (
     AttackResult,
     AuditRecord,
-    Bound,
     Completed,
     CorpusCard,
     Environment,
-    Estimate,
     Inapplicable,
     Skipped,
     TargetCard,

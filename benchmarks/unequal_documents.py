@@ -26,11 +26,10 @@ from unittest.mock import patch
 import numpy as np
 import numpy.typing as npt
 
+from audit.arrays import Ints
 from audit.stats.intervals import Interval
 from audit.stats.rates import excess_rate
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 LIMIT = 0.05
 KNOWN = 0.1
 """Share of fields that the attack, and the baseline, finds without memory in cells "known"."""

@@ -31,9 +31,10 @@ from vqa_sroie_report import write_report
 
 from audit import defending, runner
 from audit import record as records
+from audit.arrays import Bools, Floats
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE, Context
-from audit.attacks.memorisation.table import Floats, Mask, build_table
+from audit.attacks.memorisation.table import build_table
 from audit.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
@@ -279,7 +280,7 @@ def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> No
     """Scan the model; its record, its training and the answers, question by question, go into `--out`."""
     out = options.work / f"report-{setting.name}"
     opened = runner.open_scan(
-        runner.Options(
+        runner.ScanOptions(
             model_dir=options.work / f"model-{setting.name}",
             data_dir=data,
             out=out,
@@ -302,7 +303,7 @@ def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> No
     (options.out / f"{setting.name}.answers.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
-def answers_of(opened: runner.Opened, attack: Memorisation) -> dict[str, dict[str, object]]:
+def answers_of(opened: runner.ScanSetup, attack: Memorisation) -> dict[str, dict[str, object]]:
     """By split: the questions (page numbers and fields, no text) and by context who gave the answer.
 
     Only questions whose answer is proven to be gone; a digit each: 1 given, 0 not, "-" not asked in this context.
@@ -324,7 +325,7 @@ def answers_of(opened: runner.Opened, attack: Memorisation) -> dict[str, dict[st
     return found
 
 
-def _digits(tried: Mask, given: Floats) -> str:
+def _digits(tried: Bools, given: Floats) -> str:
     """With one baseline every share is 0 or 1."""
     return "".join(str(int(value)) if asked else "-" for asked, value in zip(tried, given, strict=True))
 
@@ -335,7 +336,7 @@ def block(setting: Setting, data: Path, start: Path, options: argparse.Namespace
     parameters = options.work / "blocking.toml"
     parameters.write_text(f"[memorisation]\ncontexts = {json.dumps(options.contexts)}\n")
     if not (out / "comparison.json").exists():
-        scan = runner.Options(
+        scan = runner.ScanOptions(
             model_dir=options.work / f"model-{setting.name}",
             data_dir=data,
             out=out,

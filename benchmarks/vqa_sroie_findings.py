@@ -13,7 +13,8 @@ import numpy as np
 
 from audit import record as records
 from audit.defenses.comparison import Change, Extraction, extraction_changes
-from audit.record import AuditRecord, Completed, Estimate
+from audit.measurements import Estimate
+from audit.record import AuditRecord, Completed
 
 QUESTION_CHANGED = ("paraphrased", "shuffled")
 PAGE_CHANGED = ("rotation_", "shift_", "brightness_")

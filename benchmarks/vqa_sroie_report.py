@@ -12,7 +12,8 @@ import torch
 from vqa_sroie_findings import Audited, question_lines, resolution_lines, significance, words
 
 from audit import record as records
-from audit.record import Completed, Estimate
+from audit.measurements import Estimate
+from audit.record import Completed
 
 TRAINED_ON = "exact"
 """The context that extraction blocking trains on; every other one is new to the blocked model."""

@@ -15,7 +15,7 @@ from audit.attacks import BATTERY
 from audit.attacks.interface import Attack
 from audit.cli import EXIT_HELP, app
 from audit.report.jinja import environment
-from audit.report.words import CATEGORY_WORDS, Words
+from audit.report.words import CATEGORY_WORDS, AttackText
 
 DOCS = Path(__file__).parent
 SHIPPED = ("default", "strict")
@@ -127,12 +127,12 @@ def _metrics() -> Iterator[str]:
     limited = _limited()
     made = environment()
     for attack in BATTERY:
-        yield from _of_attack(attack, Words(made, attack.name), limited)
+        yield from _of_attack(attack, AttackText(made, attack.name), limited)
     yield from ("## Categories of values", "", "The last part of many names. In the words of the reports:", "")
     yield from _table(("part", "meaning"), ([f"`{name}`", words] for name, words in CATEGORY_WORDS.items()))
 
 
-def _of_attack(attack: type[Attack], words: Words, limited: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
+def _of_attack(attack: type[Attack], words: AttackText, limited: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
     yield from (f"## {attack.name}", "", f"**{words.title}.** {words.question}", "")
     if attack.power is not None:
         yield from (f"A policy's `min_power` is held against `{attack.power}`.", "")
@@ -178,7 +178,7 @@ def _split(name: str) -> list[str]:
     return parts
 
 
-def _qualifiers(attack: type[Attack], words: Words) -> dict[str, str]:
+def _qualifiers(attack: type[Attack], words: AttackText) -> dict[str, str]:
     """The words for the parts that follow, of those that have any."""
     parts = dict.fromkeys(part for name in attack.metrics for part in _split(name)[1:])
     said = {part: words.qualifiers(f"metric.{part}") for part in parts if part not in CATEGORY_WORDS}

@@ -46,7 +46,7 @@ from audit.corpus.documents import (
     Task,
     TrainingRecipe,
 )
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
@@ -121,7 +121,7 @@ def pretrain(untrained: Path, folder: Path) -> None:
     *_, known = drawn_clubs()
     others = [form(SEED + 1, number, club) for number, club in enumerate([*known, *known])]
     samples = [
-        Sample(Sheet((), None, functools.partial(opened, one)), question, value)
+        Sample(PageView((), None, functools.partial(opened, one)), question, value)
         for one in others
         for label, question, value in one.asked()
         if label == "TOWN"

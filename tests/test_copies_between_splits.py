@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("few_candidates")
 
 def scanned(model: Path, data: Path, out: Path, **changed: Any) -> AuditRecord:
     with runner.claimed(out):
-        return runner.run(runner.open_scan(runner.Options(model, data, out, **changed)), SILENT)
+        return runner.run(runner.open_scan(runner.ScanOptions(model, data, out, **changed)), SILENT)
 
 
 def with_copies(data: Path, out: Path, share: float) -> Path:
@@ -86,8 +86,8 @@ def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path)
     assert result.confounded is None
 
 
-def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> runner.Options:
-    return runner.Options(
+def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> runner.ScanOptions:
+    return runner.ScanOptions(
         checkpoints("layoutlm", "token-classification"),
         data,
         out,

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from audit import policy as policies
 from audit.attacks import BATTERY
 from audit.attacks.budget import SHARES, sample
-from audit.attacks.membership import Membership
+from audit.attacks.membership import MembershipInference
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case
@@ -33,7 +33,7 @@ from audit.corpus.documents import (
     Task,
     Word,
 )
-from audit.corpus.documents import Membership as Assigned
+from audit.corpus.documents import MembershipInference as Assigned
 from audit.engine.interface import Silent
 from audit.errors import PolicyError
 from audit.planning.confounding import blind_checks
@@ -41,7 +41,7 @@ from audit.planning.cost import Cost, Time, at_most
 from audit.planning.limits import checked, plan
 from audit.planning.words import conclusion, costs_table, limits_table, reasons
 from audit.policy import Gap, Limit, Policy
-from audit.runner import Options, open_scan
+from audit.runner import ScanOptions, open_scan
 
 pytestmark = pytest.mark.slow
 
@@ -142,11 +142,11 @@ def test_membership_counts_documents_that_are_compared():
         page("d", "heldout", ["z"], provider="Bob"),
         page("e", "heldout", ["z"], provider="Bob", questions=False),
     ]
-    assert units(Membership(n_adapted=1), corpus(documents))["auc"] == (2, 2)
-    assert units(Membership(n_adapted=1), corpus(documents))["auc.docmia"] == (1, 1)
-    assert units(Membership(), corpus(documents, "token-classification"))["auc"] == (2, 3)
+    assert units(MembershipInference(n_adapted=1), corpus(documents))["auc"] == (2, 2)
+    assert units(MembershipInference(n_adapted=1), corpus(documents))["auc.docmia"] == (1, 1)
+    assert units(MembershipInference(), corpus(documents, "token-classification"))["auc"] == (2, 3)
     # Whole providers were drawn: of Bob, who is out, there is nothing to compare with, and of Ada one each.
-    assert units(Membership(), corpus(documents, assigned="by-provider"))["auc"] == (1, 1)
+    assert units(MembershipInference(), corpus(documents, assigned="by-provider"))["auc"] == (1, 1)
 
 
 @pytest.mark.parametrize("budget", sorted(SHARES))
@@ -499,7 +499,7 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
         result = docaudit("plan", data, "--model", model, "--budget", budget, "--out", out, "--device", "cpu", *extra)
         assert result.exit_code == 0, result.output
         costs = {one["attack"]: one for one in json.loads(out.read_text())["costs"]}
-        opened = open_scan(Options(model, data, Path(), budget=budget, device="cpu"))
+        opened = open_scan(ScanOptions(model, data, Path(), budget=budget, device="cpu"))
         everything = opened.attacks[0].trials(Case(opened.target, opened.corpus))
         tried = sample(everything, SHARES[budget], 0)
         assert costs["reconstruction"]["exact"]
@@ -577,8 +577,8 @@ MODELS = sorted(folder.relative_to(SAMPLES) for folder in SAMPLES.glob("*/*") if
 
 def agrees(model, data):
     """Before there is a model the task alone tells; `Attack.inapplicable` asks the model."""
-    opened = open_scan(Options(model, data, model / "nothing is written"))
-    case = Case(opened.guarded(opened.target), opened.corpus)
+    opened = open_scan(ScanOptions(model, data, model / "nothing is written"))
+    case = Case(opened.defended(opened.target), opened.corpus)
     costs = {cost.attack: cost for cost in at_most(opened.corpus, "standard")}
     for attack in opened.attacks:
         told, found = costs[attack.name].inapplicable, attack.inapplicable(case)

@@ -18,21 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.errors import PolicyError
+from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.policy import EXIT_CODES, Gap, Limit, Policy, Verdict, Waiver, check_names, check_ranges, evaluate, load
 from audit.policy.verdict import _holm
-from audit.record import (
-    ALPHAS,
-    AttackResult,
-    Bound,
-    Completed,
-    Estimate,
-    Failed,
-    Inapplicable,
-    LeftOut,
-    Measurement,
-    Skipped,
-    Unresolved,
-)
+from audit.record import AttackResult, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.resources import folder
 from audit.runner import known_metrics
 

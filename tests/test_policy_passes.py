@@ -26,17 +26,9 @@ from test_policy import (
 
 from audit import console
 from audit.errors import RecordError
+from audit.measurements import ALPHAS, Bound, Coverage, Estimate, Measurement, Unresolved
 from audit.policy import Policy, evaluate, load
-from audit.record import (
-    ALPHAS,
-    Bound,
-    Completed,
-    Coverage,
-    Estimate,
-    LeftOut,
-    Measurement,
-    Unresolved,
-)
+from audit.record import Completed, LeftOut
 
 
 def area(name: str, value: float, error: float = 0.02) -> Estimate:

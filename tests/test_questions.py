@@ -57,7 +57,7 @@ class Perfect:
     """Reads what the words say, as Tesseract does on pages larger than these."""
 
     def ask(self, queries):
-        return [" ".join(word.text for word in query.sheet.words) for query in queries]
+        return [" ".join(word.text for word in query.view.words) for query in queries]
 
 
 def result_of(record, name):
@@ -75,7 +75,7 @@ def test_a_scan_of_a_donut_runs_the_attacks_on_answers_and_says_that_the_others_
 
 def test_a_reference_that_no_attack_takes_is_named(place):
     given = {name: [place / "data" / "references" / "pretrained"] for name in ("auxiliary", "pretrained")}
-    opened = runner.open_scan(runner.Options(place / "model", place / "data", place / "unused", references=given))
+    opened = runner.open_scan(runner.ScanOptions(place / "model", place / "data", place / "unused", references=given))
     assert opened.warnings == ("--reference auxiliary: no attack on this model takes it",)
 
 
@@ -158,9 +158,11 @@ def test_split_models_of_another_data_set_are_refused(place, tmp_path):
 
 
 def test_a_countermeasure_stands_before_the_references_too(place, tmp_path):
-    options = runner.Options(place / "model", place / "data", tmp_path, defense="random-after", only=("memorisation",))
+    options = runner.ScanOptions(
+        place / "model", place / "data", tmp_path, defense="random-after", only=("memorisation",)
+    )
     opened = runner.open_scan(options)
-    references = opened.beside(runner.scan._fill(opened, SILENT))
+    references = opened.references_behind_defense(runner.scan._fill(opened, SILENT))
     assert [type(model).__name__ for model in references.baselines] == ["Reworded"]
 
 
@@ -172,7 +174,7 @@ def test_on_a_cpu_only_some_numbers_of_rows_keep_answers_apart(place, tmp_path):
 
 def test_workers_elsewhere_open_the_same_references(place):
     out = place / "elsewhere"
-    opened = runner.open_scan(runner.Options(place / "model", place / "data", out, budget="quick"))
+    opened = runner.open_scan(runner.ScanOptions(place / "model", place / "data", out, budget="quick"))
     attack = next(attack for attack in opened.attacks if attack.name == "memorisation")
     with runner.claimed(out):
         case, trials, outcomes = runner.attempted(opened, "memorisation")
@@ -188,7 +190,7 @@ def test_workers_elsewhere_open_the_same_references(place):
 
 @pytest.mark.parametrize("name", ["random-after", "blocking"])
 def test_a_countermeasure_is_measured_against_the_model_as_it_was(name, place, tmp_path, monkeypatch):
-    monkeypatch.setattr("audit.attacks.memorisation.removal.READER", Perfect())
+    monkeypatch.setattr("audit.attacks.memorisation.removal.TESSERACT", Perfect())
     result = docaudit("defend", name, place / "model", place / "data", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     before, after = (records.read(tmp_path / "out" / which) for which in ("before", "after"))

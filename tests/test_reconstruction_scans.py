@@ -62,7 +62,7 @@ def scan(place, out, *more, model="vt5"):
 
 def opened(place, out, *, defense=None, **given):
     references = {name: [path] for name, path in given.items()}
-    options = runner.Options(
+    options = runner.ScanOptions(
         place / "vt5", place / "data", out, "quick", ("reconstruction",), references=references, defense=defense
     )
     return runner.open_scan(options)
@@ -89,7 +89,7 @@ def test_what_the_target_was_fine_tuned_from_proposes_where_it_has_sentinels(pla
 
 def test_a_t5_named_as_what_the_target_was_fine_tuned_from_proposes_and_is_asked_no_question(place, tmp_path):
     model = place / "vt5"
-    options = runner.Options(model, place / "data", tmp_path, "quick", references={"pretrained": [place / "t5"]})
+    options = runner.ScanOptions(model, place / "data", tmp_path, "quick", references={"pretrained": [place / "t5"]})
     found = runner.open_scan(options)
     assert found.prepared.auxiliary is not None
     assert [peer.role for peer in found.prepared.peers] == []
@@ -113,8 +113,8 @@ def test_a_donut_is_not_asked_for_its_pages_tokens(place, tmp_path):
 def test_behind_a_countermeasure_that_rewords_questions_it_does_not_apply(place, tmp_path):
     found = opened(place, tmp_path, defense="random-after", auxiliary=place / "t5")
     (attack,) = found.attacks
-    assert attack.inapplicable(Case(found.guarded(found.target), found.corpus)) == REWORDED
-    assert found.beside(runner.scan._fill(found, SILENT)).auxiliary is not None
+    assert attack.inapplicable(Case(found.defended(found.target), found.corpus)) == REWORDED
+    assert found.references_behind_defense(runner.scan._fill(found, SILENT)).auxiliary is not None
 
 
 def test_a_public_model_with_other_tokens_or_the_targets_own_weights_is_refused(place, tmp_path):
@@ -144,13 +144,13 @@ def test_a_udop_takes_the_same_public_model(place, tmp_path):
     shutil.copytree(place / "data", tmp_path / "data")
     make_udop(tmp_path / "udop")
     references = {"auxiliary": [place / "t5"]}
-    options = runner.Options(
+    options = runner.ScanOptions(
         tmp_path / "udop", tmp_path / "data", tmp_path / "out", "quick", ("reconstruction",), references=references
     )
     found = runner.open_scan(options)
     (attack,) = found.attacks
     attack = replace(attack, n_candidates=6, n_attempts=1)
-    case = Case(found.target, found.corpus, found.beside(runner.scan._fill(found, SILENT)))
+    case = Case(found.target, found.corpus, found.references_behind_defense(runner.scan._fill(found, SILENT)))
     trials = attack.trials(case)
     work = execution.AttackWork(attack, case, 0)
     (outcome,) = dict(drive(work, trials[:1], 1)).values()
@@ -160,7 +160,7 @@ def test_a_udop_takes_the_same_public_model(place, tmp_path):
 def test_a_manifest_may_name_the_public_model(place, tmp_path):
     make_t5(tmp_path / "data" / "references" / "t5", 7)
     corpus(tmp_path / "data", members=2, heldout=2, references=ReferencePaths(auxiliary="references/t5"))
-    found = runner.open_scan(runner.Options(place / "vt5", tmp_path / "data", tmp_path / "out", "quick"))
+    found = runner.open_scan(runner.ScanOptions(place / "vt5", tmp_path / "data", tmp_path / "out", "quick"))
     assert found.prepared.source == "manifest"
     assert found.prepared.auxiliary is not None
 
@@ -176,13 +176,13 @@ def test_a_masked_language_model_with_the_targets_vocabulary_proposes_too(place,
     # Vendors have letters alone, whose every piece the tiny vocabulary has.
     write(tmp_path / "data", made.manifest, [with_one_field(document, "VENDOR") for document in made.documents])
     references = {"auxiliary": [tiny.checkpoint(tmp_path / "bert", "bert")]}
-    options = runner.Options(
+    options = runner.ScanOptions(
         tmp_path / "vt5", tmp_path / "data", tmp_path / "out", "quick", ("reconstruction",), references=references
     )
     found = runner.open_scan(options)
     (attack,) = found.attacks
     attack = replace(attack, n_candidates=6, n_attempts=1)
-    case = Case(found.target, found.corpus, found.beside(runner.scan._fill(found, SILENT)))
+    case = Case(found.target, found.corpus, found.references_behind_defense(runner.scan._fill(found, SILENT)))
     trials = attack.trials(case)
     outcomes = dict(drive(execution.AttackWork(attack, case, 0), trials, 4))
     assert len(outcomes) == 4

@@ -20,27 +20,9 @@ from pydantic import ValidationError
 
 from audit import record as records
 from audit.errors import EngineError, RecordError
-from audit.record import (
-    AuditRecord,
-    Bound,
-    Completed,
-    Count,
-    Curve,
-    CurvePoint,
-    Diagnostic,
-    Estimate,
-    Failed,
-    Histogram,
-    Inapplicable,
-    Skipped,
-    Unresolved,
-    dumps,
-    loads,
-    read,
-    schema,
-    write,
-    write_atomically,
-)
+from audit.files import write_atomically
+from audit.measurements import Bound, Count, Curve, CurvePoint, Diagnostic, Estimate, Histogram, Unresolved
+from audit.record import AuditRecord, Completed, Failed, Inapplicable, Skipped, dumps, loads, read, schema, write
 
 COMMITTED = Path(records.__file__).with_name("record.schema.json")
 SECRET = "Gardenia Bakery 9.00"

@@ -25,7 +25,7 @@ def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     def scan(**changed: Any) -> Completed:
         out = tmp_path_factory.mktemp("out")
-        options = runner.Options(
+        options = runner.ScanOptions(
             checkpoints("layoutlm", "token-classification"),
             data,
             out,
@@ -78,4 +78,4 @@ def test_the_preflight_takes_members_and_held_out_fields_in_turn(scanned: Any, m
 
 def test_an_unknown_number_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such number format"):
-        runner.open_scan(runner.Options(tmp_path, tmp_path, tmp_path, dtype="float8"))
+        runner.open_scan(runner.ScanOptions(tmp_path, tmp_path, tmp_path, dtype="float8"))

@@ -18,11 +18,12 @@ from audit import record as records
 from audit.attacks import BATTERY
 from audit.cli import app
 from audit.errors import UsageError
+from audit.measurements import Count, Estimate
 from audit.policy import Verdict
 from audit.sweep import Audited, Checkpoint, attacked_otherwise, exit_code, find, summary
 from audit.targets.checkpoint import trainer_state
 from audit.targets.checkpoint.loading import load, sha256_of
-from audit.targets.checkpoint.trainer_state import Trained, trained
+from audit.targets.checkpoint.trainer_state import TrainingProgress, trained
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
 
@@ -94,17 +95,17 @@ NOTHING_SAID = {
 @pytest.mark.parametrize("name", NOTHING_SAID)
 def test_a_damaged_trainer_state_says_nothing(name, tmp_path):
     (tmp_path / "trainer_state.json").write_bytes(NOTHING_SAID[name])
-    assert trained(tmp_path) == Trained()
+    assert trained(tmp_path) == TrainingProgress()
 
 
 def test_a_trainer_state_that_would_never_end_is_not_read(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "trainer_state.json")
-    assert trained(tmp_path) == Trained()
+    assert trained(tmp_path) == TrainingProgress()
     (tmp_path / "trainer_state.json").unlink()
     (tmp_path / "trainer_state.json").write_text('{"epoch": 2.5, "global_step": 40}')
-    assert trained(tmp_path) == Trained(2.5, 40)
+    assert trained(tmp_path) == TrainingProgress(2.5, 40)
     monkeypatch.setattr(trainer_state, "_MAX_BYTES", 10)
-    assert trained(tmp_path) == Trained()
+    assert trained(tmp_path) == TrainingProgress()
 
 
 def test_the_card_says_how_far_training_had_come_and_the_hash_does_not(tmp_path):
@@ -287,7 +288,7 @@ def test_wrong_usage_exits_2_and_says_what_to_do(training_run, data, tmp_path):
 
 def test_checkpoints_with_other_tokens_are_named():
     def audited(name, n_fields):
-        done = records.Completed("reconstruction", (), {}, (), (records.Count("fields", n_fields, "fields"),))
+        done = records.Completed("reconstruction", (), {}, (), (Count("fields", n_fields, "fields"),))
         return Audited(Checkpoint(sweep.Path(name), 1), tiny.record(done), verdict(11))
 
     results = [audited("a", 4), Audited(Checkpoint(sweep.Path("b"), 1)), audited("c", 5), audited("d", 4)]
@@ -296,7 +297,7 @@ def test_checkpoints_with_other_tokens_are_named():
 
 def test_checkpoints_are_not_said_to_have_other_tokens_where_no_field_was_attacked():
     def audited(name, stalled):
-        done = records.Completed("canaries", (), {}, (), (records.Count("steps stalled", stalled, "steps"),))
+        done = records.Completed("canaries", (), {}, (), (Count("steps stalled", stalled, "steps"),))
         return Audited(Checkpoint(sweep.Path(name), 1), tiny.record(done), verdict(11))
 
     assert attacked_otherwise([audited("a", 0), audited("b", 3)]) == []
@@ -304,7 +305,7 @@ def test_checkpoints_are_not_said_to_have_other_tokens_where_no_field_was_attack
 
 def test_a_sweep_shows_what_sums_up_each_attack_that_ran(capsys, tmp_path):
     def audited(name, value):
-        found = records.Estimate("excess", value, value, value, 32, "canaries", 32, "made up")
+        found = Estimate("excess", value, value, value, 32, "canaries", 32, "made up")
         done = records.Completed("canaries", ("excess",), {}, (found,))
         skipped = records.Skipped("reconstruction", ("excess_pr.unique",), "no field", "add some")
         return Audited(Checkpoint(sweep.Path(name), 1), tiny.record(skipped, done), verdict(11))

@@ -129,7 +129,7 @@ def test_parameters_from_the_same_data_give_no_warning_and_are_those_of_the_atta
     out, _, _ = tuned
     expected = tomllib.loads(out.read_text())["reconstruction"]
     references = {"auxiliary": [models["pretrained"]]}
-    options = runner.Options(
+    options = runner.ScanOptions(
         models["classifier"], data, tmp_path, device="cpu", attack_parameters=out, references=references
     )
     opened = runner.open_scan(options)
@@ -147,7 +147,7 @@ def test_a_second_run_finds_its_models_and_writes_the_same_file(tuned, models, d
     monkeypatch.setattr(tuning, "tune", few_settings)
     monkeypatch.setattr("audit.training.references.shadow.fit", trained_again)
     monkeypatch.setattr("audit.training.references.public_mlm.fit", trained_again)
-    options = tuning.Options(
+    options = tuning.TuningOptions(
         models["classifier"], data, out, {"pretrained": [models["pretrained"]]}, epochs=2, device="cpu"
     )
     tuning.run(tuning.open_tuning(options), SILENT)
@@ -171,7 +171,7 @@ def test_a_spade_target_that_sees_images_is_tuned_from_a_text_and_layout_checkpo
     _attack_only(data, "TOTAL")
     model_dir = checkpoints("docaudit-layoutlm-image", "spade-extraction", 1)
     references = {"pretrained": [models["pretrained"]]}
-    options = tuning.Options(model_dir, data, tmp_path / "attack.toml", references, epochs=1, device="cpu")
+    options = tuning.TuningOptions(model_dir, data, tmp_path / "attack.toml", references, epochs=1, device="cpu")
     opened = tuning.open_tuning(options)
     found = tuning.run(opened, SILENT)
     assert found.weighed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from audit.attacks.attributes import AttributeInference
 from audit.attacks.canaries import Canaries
 from audit.attacks.interface import Attack
-from audit.attacks.membership import Membership
+from audit.attacks.membership import MembershipInference
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.reconstruction import Reconstruction
@@ -15,7 +15,7 @@ BATTERY: tuple[type[Attack], ...] = (
     Reconstruction,
     Memorisation,
     AttributeInference,
-    Membership,
+    MembershipInference,
     ProviderMembership,
     RedactionContext,
     Canaries,

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from audit.arrays import Bools, Ints
 from audit.attacks.budget import SEED as USUAL
 from audit.attacks.budget import sample
 from audit.corpus.documents import Assignment, Corpus, Document
@@ -23,12 +24,10 @@ from audit.corpus.features import describe
 from audit.corpus.folding import fold
 from audit.corpus.importers.splits import joined
 from audit.engine.interface import SILENT, Progress, Trial
-from audit.record import ALPHAS, Diagnostic, Measurement, Unresolved
+from audit.measurements import ALPHAS, Diagnostic, Measurement, Unresolved
 from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, SPREAD, TOGETHER, BlindCheck, blind_check
 from audit.targets.utility import estimate
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Unit = Literal["document", "provider"]
 
 NAME = "blind_auc"
@@ -209,7 +208,7 @@ def _made(
     return _unchecked(min(sides), assigned, unit) if check is None else _found(check, assigned, unit)
 
 
-def _drawn(documents: Sequence[Document], names: Sequence[str], member: Mask, rng: np.random.Generator) -> Ints:
+def _drawn(documents: Sequence[Document], names: Sequence[str], member: Bools, rng: np.random.Generator) -> Ints:
     """Which documents are described, in the order of their ids: at most `MAX_UNITS` a side, `MAX_DOCUMENTS` of each."""
     owned: dict[bool, dict[str, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for place in sorted(range(len(documents)), key=lambda place: documents[place].id):
@@ -222,7 +221,7 @@ def _drawn(documents: Sequence[Document], names: Sequence[str], member: Mask, rn
     return np.array(sorted(chosen, key=lambda place: documents[place].id), np.int64)
 
 
-def _kept_together(documents: Sequence[Document], member: Mask, same_image: Ints) -> Ints:
+def _kept_together(documents: Sequence[Document], member: Bools, same_image: Ints) -> Ints:
     """The unit of each document, (n_documents,): what the assignment kept together is one.
 
     A division that tears no such group apart took care of them; one that tears some apart drew documents one by one.
@@ -251,7 +250,7 @@ def _pages(documents: Sequence[Document]) -> list[list[int]]:
     return [group for group in found.values() if len(group) <= MAX_PAGES]
 
 
-def _undivided(groups: Sequence[Sequence[int]], member: Mask) -> bool:
+def _undivided(groups: Sequence[Sequence[int]], member: Bools) -> bool:
     return all(len(np.unique(member[group])) == 1 for group in groups)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+from audit.arrays import Bools
 
 T = TypeVar("T")
 
 
-def rows_where(table: T, mask: NDArray[np.bool_]) -> T:
+def rows_where(table: T, mask: Bools) -> T:
     """The rows of a table that a mask takes.
 
     Args:

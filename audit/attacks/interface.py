@@ -14,7 +14,7 @@ from audit.attacks.usable import usable
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.record import Count, Coverage, Curve, Diagnostic, DrawnPage, Exposed, Histogram, Measurement
+from audit.measurements import Count, Coverage, Curve, Diagnostic, DrawnPage, Exposed, Histogram, Measurement
 from audit.targets.interface import Query, Target
 
 A = TypeVar("A")
@@ -43,7 +43,7 @@ class Findings:
     alarms: tuple[str, ...] = ()
 
 
-Kind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
+MetricKind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
 """What a metric is: a difference between two shares, one between what two models do on the same members (`others` is
 0), a chance to tell two units apart, a mean of two shares, or how many more are found than taken wrongly, at a low
 false-positive rate."""
@@ -65,7 +65,7 @@ class Units:
     """
 
     metric: str
-    kind: Kind
+    kind: MetricKind
     unit: str
     members: int
     others: int

@@ -13,10 +13,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from audit.arrays import Floats
 from audit.attacks.interface import ask_all
 from audit.corpus.documents import Document
 from audit.engine.interface import Request
-from audit.targets.interface import Encoding, Floats, MaskedLoss, Target, TokenTarget
+from audit.targets.interface import Encoding, MaskedLoss, Target, TokenTarget
 
 MASKED_SHARE = 0.15
 """Of a page's tokens that one mask hides: what masked language models are trained with (Devlin et al. 2019)."""

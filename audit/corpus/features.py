@@ -14,13 +14,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL.Image import Image, Resampling
 
+from audit.arrays import Floats, Ints
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 
-Floats = npt.NDArray[np.float64]
 Block = Any
 """Features of one kind: (n_documents, n_features), a numpy array or a scipy sparse matrix, float64."""
 
@@ -54,7 +53,7 @@ class Description:
     """
 
     blocks: Mapping[str, Block]
-    same_image: npt.NDArray[np.int64]
+    same_image: Ints
 
 
 def describe(
@@ -235,7 +234,7 @@ def _counts(document: Document) -> Counter[str]:
     return counts
 
 
-def _numbered(images: Sequence[Floats | None]) -> npt.NDArray[np.int64]:
+def _numbered(images: Sequence[Floats | None]) -> Ints:
     """A number for each document, the same where the rows of their images are."""
     first: dict[bytes, int] = {}
     numbers = [place if row is None else first.setdefault(row.tobytes(), place) for place, row in enumerate(images)]

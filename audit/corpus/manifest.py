@@ -21,7 +21,7 @@ from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, T
 from audit.corpus.paths import inside, printable, reason_refused
 from audit.corpus.validation import form_problems, image_problems, label_problems, problems_of, text_problem
 from audit.errors import EngineError, ManifestError
-from audit.record import write_atomically
+from audit.files import write_atomically
 
 FILE_NAME = "manifest.toml"
 SCHEMA = 1

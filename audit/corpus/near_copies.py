@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL.Image import Image, Resampling
 
+from audit.arrays import Bools, Floats
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold
@@ -66,7 +66,7 @@ MAX_SHARE_OF_UTTERANCES = 0.5
 _ROWS = 256
 _REMEDY = "take the copies out of the data set, or put them into the split of their original"
 
-Bits = npt.NDArray[np.bool_]
+Bits = Bools
 Pair = tuple[str, str]
 
 
@@ -263,9 +263,9 @@ def _alike_pictures(
     sides = [[document for document in side if document.id in hashes] for side in (copies, originals)]
     if not all(sides):
         return set()
-    rasters: dict[str, npt.NDArray[np.float64] | None] = {}
+    rasters: dict[str, Floats | None] = {}
 
-    def raster(document: Document) -> npt.NDArray[np.float64] | None:
+    def raster(document: Document) -> Floats | None:
         if document.id not in rasters:
             rasters[document.id] = _raster(open_image(corpus, document))
         return rasters[document.id]
@@ -291,7 +291,7 @@ def _near(one: Bits, two: Bits) -> Iterator[tuple[int, int]]:
         yield from zip((rows + start).tolist(), columns.tolist(), strict=True)
 
 
-def _raster(page: Image) -> npt.NDArray[np.float64] | None:
+def _raster(page: Image) -> Floats | None:
     """The page's greys on a small raster, mean 0 and length 1; None where nothing stands on it."""
     greys = np.asarray(page.convert("L").resize((RASTER, RASTER), Resampling.BOX), np.float64).ravel()
     greys -= greys.mean()

@@ -13,8 +13,8 @@ from audit.corpus.images import open_image
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
-    """One page. Changing it makes another sheet; the first one stays as it was.
+class PageView:
+    """One page. Changing it makes another page view; the first one stays as it was.
 
     Attributes:
         words: what an OCR reads on the page, in reading order; boxes are pixels of `size`, None where not known.
@@ -29,11 +29,11 @@ class Sheet:
 
     @cached_property
     def image(self) -> Image | None:
-        """The page's image, RGB, of `size`, kept as long as this sheet lives; never write to it."""
+        """The page's image, RGB, of `size`, kept as long as this page view lives; never write to it."""
         return None if self.open_page is None else self.open_page()
 
 
-def sheet_of(corpus: Corpus, document: Document) -> Sheet:
+def page_view(corpus: Corpus, document: Document) -> PageView:
     """The document's page as it is; its image is opened when it is first asked for."""
     opener = None if document.image is None else partial(open_image, corpus, document)
-    return Sheet(document.words, document.size, opener)
+    return PageView(document.words, document.size, opener)

@@ -1,8 +1,8 @@
 """Pages as an adversary may have them: without text, blank, turned, shifted, brighter (Pinto et al. 2024, appendix D).
 
-Every function takes a sheet and gives another one. No image is opened before the new sheet's image is asked for. What
+Every function takes a page view and returns another one. No image is opened before the new view's image is used. What
 is to be removed from a page is removed first and the page perturbed then (methods.md#memorisation). The size stays, and
-what a page uncovers by moving is white. A sheet without an image has its words changed alone.
+what a page uncovers by moving is white. A page view without an image has its words changed alone.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from math import ceil, cos, floor, radians, sin
 from PIL import Image, ImageDraw, ImageEnhance, ImageStat
 
 from audit.corpus.documents import Box, Word
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.corpus.removal.redact import GROWTH, WHITE, line_height
 
 _Point = tuple[float, float]
 
 
-def without_text(sheet: Sheet) -> Sheet:
+def without_text(view: PageView) -> PageView:
     """The page with no text on it: no words, and every word's box white in the image, grown as for a removal (D.1).
 
     What the OCR did not read stays in the image; a word without a box cannot be painted over.
     """
-    return _changed(sheet, (), partial(_painted, words=sheet.words))
+    return _changed(view, (), partial(_painted, words=view.words))
 
 
-def blank(sheet: Sheet) -> Sheet:
+def blank(view: PageView) -> PageView:
     """No page at all: no words, and an image of one colour, the average of the page's own (footnote 2)."""
-    return _changed(sheet, (), _averaged)
+    return _changed(view, (), _averaged)
 
 
-def rotated(sheet: Sheet, degrees: float) -> Sheet:
+def rotated(view: PageView, degrees: float) -> PageView:
     """The page turned about its centre, to the left for positive `degrees` (appendix D.3).
 
     A word's box becomes the upright box around its turned corners, cut at the edges of the page; words that leave the
@@ -43,15 +43,15 @@ def rotated(sheet: Sheet, degrees: float) -> Sheet:
 
     def turned(box: Box) -> Box:
         x0, y0, x1, y1 = box
-        assert sheet.size is not None  # boxes are pixels of `size`
-        corners = [_turned(corner, sheet.size, degrees) for corner in ((x0, y0), (x1, y0), (x0, y1), (x1, y1))]
+        assert view.size is not None  # boxes are pixels of `size`
+        corners = [_turned(corner, view.size, degrees) for corner in ((x0, y0), (x1, y0), (x0, y1), (x1, y1))]
         across, down = zip(*corners, strict=True)
         return min(across), min(down), max(across), max(down)
 
-    return _changed(sheet, _moved(sheet, turned), partial(_rotated, degrees=degrees))
+    return _changed(view, _moved(view, turned), partial(_rotated, degrees=degrees))
 
 
-def shifted(sheet: Sheet, pixels: tuple[int, int]) -> Sheet:
+def shifted(view: PageView, pixels: tuple[int, int]) -> PageView:
     """The page moved by `pixels`, to the right and down; negative: to the left and up (appendix D.3).
 
     Words that leave the page are dropped, boxes that reach over its edge are cut.
@@ -61,32 +61,32 @@ def shifted(sheet: Sheet, pixels: tuple[int, int]) -> Sheet:
     def moved(box: Box) -> Box:
         return box[0] + right, box[1] + down, box[2] + right, box[3] + down
 
-    return _changed(sheet, _moved(sheet, moved), partial(_shifted, right=right, down=down))
+    return _changed(view, _moved(view, moved), partial(_shifted, right=right, down=down))
 
 
-def brightened(sheet: Sheet, factor: float) -> Sheet:
+def brightened(view: PageView, factor: float) -> PageView:
     """The page with every pixel times `factor`, at most white (appendix D.3); the words stay."""
-    return _changed(sheet, sheet.words, partial(_brightened, factor=factor))
+    return _changed(view, view.words, partial(_brightened, factor=factor))
 
 
-def _changed(sheet: Sheet, words: Iterable[Word], change: Callable[[Image.Image], Image.Image]) -> Sheet:
-    """A sheet with these words, whose image is `change` of this one's, made when it is asked for."""
-    opener = None if sheet.open_page is None else partial(_made, sheet, change)
-    return replace(sheet, words=tuple(words), open_page=opener)
+def _changed(view: PageView, words: Iterable[Word], change: Callable[[Image.Image], Image.Image]) -> PageView:
+    """A page view with these words, whose image is `change` of this one's, made when it is asked for."""
+    opener = None if view.open_page is None else partial(_made, view, change)
+    return replace(view, words=tuple(words), open_page=opener)
 
 
-def _made(sheet: Sheet, change: Callable[[Image.Image], Image.Image]) -> Image.Image:
-    assert sheet.image is not None
-    return change(sheet.image)
+def _made(view: PageView, change: Callable[[Image.Image], Image.Image]) -> Image.Image:
+    assert view.image is not None
+    return change(view.image)
 
 
-def _moved(sheet: Sheet, move: Callable[[Box], Box]) -> Iterator[Word]:
+def _moved(view: PageView, move: Callable[[Box], Box]) -> Iterator[Word]:
     """The words at their new places; those without a place stay, those that leave the page are dropped."""
-    for word in sheet.words:
-        if word.box is None or sheet.size is None:
+    for word in view.words:
+        if word.box is None or view.size is None:
             yield word
             continue
-        width, height = sheet.size
+        width, height = view.size
         x0, y0, x1, y1 = move(word.box)
         box = (max(x0, 0.0), max(y0, 0.0), min(x1, float(width)), min(y1, float(height)))
         # A word whose box has no area to begin with ("|", or a flaw of the OCR) stands on the page as long as it is in.

@@ -17,10 +17,10 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document, Question, ReferencePaths, Split
 from audit.corpus.images import image_path
 from audit.corpus.manifest import load, write
-from audit.corpus.page_view import Sheet, sheet_of
+from audit.corpus.page_view import PageView, page_view
 from audit.corpus.paths import inside
 from audit.corpus.removal.redact import Removal, remove
-from audit.defenses.interface import Trained, TrainingDefense
+from audit.defenses.interface import RetrainedModel, TrainingDefense
 from audit.engine.interface import SILENT, Progress
 from audit.errors import EngineError, ManifestError
 
@@ -75,9 +75,9 @@ class Blocking(TrainingDefense):
     description = "taught to say when an answer is not on the page"
     teaches_refusal = True
 
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> Trained:
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`."""
-        return Trained(*train_blocked(start, corpus, out, device=device, progress=progress))
+        return RetrainedModel(*train_blocked(start, corpus, out, device=device, progress=progress))
 
     def refuses(self, answer: str) -> bool:
         """See `TrainingDefense.refuses`."""
@@ -99,7 +99,7 @@ def augmented(corpus: Corpus, documents: Sequence[Document]) -> tuple[tuple[Samp
     from audit.training.answering import samples_of
 
     found, counts = _blocked(corpus, documents)
-    more = [Sample(one.removal.sheet, one.question.question, NOT_PRESENT) for one in found]
+    more = [Sample(one.removal.view, one.question.question, NOT_PRESENT) for one in found]
     return (*samples_of(corpus, documents), *more), counts
 
 
@@ -210,40 +210,40 @@ def says_not_present(answer: str) -> bool:
 def _blocked(corpus: Corpus, documents: Sequence[Document]) -> tuple[list[Blocked], Counts]:
     found: list[Blocked] = []
     lacking: Counter[str] = Counter()
-    for document, sheet, question in _asked(corpus, documents):
-        removal = remove(sheet, question.answers)
+    for document, view, question in _asked(corpus, documents):
+        removal = remove(view, question.answers)
         if not removal.words:
             lacking["not_found"] += 1
-        elif sheet.open_page is not None and len(removal.boxes) < len(removal.words):
+        elif view.open_page is not None and len(removal.boxes) < len(removal.words):
             lacking["not_located"] += 1
-        elif sheet.open_page is None and not removal.sheet.words:
+        elif view.open_page is None and not removal.view.words:
             lacking["nothing_left"] += 1
         else:
             found.append(Blocked(document, question, removal))
     return found, Counts(len(found), **lacking)
 
 
-def _asked(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[Document, Sheet, Question]]:
+def _asked(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[Document, PageView, Question]]:
     for document in documents:
-        sheet = sheet_of(corpus, document)
+        view = page_view(corpus, document)
         for question in document.questions:
             if question.answers:
-                yield document, sheet, question
+                yield document, view, question
 
 
 def _written(one: Blocked, out: Path, number: int) -> Document:
     """The blocked copy as a document of its own, its image written."""
-    sheet, name = one.removal.sheet, None
-    if sheet.open_page is not None:
+    view, name = one.removal.view, None
+    if view.open_page is not None:
         name = f"{FOLDER}/{number:06}.png"
-        sheet.open_page().save(out / name)  # not `sheet.image`, which would be kept until all are written
+        view.open_page().save(out / name)  # not `view.image`, which would be kept until all are written
     question = Question(one.question.id, one.question.question, (NOT_PRESENT,), paraphrases=one.question.paraphrases)
     return Document(
         f"{one.document.id}-{number:06}{SUFFIX}",
         one.document.split,
-        sheet.words,
+        view.words,
         name,
-        sheet.size,
+        view.size,
         one.document.provider,
         questions=(question,),
     )

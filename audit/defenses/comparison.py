@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from audit.record import ALPHAS, Estimate
-from audit.stats.clusters import Floats, cluster_sums
+from audit.arrays import Floats
+from audit.measurements import ALPHAS, Estimate
+from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
 from audit.stats.rates import excess_rate

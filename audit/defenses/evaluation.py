@@ -13,7 +13,7 @@ from audit.corpus.documents import Mask
 from audit.corpus.evasion import EvasionCost
 from audit.defenses.evasion import EVASION
 from audit.defenses.interface import DataDefense
-from audit.record import Estimate
+from audit.measurements import Estimate
 
 Text = Literal["clean", "evaded", "folded"]
 """How text reads: as it was, rewritten, or as somebody reads it who knows of that."""

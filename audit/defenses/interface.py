@@ -14,7 +14,7 @@ from audit.defenses.remedies import Remedy
 from audit.engine.interface import Progress
 from audit.errors import TargetError
 from audit.record import TargetCard
-from audit.targets.interface import A, Adaptation, Query, SheetQuery, Target
+from audit.targets.interface import A, Adaptation, PageViewQuery, Query, Target
 
 
 class Defense(ABC):
@@ -54,7 +54,7 @@ class QueryDefense(Defense):
 
 
 @dataclass(frozen=True)
-class Trained:
+class RetrainedModel:
     """A model that was trained with a countermeasure, and the data set whose public documents train its baselines."""
 
     model: Path
@@ -73,7 +73,7 @@ class TrainingDefense(Defense):
     teaches_refusal: ClassVar[bool] = False
 
     @abstractmethod
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> Trained:
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """Train the model from `start` as the audited one was, but for the countermeasure, into `out`, once.
 
         Raises:
@@ -157,7 +157,7 @@ class Reworded(Target):
         """
         changed: list[Query[A]] = []
         for query in queries:
-            if type(query) not in self.answers or not isinstance(query, SheetQuery):
+            if type(query) not in self.answers or not isinstance(query, PageViewQuery):
                 raise TypeError(f"a target with reworded questions does not answer {type(query).__name__}")
             changed.append(replace(query, question=self.reword(query.question)))
         return self.inner.ask(changed)
@@ -178,4 +178,4 @@ def reworded(name: str, target: Target, reword: Callable[[str], str]) -> Reworde
 
 
 def _about_questions(target: Target) -> frozenset[type[Query[Any]]]:
-    return frozenset(kind for kind in target.answers if issubclass(kind, SheetQuery))
+    return frozenset(kind for kind in target.answers if issubclass(kind, PageViewQuery))

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.record import STRICT
+from audit.measurements import STRICT
 
-State = Literal[
+FindingState = Literal[
     "violated",
     "confounded",
     "weak",
@@ -34,7 +34,7 @@ State = Literal[
     (others)    no decision, see `audit.policy.decision.Cause`
     above       a measurement, gated or not, lies wholly above a value that the remedy names
 """
-ORDER: tuple[State, ...] = (
+ORDER: tuple[FindingState, ...] = (
     "violated",
     "alarm",
     "unmeasured",
@@ -54,12 +54,12 @@ ORDER: tuple[State, ...] = (
 
 
 @strict_dataclass(frozen=True, config=STRICT)
-class Answer:
+class AnsweredFinding:
     """A finding that a remedy answers: `attack` and `metric` are shell patterns; `above` is for the state "above"."""
 
     attack: str
     metric: str
-    finding: tuple[State, ...]
+    finding: tuple[FindingState, ...]
     above: float = 0.0
 
 
@@ -82,5 +82,5 @@ class Remedy:
     cost: str
     check: str
     source: str
-    answers: tuple[Answer, ...]
+    answers: tuple[AnsweredFinding, ...]
     measured_by: tuple[str, ...] = ()

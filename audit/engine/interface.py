@@ -59,7 +59,7 @@ Outcomes = Generator[tuple[str, Json], None, None]
 
 
 @dataclass(frozen=True)
-class Source:
+class WorkSource:
     """Where an engine gets its work from.
 
     Attributes:
@@ -76,7 +76,7 @@ class Source:
 class Engine(Protocol):
     """Runs trials somewhere."""
 
-    def run(self, source: Source, trials: Sequence[Trial]) -> Outcomes:
+    def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
         """Yield (trial id, outcome) as trials are done, in any order. Closing it ends whatever still runs."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from audit.engine.driver import drive
-from audit.engine.interface import Outcomes, Source, Trial
+from audit.engine.interface import Outcomes, Trial, WorkSource
 
 WIDTH = 32
 """Attempts in flight (ours): enough to fill a batch of the largest bucket, few enough to keep memory flat."""
@@ -18,6 +18,6 @@ class LocalEngine:
 
     width: int = WIDTH
 
-    def run(self, source: Source, trials: Sequence[Trial]) -> Outcomes:
+    def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
         """See `Engine.run`."""
         yield from drive(source.here, trials, self.width)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.engine.driver import drive
-from audit.engine.interface import Json, Outcomes, Source, Trial, Work
+from audit.engine.interface import Json, Outcomes, Trial, Work, WorkSource
 from audit.engine.local import WIDTH
 from audit.engine.private import PrivateFolder
 from audit.errors import EngineError
@@ -70,7 +70,7 @@ class RayEngine:
     threads: int = 1
     gpu: bool = False
 
-    def run(self, source: Source, trials: Sequence[Trial]) -> Outcomes:
+    def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
         """See `Engine.run`. An exception of a trial is raised here, with its own type and traceback.
 
         Raises:
@@ -149,7 +149,7 @@ class Worker:
 
     Args:
         files: what to open the work from.
-        elsewhere: see `Source`.
+        elsewhere: see `WorkSource`.
         width: attempts in flight.
         within: where its own folder goes; None: this machine's folder for temporary files.
     """

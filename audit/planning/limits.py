@@ -18,12 +18,12 @@ from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Units
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
+from audit.measurements import ALPHAS
 from audit.planning.cost import Cost
 from audit.policy import SIGNIFICANCE, Limit, Policy, check_names
-from audit.record import ALPHAS
 from audit.stats.power import CHANCE, certified, needed, pass_power, power
 
-Outcome = Literal[
+Outlook = Literal[
     "decides",
     "confounded",
     "cannot be violated",
@@ -77,7 +77,7 @@ class Resolution:
 class Blocker:
     """Something that keeps a limit from being decided."""
 
-    outcome: Outcome
+    outcome: Outlook
     reason: str
 
 
@@ -102,7 +102,7 @@ class LimitPlan:
     attack: str
     metric: str
     max: float | None
-    outcome: Outcome
+    outcome: Outlook
     reason: str
     resolution: Resolution | None
     required: bool = True
@@ -289,7 +289,7 @@ def _blockers(
         return (Blocker("lacks", lacks or f"no {units.unit} {compared}"),)
     told_apart = blind is not None and blind.told_apart
     confounded = None if blind is None else blind.confounded
-    hindrances: tuple[tuple[Outcome, str | None], ...] = (
+    hindrances: tuple[tuple[Outlook, str | None], ...] = (
         ("confounded", copied),
         ("confounded", confounded if told_apart else None),
         ("cannot be violated", _out_of_reach(limit.max, units)),

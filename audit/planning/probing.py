@@ -21,11 +21,11 @@ from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
 from audit.planning.cost import Cost, Time
-from audit.runner import Opened
+from audit.runner import ScanSetup
 from audit.runner.execution import AttackWork, in_number_format
 from audit.runner.opening import taken_by
 from audit.training.references.public_model import provide
-from audit.training.references.resolve import Filled, complete
+from audit.training.references.resolve import LoadedReferences, complete
 
 FIRST_SECONDS = 10.0
 """For the first trial of each attack, which pays for what is loaded and compiled once (ours): with six attacks a model
@@ -42,7 +42,7 @@ LEAST_SPREAD = 0.25
 TO_TRAIN = "a scan first trains the public model: give one to time this attack (--reference auxiliary=PATH)"
 
 
-def probe(opened: Opened, progress: Progress) -> tuple[Cost, ...]:
+def probe(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
     """The trials of every attack that a scan would run, and how long they take.
 
     References that somebody gave are used; none is trained. The time is that of the trials, without training of
@@ -56,7 +56,7 @@ def probe(opened: Opened, progress: Progress) -> tuple[Cost, ...]:
     return tuple(_cost(opened, attack, filled, progress) for attack in opened.attacks)
 
 
-def _given(opened: Opened) -> Filled:
+def _given(opened: ScanSetup) -> LoadedReferences:
     """The references, as far as none is trained."""
     needs = taken_by(opened.attacks, opened.target)
     if opened.prepared.auxiliary is None:
@@ -64,8 +64,8 @@ def _given(opened: Opened) -> Filled:
     return complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
 
 
-def _cost(opened: Opened, attack: Attack, filled: Filled, progress: Progress) -> Cost:
-    case = Case(opened.guarded(opened.target), opened.corpus, opened.beside(filled))
+def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences, progress: Progress) -> Cost:
+    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     reason = attack.inapplicable(case)
     if reason is not None:
         return Cost(attack.name, 0, True, (0, 0), reason)
@@ -81,7 +81,7 @@ def _cost(opened: Opened, attack: Attack, filled: Filled, progress: Progress) ->
     return replace(cost, time=_timed(opened, attack, case, trials, progress))
 
 
-def _missing(opened: Opened, attack: Attack, filled: Filled) -> str | None:
+def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str | None:
     """The reference that an attack cannot do without, that nobody gave and that a scan does not train."""
     missing = dict(filled.missing)
     if filled.references.auxiliary is None and opened.prepared.pretrained is None:
@@ -89,10 +89,10 @@ def _missing(opened: Opened, attack: Attack, filled: Filled) -> str | None:
     return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
 
 
-def _timed(opened: Opened, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress) -> Time:
+def _timed(opened: ScanSetup, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress) -> Time:
     """The time of all trials with the number format that a scan would settle on."""
     checkpoint, _ = in_number_format(opened, attack, case, trials, SILENT)
-    work = AttackWork(attack, Case(opened.guarded(checkpoint), case.corpus, case.references), opened.options.seed)
+    work = AttackWork(attack, Case(opened.defended(checkpoint), case.corpus, case.references), opened.options.seed)
     at_once = AT_ONCE if opened.target.card.device == "cpu" else opened.options.width
     return estimated(work, trials, at_once, progress, attack.name)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from audit import console
 from audit import policy as policies
-from audit import record as records
 from audit.attacks import known_metrics
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import find_copies, without_copies
 from audit.errors import UsageError
+from audit.files import write_atomically
 from audit.planning import words
 from audit.planning.confounding import blind_checks
 from audit.planning.cost import Cost, at_most
@@ -66,7 +66,7 @@ def planned(
     console.show_table(*words.costs_table(found))
     console.say(words.conclusion(found))
     if out is not None:
-        records.write_atomically(out, words.as_json(found))
+        write_atomically(out, words.as_json(found))
 
 
 def _probed(
@@ -77,7 +77,7 @@ def _probed(
     from audit import runner
     from audit.planning.probing import probe
 
-    options = runner.Options(model, corpus.root, Path(), budget=budget, references=references, device=device)
+    options = runner.ScanOptions(model, corpus.root, Path(), budget=budget, references=references, device=device)
     opened = runner.open_scan(options)
     for warning in opened.warnings:
         console.warn(warning)

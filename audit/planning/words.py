@@ -10,9 +10,9 @@ from dataclasses import asdict
 from audit.console import duration
 from audit.planning.cost import Cost, Time
 from audit.planning.joint import Joint, joint
-from audit.planning.limits import EXCESS, WANTED_POWER, LimitPlan, Outcome, Plan, Resolution
+from audit.planning.limits import EXCESS, WANTED_POWER, LimitPlan, Outlook, Plan, Resolution
 
-_NOT_DECIDED: dict[Outcome, str] = {
+_NOT_DECIDED: dict[Outlook, str] = {
     "confounded": "Confounded, for what is compared differs without the model:",
     "cannot be violated": "No leak could exceed, for one kind of value is so common,",
     "too small": "It is too small for",
@@ -112,7 +112,7 @@ def _whole_policy(found: Joint) -> Iterator[str]:
         )
 
 
-def _of(plan: Plan, outcome: Outcome) -> list[LimitPlan]:
+def _of(plan: Plan, outcome: Outlook) -> list[LimitPlan]:
     return [limit for limit in plan.limits if limit.outcome == outcome]
 
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from audit.errors import RecordError
-from audit.record import ALPHAS, AuditRecord, Completed, Estimate
+from audit.measurements import ALPHAS, Estimate
+from audit.record import AuditRecord, Completed
 
 LEVEL = 0.95
 """Two-sided confidence of every interval of a record."""

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic.dataclasses import dataclass
 
+from audit.measurements import STRICT, Estimate
 from audit.policy.limits import Limit, Waiver
-from audit.record import STRICT, Estimate
 
 Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "not run"]
 Overall = Literal["passed", "violated", "undecided"]

@@ -13,7 +13,7 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from audit.errors import PolicyError
-from audit.record import STRICT
+from audit.measurements import STRICT
 from audit.resources import folder
 
 MISSPELT = 0.8

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from audit.measurements import Estimate, Unresolved
 from audit.policy.decision import Cause, Decision
 from audit.policy.limits import Limit, Policy
-from audit.record import (
-    AttackResult,
-    AuditRecord,
-    Completed,
-    Estimate,
-    Failed,
-    Inapplicable,
-    LeftOut,
-    Skipped,
-    Unresolved,
-)
+from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 
 STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
 MORE = "audit more documents"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
+from audit.measurements import Estimate
 from audit.policy.consistency import check_consistency
 from audit.policy.decision import EXIT_CODES, Cause, Decision, Overall, Verdict
 from audit.policy.limits import LONGEST_WAIVER, Limit, Policy, check_names
@@ -21,7 +22,7 @@ from audit.policy.reasons import (
     unresolved,
     within,
 )
-from audit.record import AttackResult, AuditRecord, Completed, Estimate, LeftOut
+from audit.record import AttackResult, AuditRecord, Completed, LeftOut
 
 Key = TypeVar("Key")
 Side = Literal["limit", "mirror"]

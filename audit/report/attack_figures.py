@@ -8,9 +8,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from audit.record import Completed, Curve, Estimate, Unresolved
+from audit.measurements import Curve, Estimate, Unresolved
+from audit.record import Completed
 from audit.report import diagram, drawn_pages, figures
-from audit.report.words import Numbers, category_words
+from audit.report.words import ResultIndex, category_words
 
 PAGES: dict[str, Any] = {
     "pages": {"kept": "word that stayed", "removed": "word that was taken away"},
@@ -70,7 +71,7 @@ def _figure(spec: dict[str, Any], result: Completed, name: str) -> str:
     if "pages" in spec:
         return drawn_pages.draw(name, result.pages, spec["pages"])
     if "overlaps" in spec:
-        return diagram.draw(name, diagram.overlaps(spec["overlaps"], Numbers(result)), spec["words"])
+        return diagram.draw(name, diagram.overlaps(spec["overlaps"], ResultIndex(result)), spec["words"])
     return _by_category(spec, result, name)
 
 
@@ -97,7 +98,7 @@ def _curve_panel(curve: Curve, spec: dict[str, Any], words: dict[str, str]) -> f
     for label in labels:
         points = curve.series.get(label, ())
         lines.append(
-            figures.Line(
+            figures.FigureLine(
                 words.get(label, label),
                 tuple(spec.get("x_scale", 1) * point.x for point in points),
                 tuple(figures.Point(point.value, point.low, point.high) for point in points),
@@ -114,7 +115,7 @@ def _curve_panel(curve: Curve, spec: dict[str, Any], words: dict[str, str]) -> f
 
 
 def _by_category(spec: dict[str, Any], result: Completed, name: str) -> str:
-    measured = Numbers(result)
+    measured = ResultIndex(result)
     metrics = [series["metric"] for panel in spec["panels"] for series in panel["series"]]
     kinds = [kind for kind in result.categories if any(measured.get(f"{metric}.{kind}") for metric in metrics)]
     if not kinds:

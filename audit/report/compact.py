@@ -20,13 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from audit.record import Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
 from audit.report import numbers
-from audit.report.words import Numbers, Words
+from audit.report.words import AttackText, ResultIndex
 
 
 @dataclass(frozen=True)
-class Bar:
+class IntervalBar:
     """An interval on the scale of its column: all positions from 0 to 100 across the drawing."""
 
     low: float
@@ -37,7 +37,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A number with both ends of its interval (without unit), and the units it stands for; empty: no number.
 
     Where `missing` is set, `value` says why there is none.
@@ -51,10 +51,10 @@ class Cell:
     beside: str = ""
     missing: bool = False
     drawn: bool = False
-    bar: Bar | None = None
+    bar: IntervalBar | None = None
 
 
-NOTHING = Cell("–")
+NOTHING = TableCell("–")
 """Where there is nothing to measure."""
 
 
@@ -64,7 +64,7 @@ class CompactRow:
 
     label: str
     units: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
 
 
 @dataclass(frozen=True)
@@ -82,29 +82,31 @@ class CompactTable:
     methods: tuple[str, ...]
 
 
-def cell(item: Estimate | Unresolved | None, words: Words, counted: bool | str = False) -> Cell:
+def cell(item: Estimate | Unresolved | None, words: AttackText, counted: bool | str = False) -> TableCell:
     """One number as it stands in a compact table.
 
     `counted` adds the whole number of units behind a proportion; with "first" that number leads and the share follows.
     """
     if item is None:
-        return Cell()
+        return TableCell()
     if isinstance(item, Unresolved):
-        return Cell("not resolved", missing=True)
+        return TableCell("not resolved", missing=True)
     form = words.form(item.name)
     value, between = numbers.show(item.value, form), numbers.between(item, form)
     if counted == "first" and numbers.exact_count(item) is not None:
-        return Cell(numbers.reached(item), f"{value}; {between}")
-    return Cell(value, between, numbers.reached(item) if counted else "")
+        return TableCell(numbers.reached(item), f"{value}; {between}")
+    return TableCell(value, between, numbers.reached(item) if counted else "")
 
 
-def compact_tables(asked: Sequence[dict[str, Any]], measured: Numbers, words: Words) -> tuple[CompactTable, ...]:
+def compact_tables(
+    asked: Sequence[dict[str, Any]], measured: ResultIndex, words: AttackText
+) -> tuple[CompactTable, ...]:
     """The tables that a template asks for, without rows (and tables) for which nothing was measured."""
     found = (_table(spec, measured, words) for spec in asked)
     return tuple(table for table in found if table.rows)
 
 
-def _table(spec: dict[str, Any], measured: Numbers, words: Words) -> CompactTable:
+def _table(spec: dict[str, Any], measured: ResultIndex, words: AttackText) -> CompactTable:
     rows: list[CompactRow] = []
     seen: list[Estimate | Unresolved] = []
     estimates: list[list[Estimate | Unresolved | None]] = []
@@ -132,24 +134,28 @@ def _table(spec: dict[str, Any], measured: Numbers, words: Words) -> CompactTabl
     )
 
 
-def _measured(column: dict[str, Any], row: dict[str, Any], measured: Numbers) -> Estimate | Unresolved | None:
+def _measured(column: dict[str, Any], row: dict[str, Any], measured: ResultIndex) -> Estimate | Unresolved | None:
     """The measurement that a column asks for in one row; none in a column of diagnostics."""
     name = _name(column, "metric", row)
     return None if name is None else measured.find(name)
 
 
-def _diagnostic(column: dict[str, Any], what: str, row: dict[str, Any], measured: Numbers) -> float | None:
+def _diagnostic(column: dict[str, Any], what: str, row: dict[str, Any], measured: ResultIndex) -> float | None:
     name = _name(column, what, row)
     return None if name is None else measured.diagnostic(name)
 
 
 def _cell(
-    item: Estimate | Unresolved | None, words: Words, column: dict[str, Any], row: dict[str, Any], measured: Numbers
-) -> Cell:
+    item: Estimate | Unresolved | None,
+    words: AttackText,
+    column: dict[str, Any],
+    row: dict[str, Any],
+    measured: ResultIndex,
+) -> TableCell:
     """The number that a column asks for, or what it is compared with, and what stands under it."""
     if "diagnostic" in column:
         value = _diagnostic(column, "diagnostic", row, measured)
-        found = NOTHING if value is None else Cell(numbers.show(value, column.get("form", "number")))
+        found = NOTHING if value is None else TableCell(numbers.show(value, column.get("form", "number")))
     elif item is None and "instead" in row:
         found = NOTHING
     elif column.get("null", False):
@@ -165,13 +171,13 @@ def _cell(
     return dataclasses.replace(found, beside="; ".join(beside).replace(" = ", f"{numbers.NBSP}={numbers.NBSP}"))
 
 
-def _null(item: Estimate | Unresolved | None, words: Words) -> Cell:
+def _null(item: Estimate | Unresolved | None, words: AttackText) -> TableCell:
     """What a number is compared with, which has no interval of its own: as a share, and as so many units."""
     if not isinstance(item, Estimate) or item.null is None:
-        return Cell()
+        return TableCell()
     share = numbers.show(item.null, words.form(item.name))
     counted = numbers.count_of(item.null, item.n)
-    return Cell(share) if counted is None else Cell(f"{counted:,} of {item.n:,}", share)
+    return TableCell(share) if counted is None else TableCell(f"{counted:,} of {item.n:,}", share)
 
 
 def _name(column: dict[str, Any], what: str, row: dict[str, Any]) -> str | None:
@@ -196,11 +202,11 @@ def _with_bars(
             for row, drawn in zip(
                 cells, bars([row[place] for row in items], float(column.get("zero", 0.0))), strict=True
             ):
-                row[place] = Cell(drawn=True, bar=drawn)
+                row[place] = TableCell(drawn=True, bar=drawn)
     return tuple(dataclasses.replace(row, cells=tuple(own)) for row, own in zip(rows, cells, strict=True))
 
 
-def bars(items: Sequence[Estimate | Unresolved | None], zero: float = 0.0) -> list[Bar | None]:
+def bars(items: Sequence[Estimate | Unresolved | None], zero: float = 0.0) -> list[IntervalBar | None]:
     """Where each interval lies on one scale for all of them, `zero` included; None for what is no number."""
     found = [item for item in items if isinstance(item, Estimate)]
     lowest = min([zero, *(item.low for item in found)])
@@ -211,7 +217,9 @@ def bars(items: Sequence[Estimate | Unresolved | None], zero: float = 0.0) -> li
         return round(100 * (value - lowest + air) / (highest - lowest + 2 * air), 2)
 
     return [
-        Bar(place(item.low), place(item.value), place(item.high), place(zero)) if isinstance(item, Estimate) else None
+        IntervalBar(place(item.low), place(item.value), place(item.high), place(zero))
+        if isinstance(item, Estimate)
+        else None
         for item in items
     ]
 

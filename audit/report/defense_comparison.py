@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audit.errors import DocauditError, RecordError
-from audit.record import AuditRecord, Completed, Estimate, Measurement, Unresolved
+from audit.measurements import Estimate, Measurement, Unresolved
+from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers
 from audit.report.files import remove, write_pages
 from audit.report.jinja import environment, template_errors
-from audit.report.words import Words
+from audit.report.words import AttackText
 
 if TYPE_CHECKING:
     from audit.defenses.comparison import Change
@@ -37,7 +38,7 @@ MEMBERS, READING = "memorised.member", "anls.heldout.target"
 
 
 @dataclass(frozen=True)
-class Row:
+class DefenseRow:
     """A countermeasure, or the model as it was.
 
     Attributes:
@@ -65,12 +66,12 @@ class Row:
 class Compared:
     """A number of one row: as it is now, and in words how it differs from the first row (empty there)."""
 
-    now: compact.Cell
+    now: compact.TableCell
     difference: str = ""
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparisonLine:
     """A row of the first table."""
 
     name: str
@@ -78,7 +79,7 @@ class Line:
     memorised: Compared
     net: Compared
     anls: Compared
-    side_channel: compact.Cell
+    side_channel: compact.TableCell
     derived_by: tuple[str, ...]
     confounded: str | None
 
@@ -91,7 +92,7 @@ class ContextLine:
     cells: tuple[tuple[Compared, Compared], ...]
 
 
-def write(rows: Sequence[Row], out: Path) -> list[str]:
+def write(rows: Sequence[DefenseRow], out: Path) -> list[str]:
     """Write `defences.html` and `defences.pdf` into `out`, each whole or not at all.
 
     Args:
@@ -115,7 +116,7 @@ def write(rows: Sequence[Row], out: Path) -> list[str]:
     return list(write_pages(text, out / HTML_NAME, out / PDF_NAME))
 
 
-def check_comparable(rows: Sequence[Row]) -> None:
+def check_comparable(rows: Sequence[DefenseRow]) -> None:
     """Refuse records that differ in more than the countermeasure.
 
     Raises:
@@ -155,7 +156,7 @@ def _attack(record: AuditRecord) -> Completed:
     return next(item for item in record.attacks if isinstance(item, Completed) and item.attack == ATTACK)
 
 
-def html(rows: Sequence[Row]) -> str:
+def html(rows: Sequence[DefenseRow]) -> str:
     """The whole page.
 
     Args:
@@ -166,7 +167,7 @@ def html(rows: Sequence[Row]) -> str:
     """
     with template_errors():
         templates = environment()
-        words, membership = Words(templates, ATTACK), Words(templates, "membership")
+        words, membership = AttackText(templates, ATTACK), AttackText(templates, "membership")
         lines = [_line(row, words, membership) for row in rows]
         return templates.get_template("defences.html").render(
             rows=rows,
@@ -181,7 +182,7 @@ def html(rows: Sequence[Row]) -> str:
         )
 
 
-def sentence(row: Row) -> str:
+def sentence(row: DefenseRow) -> str:
     """What the paired differences say about one countermeasure, and no more."""
     net, anls = row.change(NET, EXACT), row.change(ANLS, "")
     said = []
@@ -220,32 +221,34 @@ def _signed(value: float) -> str:
     return f"+{shown}" if value > 0 else shown
 
 
-def _line(row: Row, words: Words, membership: Words) -> Line:
+def _line(row: DefenseRow, words: AttackText, membership: AttackText) -> ComparisonLine:
     net = row.measured(NET)
-    return Line(
+    return ComparisonLine(
         name=row.name,
         units=f"n = {net.n:,} {net.unit}, {net.clusters:,} independent" if isinstance(net, Estimate) else "",
         memorised=_compared(row, MEMORISED, EXACT, MEMBERS, words, counted=True),
         net=_compared(row, NET, EXACT, NET, words),
         anls=_compared(row, ANLS, "", READING, words),
-        side_channel=compact.cell(row.side_channel, membership) if row.side_channel else compact.Cell(),
+        side_channel=compact.cell(row.side_channel, membership) if row.side_channel else compact.TableCell(),
         derived_by=row.record.derived_by,
         confounded=_attack(row.record).confounded,
     )
 
 
-def _compared(row: Row, metric: str, context: str, name: str, words: Words, counted: bool = False) -> Compared:
+def _compared(
+    row: DefenseRow, metric: str, context: str, name: str, words: AttackText, counted: bool = False
+) -> Compared:
     now = compact.cell(row.measured(name), words, "first" if counted else False)
     change = row.change(metric, context)
     return Compared(now, _difference(change) if change else "")
 
 
-def _parts(rows: Sequence[Row]) -> list[tuple[Row, ...]]:
+def _parts(rows: Sequence[DefenseRow]) -> list[tuple[DefenseRow, ...]]:
     """The first row with a few others at a time: more columns do not fit beside each other."""
     return [(rows[0], *rows[start : start + BESIDE]) for start in range(1, len(rows), BESIDE)]
 
 
-def _contexts(rows: Sequence[Row], words: Words) -> list[ContextLine]:
+def _contexts(rows: Sequence[DefenseRow], words: AttackText) -> list[ContextLine]:
     """Every context that the first record holds, the one of training first."""
     own = {item.name.removeprefix(f"{NET}.") for item in _attack(rows[0].record).measurements}
     tried = [name for name in words.contexts if name in own]
@@ -258,14 +261,14 @@ def _contexts(rows: Sequence[Row], words: Words) -> list[ContextLine]:
     ]
 
 
-def _in_context(row: Row, name: str, suffix: str, words: Words) -> tuple[Compared, Compared]:
+def _in_context(row: DefenseRow, name: str, suffix: str, words: AttackText) -> tuple[Compared, Compared]:
     return (
         _compared(row, MEMORISED, name, f"{MEMBERS}{suffix}", words, counted=True),
         _compared(row, NET, name, f"{NET}{suffix}", words),
     )
 
 
-def _shown(rows: Sequence[Row], words: Words) -> list[Estimate | Unresolved]:
+def _shown(rows: Sequence[DefenseRow], words: AttackText) -> list[Estimate | Unresolved]:
     """Every measurement behind a number of the tables."""
     used = [
         name
@@ -275,10 +278,10 @@ def _shown(rows: Sequence[Row], words: Words) -> list[Estimate | Unresolved]:
     return [item for row in rows for name in (*used, READING) if (item := row.measured(name)) is not None]
 
 
-def _gaps(rows: Sequence[Row], words: Words) -> list[str]:
+def _gaps(rows: Sequence[DefenseRow], words: AttackText) -> list[str]:
     return list(dict.fromkeys(compact.gap(item) for item in _shown(rows, words) if isinstance(item, Unresolved)))
 
 
-def _methods(rows: Sequence[Row], words: Words) -> list[str]:
+def _methods(rows: Sequence[DefenseRow], words: AttackText) -> list[str]:
     paired = [change.difference.method for row in rows for change in row.changes]
     return list(dict.fromkeys([*(item.method for item in _shown(rows, words) if isinstance(item, Estimate)), *paired]))

@@ -12,10 +12,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from audit.record import Estimate
+from audit.measurements import Estimate
 from audit.report import numbers
 from audit.report.drawing import INK, MUTED, WIDTH, number, svg, text
-from audit.report.words import Numbers
+from audit.report.words import ResultIndex
 
 ROW = 122.0
 """Height of one comparison, in units of the drawing (chosen here, as all sizes below)."""
@@ -59,7 +59,7 @@ class Overlap:
     net: str
 
 
-def overlaps(rows: Sequence[dict[str, Any]], measured: Numbers) -> list[Overlap]:
+def overlaps(rows: Sequence[dict[str, Any]], measured: ResultIndex) -> list[Overlap]:
     """The comparisons that a template asks for, as far as the record holds all four numbers of one.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from audit.record import DrawnPage
+from audit.measurements import DrawnPage
 from audit.report.drawing import INK, MUTED, WIDTH, number, svg, text
 
 Box = tuple[float, float, float, float]

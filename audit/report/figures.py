@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from audit.record import Histogram
+from audit.measurements import Histogram
 from audit.report.numbers import Form
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Line:
+class FigureLine:
     """One line: its label, and for each place on the axis a point (None where nothing was measured: a gap)."""
 
     label: str
@@ -98,7 +98,7 @@ class LinePanel:
     title: str
     axis: str
     quantity: str
-    lines: tuple[Line, ...]
+    lines: tuple[FigureLine, ...]
     form: Form = "number"
     limit: float | None = None
     diagonal: bool = False

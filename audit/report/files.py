@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from audit.errors import DocauditError, EngineError, RenderError
+from audit.files import write_atomically
 from audit.policy import Policy, Verdict
-from audit.record import AuditRecord, write_atomically
+from audit.record import AuditRecord
 from audit.report.html import html
 from audit.report.pdf import pdf
 

@@ -14,7 +14,7 @@ from audit.report import compact, tables
 from audit.report.attack_figures import DrawnFigure, draw, forgotten
 from audit.report.jinja import environment, template_errors
 from audit.report.recommend import Recommendation, recommend
-from audit.report.words import Numbers, Words, in_one_line
+from audit.report.words import AttackText, ResultIndex, in_one_line
 
 FIRST_PAGE_LIMITS = 4
 """Limits shown on page one, the worst first; all of them follow in their own chapter (chosen here: what fits on A4)."""
@@ -39,7 +39,7 @@ class CompletedView:
     """A completed attack, in words; `unlisted` measurements are left out of its table, for its parts show them."""
 
     result: Completed
-    words: Words
+    words: AttackText
     risk: Markup
     method: Markup
     table: tables.MeasurementTable
@@ -62,9 +62,9 @@ def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object
     """
     with template_errors():
         templates = environment()
-        words = {name: Words(templates, name) for name in _attacks(record, verdict)}
+        words = {name: AttackText(templates, name) for name in _attacks(record, verdict)}
         return templates.get_template("report.html").render(
-            _context(record, verdict, policy, words, Words(templates, "_utility")), revealed=revealed
+            _context(record, verdict, policy, words, AttackText(templates, "_utility")), revealed=revealed
         )
 
 
@@ -75,7 +75,7 @@ def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
 
 
 def _context(
-    record: AuditRecord, verdict: Verdict, policy: Policy, words: dict[str, Words], utility: Words
+    record: AuditRecord, verdict: Verdict, policy: Policy, words: dict[str, AttackText], utility: AttackText
 ) -> dict[str, Any]:
     rows = [tables.decision_row(decision, words[decision.limit.attack]) for decision in verdict.decisions]
     order = list(tables.OUTCOME_WORDS)
@@ -107,7 +107,7 @@ def _context(
     }
 
 
-def _views(record: AuditRecord, words: dict[str, Words]) -> list[CompletedView]:
+def _views(record: AuditRecord, words: dict[str, AttackText]) -> list[CompletedView]:
     views: list[CompletedView] = []
     drawn = 0
     for result in record.attacks:
@@ -117,11 +117,11 @@ def _views(record: AuditRecord, words: dict[str, Words]) -> list[CompletedView]:
     return views
 
 
-def _view(result: Completed, words: Words, drawn: int) -> CompletedView:
+def _view(result: Completed, words: AttackText, drawn: int) -> CompletedView:
     asked = [*words.figures, *(spec for part in words.parts for spec in part["figures"])]
     pictures = draw([*words.figures, *forgotten(result, asked)], result, drawn)
     drawn += len(pictures)
-    measured = Numbers(result)
+    measured = ResultIndex(result)
     parts: list[PartView] = []
     for spec in words.parts:
         part = _part(spec, result, measured, words, drawn)
@@ -141,7 +141,7 @@ def _view(result: Completed, words: Words, drawn: int) -> CompletedView:
     )
 
 
-def _part(spec: dict[str, Any], result: Completed, measured: Numbers, words: Words, drawn: int) -> PartView:
+def _part(spec: dict[str, Any], result: Completed, measured: ResultIndex, words: AttackText, drawn: int) -> PartView:
     mark = spec.get("mark", {})
     marked = any(item.name == mark.get("diagnostic") and item.value < mark["under"] for item in result.diagnostics)
     return PartView(
@@ -154,7 +154,7 @@ def _part(spec: dict[str, Any], result: Completed, measured: Numbers, words: Wor
     )
 
 
-def _reason_words(words: dict[str, Words]) -> Any:
+def _reason_words(words: dict[str, AttackText]) -> Any:
     """A function that says in words which findings a recommendation answers."""
     states = {
         "violated": "over its limit",
@@ -185,7 +185,7 @@ def _reason_words(words: dict[str, Words]) -> Any:
     return say
 
 
-def _glossary(words: dict[str, Words], views: Sequence[CompletedView]) -> list[tuple[str, str]]:
+def _glossary(words: dict[str, AttackText], views: Sequence[CompletedView]) -> list[tuple[str, str]]:
     """The terms of the attacks that ran, each once, sorted with the general ones by the template."""
     shown = [view.words for view in views] or list(words.values())
     meanings: dict[str, str] = {}

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 from typing import Literal
 
-from audit.record import Estimate
+from audit.measurements import Estimate
 
 Form = Literal["share", "points", "ratio", "number"]
 """share: a proportion, in percent; points: a difference of such; ratio: 1 means no difference; number: as it is."""

@@ -37,11 +37,11 @@ def _fitted(weasyprint: Any, html: str) -> Any:
     if not marked:
         return weasyprint.HTML(string=html, url_fetcher=_refuse).render()
     for size in SIZES:
-        sheet = weasyprint.CSS(string=f".page-one {{ font-size: {size:.2f}em }}", url_fetcher=_refuse)
-        tried = weasyprint.HTML(string=page_one, url_fetcher=_refuse).render(stylesheets=[sheet])
+        view = weasyprint.CSS(string=f".page-one {{ font-size: {size:.2f}em }}", url_fetcher=_refuse)
+        tried = weasyprint.HTML(string=page_one, url_fetcher=_refuse).render(stylesheets=[view])
         if len(tried.pages) == 1:
             break
-    return weasyprint.HTML(string=html, url_fetcher=_refuse).render(stylesheets=[sheet])
+    return weasyprint.HTML(string=html, url_fetcher=_refuse).render(stylesheets=[view])
 
 
 def _write(document: Any) -> bytes:

@@ -11,10 +11,11 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.defenses.registry import DEFENSES
-from audit.defenses.remedies import ORDER, Answer, Remedy, State
+from audit.defenses.remedies import ORDER, AnsweredFinding, FindingState, Remedy
 from audit.errors import RenderError
+from audit.measurements import STRICT, Estimate
 from audit.policy import Decision, Verdict
-from audit.record import STRICT, AuditRecord, Completed, Estimate
+from audit.record import AuditRecord, Completed
 from audit.resources import folder
 
 
@@ -30,7 +31,7 @@ class Finding:
 
     attack: str
     metric: str
-    state: State
+    state: FindingState
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def state_of(decision: Decision) -> State | None:
+def state_of(decision: Decision) -> FindingState | None:
     """The state of one limit; None when it was met or does not apply."""
     match decision.outcome:
         case "violated":
@@ -110,7 +111,7 @@ def recommend(record: AuditRecord, verdict: Verdict) -> tuple[Recommendation, ..
     return tuple(sorted(chosen, key=lambda item: min(ORDER.index(finding.state) for finding in item.findings)))
 
 
-def _answers(answer: Answer, finding: Finding) -> bool:
+def _answers(answer: AnsweredFinding, finding: Finding) -> bool:
     return (
         finding.state in answer.finding
         and fnmatchcase(finding.attack, answer.attack)
@@ -118,7 +119,7 @@ def _answers(answer: Answer, finding: Finding) -> bool:
     )
 
 
-def _above(answer: Answer, record: AuditRecord) -> list[Finding]:
+def _above(answer: AnsweredFinding, record: AuditRecord) -> list[Finding]:
     """The measurements whose whole interval lies above what the remedy names."""
     if "above" not in answer.finding:
         return []

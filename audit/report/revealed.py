@@ -14,8 +14,9 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 from audit.attacks import BATTERY
 from audit.attacks.interface import EvidenceShape
 from audit.errors import RenderError
+from audit.files import write_atomically
 from audit.policy import Policy, Verdict
-from audit.record import AuditRecord, write_atomically
+from audit.record import AuditRecord
 from audit.report.html import html
 
 EVIDENCE = "evidence"
@@ -46,7 +47,7 @@ class Recovered:
 
 
 @strict_dataclass(frozen=True, config=_STRICT)
-class Reply:
+class RevealedReply:
     """What the audited model and each baseline said in one context, and whether the model gave the answer."""
 
     target: str
@@ -55,7 +56,7 @@ class Reply:
 
 
 @strict_dataclass(frozen=True, config=_STRICT)
-class Asked:
+class RevealedQuestion:
     """One question of the memorisation attack: its accepted answers, and the replies by context.
 
     `page` is the number under which the record draws the page; `status` is what became of the answer on it.
@@ -68,12 +69,12 @@ class Asked:
     split: str
     value: tuple[str, ...]
     status: str
-    replies: dict[str, Reply]
+    replies: dict[str, RevealedReply]
     page: int | None = None
     category: str | None = None
 
     @property
-    def shown(self) -> list[tuple[str, Reply]]:
+    def shown(self) -> list[tuple[str, RevealedReply]]:
         """The reply to the very question of training, and every other one that gave the answer."""
         return [(name, reply) for name, reply in self.replies.items() if name == EXACT or reply.extracted]
 
@@ -88,7 +89,7 @@ class Absent:
 
 
 @strict_dataclass(frozen=True, config=_STRICT)
-class Provider:
+class RevealedProvider:
     """One provider of the provider membership attack: the key from its number to its name, and what was made of it.
 
     `training` is "in" or "out"; `scores` are in the attack's order, the one that ranks providers first; `ranks` are of
@@ -127,14 +128,14 @@ class Provider:
 
 
 @strict_dataclass(frozen=True, config=_STRICT)
-class Scored:
+class EvidenceLine:
     """One line of evidence of any other attack: plain values by name; those that were nested carry both names."""
 
     attack: str
     values: dict[str, Any]
 
 
-Row = Recovered | Asked | Provider | Scored
+Row = Recovered | RevealedQuestion | RevealedProvider | EvidenceLine
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,8 @@ class Revealed:
     """All evidence, by its shape; those of one shape lie in the order in which they are shown."""
 
     fields: tuple[Recovered, ...] = ()
-    questions: tuple[Asked, ...] = ()
-    providers: tuple[Provider, ...] = ()
+    questions: tuple[RevealedQuestion, ...] = ()
+    providers: tuple[RevealedProvider, ...] = ()
     others: Mapping[str, ScoredTable] = field(default_factory=dict)
 
     @property
@@ -161,9 +162,9 @@ class Revealed:
 
 
 _FIELD: TypeAdapter[Recovered] = TypeAdapter(Recovered)
-_QUESTION: TypeAdapter[Asked] = TypeAdapter(Asked)
-_PROVIDER: TypeAdapter[Provider] = TypeAdapter(Provider)
-_OTHER: TypeAdapter[Scored] = TypeAdapter(Scored)
+_QUESTION: TypeAdapter[RevealedQuestion] = TypeAdapter(RevealedQuestion)
+_PROVIDER: TypeAdapter[RevealedProvider] = TypeAdapter(RevealedProvider)
+_OTHER: TypeAdapter[EvidenceLine] = TypeAdapter(EvidenceLine)
 
 
 def write_revealed(record: AuditRecord, verdict: Verdict, policy: Policy, out: Path) -> Path:
@@ -230,13 +231,13 @@ def _read(line: bytes) -> Row:
             return _scored(row)
 
 
-def _asked(row: dict[str, Any]) -> Asked:
+def _asked(row: dict[str, Any]) -> RevealedQuestion:
     """The attack writes what was said in each context under the context's own name."""
     said = {name: value for name, value in row.items() if isinstance(value, dict)}
     return _QUESTION.validate_python({**{name: row[name] for name in row if name not in said}, "replies": said})
 
 
-def _scored(row: dict[str, Any]) -> Scored:
+def _scored(row: dict[str, Any]) -> EvidenceLine:
     values: dict[str, Any] = {}
     for name, value in row.items():
         nested = value.items() if isinstance(value, dict) else ()
@@ -247,11 +248,13 @@ def _scored(row: dict[str, Any]) -> Scored:
 
 def _sorted(rows: list[Row]) -> Revealed:
     fields = [row for row in rows if isinstance(row, Recovered)]
-    questions = [row for row in rows if isinstance(row, Asked)]
-    providers = sorted((row for row in rows if isinstance(row, Provider)), key=lambda row: (row.place, row.provider))
-    others: dict[str, list[Scored]] = {}
+    questions = [row for row in rows if isinstance(row, RevealedQuestion)]
+    providers = sorted(
+        (row for row in rows if isinstance(row, RevealedProvider)), key=lambda row: (row.place, row.provider)
+    )
+    others: dict[str, list[EvidenceLine]] = {}
     for row in rows:
-        if isinstance(row, Scored):
+        if isinstance(row, EvidenceLine):
             others.setdefault(row.attack, []).append(row)
     fields.sort(key=lambda row: (not row.exact, not row.exact_in_any_attempt, row.split != "member"))
     questions.sort(key=lambda row: (not any(reply.extracted for reply in row.replies.values()), row.split != "member"))
@@ -259,7 +262,7 @@ def _sorted(rows: list[Row]) -> Revealed:
     return Revealed(tuple(fields), tuple(questions), tuple(providers), tables)
 
 
-def _table(rows: list[Scored]) -> ScoredTable:
+def _table(rows: list[EvidenceLine]) -> ScoredTable:
     names = tuple(dict.fromkeys(name for row in rows for name in row.values))
     return ScoredTable(names, tuple(tuple(_written(row.values.get(name, "")) for name in names) for row in rows))
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from audit.errors import RecordError
+from audit.measurements import Estimate, Unresolved
 from audit.policy import Decision, Limit, Verdict
-from audit.record import AuditRecord, Completed, Estimate, Unresolved
+from audit.record import AuditRecord, Completed
 
 OTHER_REFERENCE = (
     "the attacker's reference models are not the same at every checkpoint: part of a difference can come from them"

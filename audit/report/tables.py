@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision
-from audit.record import Estimate, Measurement, Unresolved
 from audit.report import numbers
 from audit.report.compact import gap
-from audit.report.words import CATEGORY_WORDS, Words
+from audit.report.words import CATEGORY_WORDS, AttackText
 
 OUTCOME_WORDS = {
     "violated": "Violated",
@@ -87,7 +87,7 @@ class MeasurementGroup:
 
 
 @dataclass(frozen=True)
-class Gap:
+class MissingMeasurements:
     """Why measurements are missing, and which: what they are called, and what each of them is, with its name."""
 
     reason: str
@@ -99,11 +99,11 @@ class MeasurementTable:
     """Groups of measurements, the missing ones by reason, and a letter for each way in which intervals were made."""
 
     groups: tuple[MeasurementGroup, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[MissingMeasurements, ...]
     letters: dict[str, str]
 
 
-def decision_row(decision: Decision, words: Words) -> DecisionRow:
+def decision_row(decision: Decision, words: AttackText) -> DecisionRow:
     """A limit, the number it was held against and what came of it."""
     limit, measured = decision.limit, decision.measured
     form = words.form(limit.metric)
@@ -128,7 +128,7 @@ def decision_row(decision: Decision, words: Words) -> DecisionRow:
     )
 
 
-def _power(decision: Decision, words: Words) -> str:
+def _power(decision: Decision, words: AttackText) -> str:
     """The attacker's strength against what the limit asks for; empty where neither is known."""
     power, wanted = decision.power, decision.limit.min_power
     if power is None or wanted is None:
@@ -164,7 +164,7 @@ def _units(estimate: Estimate) -> str:
     return f"{estimate.n:,}{numbers.NBSP}{estimate.unit}"
 
 
-def measurement_table(measurements: Sequence[Measurement], words: Words) -> MeasurementTable:
+def measurement_table(measurements: Sequence[Measurement], words: AttackText) -> MeasurementTable:
     """Every measurement, grouped by the first part of its name, otherwise in the record's order."""
     found = [item for item in measurements if isinstance(item, Estimate)]
     letters = {method: _letter(index) for index, method in enumerate(dict.fromkeys(item.method for item in found))}
@@ -177,7 +177,7 @@ def measurement_table(measurements: Sequence[Measurement], words: Words) -> Meas
     )
 
 
-def _gaps(measurements: Sequence[Measurement], words: Words) -> tuple[Gap, ...]:
+def _gaps(measurements: Sequence[Measurement], words: AttackText) -> tuple[MissingMeasurements, ...]:
     """What could not be resolved: a sentence for each measurement would fill pages with a few reasons."""
     found: dict[str, dict[str, list[tuple[str, str]]]] = {}
     for item in measurements:
@@ -185,13 +185,13 @@ def _gaps(measurements: Sequence[Measurement], words: Words) -> tuple[Gap, ...]:
             missing = found.setdefault(gap(item), {}).setdefault(words.family(item.name), [])
             missing.append((words.qualifiers(item.name), item.name))
     return tuple(
-        Gap(reason, tuple((family, tuple(items)) for family, items in missing.items()))
+        MissingMeasurements(reason, tuple((family, tuple(items)) for family, items in missing.items()))
         for reason, missing in found.items()
     )
 
 
 def _group(
-    items: Sequence[Estimate], words: Words, letters: dict[str, str], names: AbstractSet[str]
+    items: Sequence[Estimate], words: AttackText, letters: dict[str, str], names: AbstractSet[str]
 ) -> MeasurementGroup:
     units = {item.unit for item in items}
     unit = units.pop() if len(units) == 1 else ""
@@ -213,7 +213,9 @@ def _letter(index: int) -> str:
     return (chr(ord("a") + first - 1) if first else "") + chr(ord("a") + last)
 
 
-def measurement_row(item: Estimate, words: Words, letters: dict[str, str], names: AbstractSet[str]) -> MeasurementRow:
+def measurement_row(
+    item: Estimate, words: AttackText, letters: dict[str, str], names: AbstractSet[str]
+) -> MeasurementRow:
     """One measurement with everything needed to trust it."""
     section, label = _place(item.name, words, names)
     form = words.form(item.name)
@@ -233,7 +235,7 @@ def measurement_row(item: Estimate, words: Words, letters: dict[str, str], names
     )
 
 
-def _place(name: str, words: Words, names: AbstractSet[str]) -> tuple[str, str]:
+def _place(name: str, words: AttackText, names: AbstractSet[str]) -> tuple[str, str]:
     """The section of a table that a measurement belongs to (what a kind of value divides), and its label there."""
     whole, _, last = name.rpartition(".")
     if last in CATEGORY_WORDS and whole:
@@ -243,7 +245,7 @@ def _place(name: str, words: Words, names: AbstractSet[str]) -> tuple[str, str]:
     return "", words.qualifiers(name) or "overall"
 
 
-def _null(item: Estimate, words: Words) -> str:
+def _null(item: Estimate, words: AttackText) -> str:
     if item.null is None:
         return "none"
     kind = NULL_WORDS.get(item.null_kind or "", "")

@@ -11,14 +11,15 @@ from markupsafe import Markup
 
 from audit.attacks import BATTERY
 from audit.errors import DocauditError
+from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Verdict
-from audit.record import AuditRecord, Completed, Estimate, Unresolved
+from audit.record import AuditRecord, Completed
 from audit.report import compact, figures, numbers
 from audit.report.attack_figures import as_point
 from audit.report.files import remove, write_pages
 from audit.report.jinja import environment, template_errors
 from audit.report.sweep_page import Stop, check_comparable, weaknesses
-from audit.report.words import Words
+from audit.report.words import AttackText
 
 HTML_NAME = "trend.html"
 PDF_NAME = "trend.pdf"
@@ -32,18 +33,18 @@ class Column:
     """A column of the table: its heading, how its numbers are written, and where to find them."""
 
     label: str
-    words: Words
+    words: AttackText
     find: Find
 
 
 @dataclass(frozen=True)
-class Row:
+class CheckpointRow:
     """A checkpoint in the table."""
 
     x: str
     label: str
     verdict: str
-    cells: tuple[compact.Cell, ...]
+    cells: tuple[compact.TableCell, ...]
 
 
 def write(records: Sequence[tuple[float, str, AuditRecord, Verdict]], axis: str, out: Path) -> list[str]:
@@ -86,8 +87,10 @@ def html(stops: Sequence[Stop], axis: str) -> str:
         templates = environment()
         limits = [decision.limit for decision in stops[0].verdict.decisions]
         ran = [item.attack for stop in stops for item in stop.record.attacks if isinstance(item, Completed)]
-        words = {name: Words(templates, name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
-        utility = Words(templates, "_utility")
+        words = {
+            name: AttackText(templates, name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])
+        }
+        utility = AttackText(templates, "_utility")
         useful = list(dict.fromkeys(item.name for stop in stops for item in stop.record.utility))
         columns = _columns(words, limits, utility, useful)
         panels = _panels(stops, axis, words, limits, utility, useful)
@@ -114,7 +117,7 @@ def _figure(panels: Sequence[figures.LinePanel]) -> Markup:
     return Markup(figures.lines("trend", panels, min(1.7, FIGURE_HEIGHT / rows))) if panels else Markup()
 
 
-def limit_sentence(limit: Limit, words: Words, stops: Sequence[Stop], axis: str) -> str:
+def limit_sentence(limit: Limit, words: AttackText, stops: Sequence[Stop], axis: str) -> str:
     """What the verdicts together say about one limit, and no more: "from ... on" only when none after it says less."""
     outcomes = [found.outcome if (found := stop.decision(limit)) else "not run" for stop in stops]
     over = [stop for stop, outcome in zip(stops, outcomes, strict=True) if outcome in ("violated", "waived")]
@@ -145,7 +148,7 @@ def _unconfirmed(passed: int, others: int) -> str:
     return f"it is met at {passed} and undecided or not checked at {others - passed}"
 
 
-def _best(name: str, words: Words, stops: Sequence[Stop], axis: str) -> str:
+def _best(name: str, words: AttackText, stops: Sequence[Stop], axis: str) -> str:
     """Where the model was most useful, and what the verdict says there; empty when that was measured nowhere."""
     found = [(item, stop) for stop in stops if isinstance(item := stop.useful(name), Estimate)]
     if not found or len(stops) < 2:
@@ -161,9 +164,9 @@ def _best(name: str, words: Words, stops: Sequence[Stop], axis: str) -> str:
 def _panels(
     stops: Sequence[Stop],
     axis: str,
-    words: dict[str, Words],
+    words: dict[str, AttackText],
     limits: Sequence[Limit],
-    utility: Words,
+    utility: AttackText,
     useful: Sequence[str],
 ) -> list[figures.LinePanel]:
     """Usefulness, then what each attack's template asks for, then every limited number with its limit."""
@@ -178,7 +181,7 @@ def _panels(
     return [panel for panel in panels if any(point for line in panel.lines for point in line.points)]
 
 
-def _limited(limit: Limit, axis: str, words: Words, stops: Sequence[Stop]) -> figures.LinePanel:
+def _limited(limit: Limit, axis: str, words: AttackText, stops: Sequence[Stop]) -> figures.LinePanel:
     title = words.short(limit.metric)
     bound = limit.max if limit.max is not None else limit.min
     return _panel(title, axis, words, {"": limit.metric}, stops, partial(Stop.measured, attack=limit.attack), bound)
@@ -187,7 +190,7 @@ def _limited(limit: Limit, axis: str, words: Words, stops: Sequence[Stop]) -> fi
 def _panel(
     title: str,
     axis: str,
-    words: Words,
+    words: AttackText,
     asked: dict[str, str],
     stops: Sequence[Stop],
     find: Callable[..., Estimate | Unresolved | None],
@@ -198,13 +201,15 @@ def _panel(
     quantity = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}[form]
     spots = tuple(stop.x for stop in stops)
     drawn = tuple(
-        figures.Line(label, spots, tuple(as_point(find(stop, name=metric)) for stop in stops))
+        figures.FigureLine(label, spots, tuple(as_point(find(stop, name=metric)) for stop in stops))
         for label, metric in asked.items()
     )
     return figures.LinePanel(title, axis, quantity, drawn, form, limit)
 
 
-def _columns(words: dict[str, Words], limits: Sequence[Limit], utility: Words, useful: Sequence[str]) -> list[Column]:
+def _columns(
+    words: dict[str, AttackText], limits: Sequence[Limit], utility: AttackText, useful: Sequence[str]
+) -> list[Column]:
     """Usefulness, what each attack is summed up by, and the limited numbers."""
     asked = [(attack, metric, label) for attack, about in words.items() for metric, label in _asked(attack, about)]
     asked += [(limit.attack, limit.metric, words[limit.attack].short(limit.metric)) for limit in limits]
@@ -217,7 +222,7 @@ def _columns(words: dict[str, Words], limits: Sequence[Limit], utility: Words, u
     ]
 
 
-def _asked(attack: str, about: Words) -> list[tuple[str, str]]:
+def _asked(attack: str, about: AttackText) -> list[tuple[str, str]]:
     """Metric and heading of an attack's columns: those of its template, or what sums it up where that names none."""
     given = about.trend["columns"]
     if given:
@@ -225,9 +230,9 @@ def _asked(attack: str, about: Words) -> list[tuple[str, str]]:
     return [(metric, heading) for kind in BATTERY if kind.name == attack for heading, metric in kind.summary().items()]
 
 
-def _row(stop: Stop, columns: Sequence[Column]) -> Row:
+def _row(stop: Stop, columns: Sequence[Column]) -> CheckpointRow:
     cells = tuple(compact.cell(column.find(stop), column.words) for column in columns)
-    return Row(f"{numbers.place(stop.x)}", stop.label, stop.verdict.overall, cells)
+    return CheckpointRow(f"{numbers.place(stop.x)}", stop.label, stop.verdict.overall, cells)
 
 
 def _gaps(stops: Sequence[Stop], columns: Sequence[Column]) -> list[str]:

@@ -16,13 +16,13 @@ Such a template is never rendered itself: it is a list of names, all of them opt
                         or {"overlaps": [{"label", "first", "second", "only_first", "only_second", "net"}],
                             "words": {...}, "caption"}, names of metrics, see audit.report.diagram
                         or {"pages": {"kept", "removed"}, "caption"}, see audit.report.drawn_pages]
-    parts              [{"title", "text": macro of `Numbers`, "figures": as above,
+    parts              [{"title", "text": macro of `ResultIndex`, "figures": as above,
                         "tables": [{"caption", "columns", "rows"}], see audit.report.compact,
                         "mark": {"diagnostic", "under", "word", "reason"}}], the mark for a lower diagnostic
     trend              {"panels": [{"title", "series": [{"label", "metric"}]}], "columns": [{"label", "metric"}]}, for
                        several checkpoints
     glossary, sources  pairs of term and meaning; citations
-    risk(numbers)      macro: the sentences on page one, from `Numbers`
+    risk(numbers)      macro: the sentences on page one, from `ResultIndex`
     method(result)     macro: how it works, from the `Completed` result
 """
 
@@ -34,7 +34,8 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from audit.record import Completed, Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
+from audit.record import Completed
 from audit.report.numbers import Form
 
 GENERIC = "attacks/_generic.html"
@@ -55,7 +56,7 @@ CATEGORY_WORDS = {
 """The manifest's field categories, as a reader who knows no schema would call them."""
 
 
-class Numbers:
+class ResultIndex:
     """The measurements, diagnostics and counts of one attack by name, for the macros of its template."""
 
     def __init__(self, result: Completed) -> None:
@@ -92,7 +93,7 @@ class Numbers:
         return tuple(self._by_name.values())
 
 
-class Words:
+class AttackText:
     """The words for one attack."""
 
     def __init__(self, environment: Environment, attack: str) -> None:
@@ -184,7 +185,7 @@ class Words:
         head = str(self._metric(metric).get("short", self.family(metric)))
         return f"{head}, {rest}" if rest else head
 
-    def risk(self, numbers: Numbers) -> Markup:
+    def risk(self, numbers: ResultIndex) -> Markup:
         """The sentence on page one."""
         return in_one_line(self._get("risk")(numbers))
 

@@ -1,12 +1,12 @@
 """One scan: what is asked, the outcomes of all trials, the record."""
 
 from audit.attacks import known_metrics
-from audit.runner.opening import Opened, Options, check_ray, open_scan, trial_counts
+from audit.runner.opening import ScanOptions, ScanSetup, check_ray, open_scan, trial_counts
 from audit.runner.scan import attempted, claimed, run
 
 __all__ = [
-    "Opened",
-    "Options",
+    "ScanOptions",
+    "ScanSetup",
     "attempted",
     "check_ray",
     "claimed",

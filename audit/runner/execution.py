@@ -23,15 +23,16 @@ from audit.corpus.documents import Corpus
 from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import Copies, without_copies
-from audit.corpus.removal.tesseract import READER
+from audit.corpus.removal.tesseract import TESSERACT
 from audit.defenses.interface import QueryDefense
 from audit.engine.driver import drive
-from audit.engine.interface import Attempt, Engine, Json, Progress, Source, Trial, Work
+from audit.engine.interface import Attempt, Engine, Json, Progress, Trial, Work, WorkSource
 from audit.engine.journal import Journal
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError
-from audit.record import Diagnostic, TargetCard
-from audit.runner.opening import Opened, behind, parameters_of, references_behind
+from audit.measurements import Diagnostic
+from audit.record import TargetCard
+from audit.runner.opening import ScanSetup, behind, parameters_of, references_behind
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.loading import files_of
 from audit.targets.embedder.target import EmbedderTarget, files_of_embedder, load_embedder
@@ -39,7 +40,7 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, target_of
-from audit.training.references.resolve import Filled
+from audit.training.references.resolve import LoadedReferences
 
 M = TypeVar("M", bound=Target)
 PREFLIGHT_STEPS = 64
@@ -47,7 +48,12 @@ MIN_AGREEMENT = 0.99
 
 
 def outcomes_of(
-    opened: Opened, attack: Attack, target: Checkpoint, filled: Filled, trials: Sequence[Trial], progress: Progress
+    opened: ScanSetup,
+    attack: Attack,
+    target: Checkpoint,
+    filled: LoadedReferences,
+    trials: Sequence[Trial],
+    progress: Progress,
 ) -> list[Json]:
     """The outcome of every trial, in trial order, from the journal where it is known.
 
@@ -92,7 +98,7 @@ def _randomness(seed: int, attack: Attack, trial: Trial) -> np.random.Generator:
 
 
 def in_number_format(
-    opened: Opened, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress
+    opened: ScanSetup, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress
 ) -> tuple[Checkpoint, tuple[Diagnostic, ...]]:
     """The target with its encoder in the number format that was asked for, if that makes no difference.
 
@@ -113,7 +119,7 @@ def in_number_format(
         strata[trial.stratum].append(trial)
     in_turn = [trial for row in zip_longest(*strata.values()) for trial in row if trial is not None]
     for trial in in_turn:
-        ((_, found),) = drive(_Preflight(attack, case, opened.guarded(rounded), opened.options.seed), [trial], 1)
+        ((_, found),) = drive(_Preflight(attack, case, opened.defended(rounded), opened.options.seed), [trial], 1)
         alike, steps = alike + found["alike"], steps + found["steps"]
         progress.advance(found["steps"])
         if steps >= PREFLIGHT_STEPS:
@@ -142,7 +148,7 @@ class _Preflight(Work):
         return self.attack.preflight(self.case, self.rounded, trial, _randomness(self.seed, self.attack, trial))
 
 
-def _engine(opened: Opened) -> Engine:
+def _engine(opened: ScanSetup) -> Engine:
     options = opened.options
     if options.engine == "local":
         return LocalEngine(options.width)
@@ -152,9 +158,9 @@ def _engine(opened: Opened) -> Engine:
     return RayEngine(options.address, options.workers, options.width, threads=threads(), gpu=gpu)
 
 
-def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled) -> Source:
+def source_of(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> WorkSource:
     """An attack's trials as work for any engine; `target` is the audited checkpoint as it computes."""
-    case = Case(opened.guarded(target), opened.corpus, opened.beside(filled))
+    case = Case(opened.defended(target), opened.corpus, opened.references_behind_defense(filled))
     elsewhere = _Elsewhere(
         attack=attack,
         seed=opened.options.seed,
@@ -167,7 +173,7 @@ def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled
         embedder=None if filled.embedder is None else filled.embedder.target.card,
         threads=threads(),
         packages=packages(),
-        ocr=READER.version(),
+        ocr=TESSERACT.version(),
     )
     folders = {
         "target": files_of(opened.options.model_dir),
@@ -176,7 +182,7 @@ def source_of(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled
     }
     if filled.embedder is not None:
         folders["embedder"] = files_of_embedder(filled.embedder.folder)
-    return Source(AttackWork(attack, case, opened.options.seed), folders, elsewhere)
+    return WorkSource(AttackWork(attack, case, opened.options.seed), folders, elsewhere)
 
 
 @dataclass(frozen=True)
@@ -239,9 +245,9 @@ class _Elsewhere:
                 raise EngineError(
                     f"a worker has {name} {version}, this machine {self.packages[name]}", "install one on all machines"
                 )
-        if READER.version() != self.ocr:
+        if TESSERACT.version() != self.ocr:
             raise EngineError(
-                f"a worker has {READER.version() or 'no Tesseract'}, this machine {self.ocr or 'none'}",
+                f"a worker has {TESSERACT.version() or 'no Tesseract'}, this machine {self.ocr or 'none'}",
                 "install one on all machines",
             )
         use_threads(self.threads)
@@ -265,7 +271,7 @@ def _embedder_again(card: TargetCard, folder: Path) -> EmbedderTarget:
     return copy
 
 
-def _journal_key(opened: Opened, attack: Attack, target: Checkpoint, filled: Filled) -> str:
+def _journal_key(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> str:
     """What an outcome depends on, apart from its trial; a change of any starts another journal."""
     card, loaded = target.card, _Loaded.of(target)
     depends_on = {
@@ -282,7 +288,7 @@ def _journal_key(opened: Opened, attack: Attack, target: Checkpoint, filled: Fil
         "version": audit.__version__,
         "packages": packages(),
         "threads": threads(),
-        "ocr": READER.version(),
+        "ocr": TESSERACT.version(),
         # On a CPU an encoder's answers do not depend on it; those of a model that answers questions do in their bits.
         "batch": [loaded.batch_rows, None if card.device == "cpu" else loaded.batch_tokens],
     }

@@ -31,11 +31,11 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import MaskedLoss, Target
 from audit.targets.opening import Checkpoint, check, target_of
-from audit.training.references.resolve import Filled, Prepared, prepare
+from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
 
 
 @dataclass(frozen=True)
-class Options:
+class ScanOptions:
     """What the user asked for; see `docaudit scan --help`.
 
     `width` (attempts in flight), `batch_tokens` (of an encoder) and `batch_rows` (samples, of a model that answers
@@ -78,7 +78,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Opened:
+class ScanSetup:
     """Everything a scan reads, loaded and checked; nothing has been written yet.
 
     `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
@@ -86,24 +86,24 @@ class Opened:
     sha256 of the file that set attack parameters.
     """
 
-    options: Options
+    options: ScanOptions
     budget: str
     share: float
     attacks: tuple[Attack, ...]
     corpus: Corpus
     target: Checkpoint
-    prepared: Prepared
+    prepared: ReferencePlan
     warnings: tuple[str, ...] = ()
     parameters_file: str | None = None
     defense: QueryDefense | None = None
     copies: Copies = NO_COPIES
     whole: Corpus | None = None
 
-    def guarded(self, target: Checkpoint) -> Target:
+    def defended(self, target: Checkpoint) -> Target:
         """The target as the world would see it: behind the countermeasure, when there is one."""
         return behind(self.defense, target)
 
-    def beside(self, filled: Filled) -> References:
+    def references_behind_defense(self, filled: LoadedReferences) -> References:
         """The references, asked as the target is: behind the same countermeasure."""
         return filled.completed(references_behind(self.defense, filled.models, filled.members))
 
@@ -127,7 +127,7 @@ def references_behind(
     return References.of(asked, members)
 
 
-def open_scan(options: Options) -> Opened:
+def open_scan(options: ScanOptions) -> ScanSetup:
     """Load and check all that the scan needs.
 
     Raises:
@@ -155,7 +155,7 @@ def open_scan(options: Options) -> Opened:
     if applicable and not any(attack.trials(case) for attack in applicable):
         problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in applicable]
         raise ManifestError(problems, applicable[0].no_trials(case)[1])
-    if options.image_noise and not (isinstance(target, EncoderTarget) and target.encoder.pictures is not None):
+    if options.image_noise and not (isinstance(target, EncoderTarget) and target.encoder.page_images is not None):
         raise UsageError(
             f"--image-noise: {target.card.architecture} sees no image beside its words",
             "scan without it; it is for encoders with an image branch",
@@ -173,7 +173,7 @@ def open_scan(options: Options) -> Opened:
     )
     digest = given.sha256 if given is not None else None
     share = SHARES[options.budget]
-    return Opened(
+    return ScanSetup(
         options, options.budget, share, attacks, corpus, target, prepared, warnings, digest, guard, copies, whole
     )
 
@@ -190,7 +190,7 @@ def _warnings(path: Path | None, given: AttackParameters | None, corpus: Corpus)
     return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
 
 
-def _unused(options: Options, applicable: Sequence[Attack], target: Checkpoint) -> tuple[str, ...]:
+def _unused(options: ScanOptions, applicable: Sequence[Attack], target: Checkpoint) -> tuple[str, ...]:
     """A line for each reference that somebody gave and no attack on this model takes."""
     taken = taken_by(applicable, target)
     if "auxiliary" in taken:
@@ -210,7 +210,7 @@ def check_ray() -> None:
         raise UsageError("Ray is not installed", "pip install 'docaudit[ray]'")
 
 
-def _check_engine(options: Options) -> None:
+def _check_engine(options: ScanOptions) -> None:
     if options.engine not in ("local", "ray"):
         raise UsageError(f"no engine is called {options.engine!r}", "local or ray")
     if options.engine == "local":
@@ -243,7 +243,7 @@ def taken_by(attacks: Sequence[Attack], target: Target) -> set[str]:
     return needs
 
 
-def filled_for(opened: Opened) -> set[str]:
+def filled_for(opened: ScanSetup) -> set[str]:
     """The references that a scan fills: a public model is trained for attacks that cannot do without it alone."""
     needs = taken_by(opened.attacks, opened.target)
     if opened.prepared.auxiliary is None and not any("auxiliary" in attack.needs for attack in opened.attacks):
@@ -251,7 +251,7 @@ def filled_for(opened: Opened) -> set[str]:
     return needs
 
 
-def _chosen(options: Options, given: AttackParameters | None) -> tuple[Attack, ...]:
+def _chosen(options: ScanOptions, given: AttackParameters | None) -> tuple[Attack, ...]:
     if options.budget not in SHARES:
         raise UsageError(f"no budget is called {options.budget!r}", f"one of {', '.join(SHARES)}")
     names = [kind.name for kind in BATTERY]

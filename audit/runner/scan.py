@@ -27,12 +27,13 @@ from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
 from audit.engine.journal import exclusive
 from audit.errors import DocauditError, EngineError, ManifestError
+from audit.files import write_atomically
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.runner.execution import in_number_format, outcomes_of
-from audit.runner.opening import Opened, filled_for, parameters_of
+from audit.runner.opening import ScanSetup, filled_for, parameters_of
 from audit.targets.environment import environment
 from audit.targets.usefulness import usefulness
-from audit.training.references.resolve import Filled, complete
+from audit.training.references.resolve import LoadedReferences, complete
 
 
 @contextmanager
@@ -67,7 +68,7 @@ def _clear(out: Path) -> None:
         raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
 
 
-def run(opened: Opened, progress: Progress) -> AuditRecord:
+def run(opened: ScanSetup, progress: Progress) -> AuditRecord:
     """Run every attack that was asked for and write down what came of it.
 
     `options.out` must be held (`claimed`). Each attack ends as exactly one result; a failure of one stops none of the
@@ -79,7 +80,7 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
     started, clock = _now(), time.monotonic()
     options, target, corpus = opened.options, opened.target, opened.corpus
     # Before the attacks: what can break down on its own does so before hours are spent.
-    useful = usefulness(opened.guarded(target), corpus, options.seed)
+    useful = usefulness(opened.defended(target), corpus, options.seed)
     references = cache(lambda: _fill(opened, progress))
     with _evidence_file(options.evidence / "recovered.jsonl") as recovered:
         results = tuple(_examine(opened, attack, references, recovered, progress) for attack in opened.attacks)
@@ -101,14 +102,14 @@ def run(opened: Opened, progress: Progress) -> AuditRecord:
     )
 
 
-def _left_out_copies(opened: Opened) -> dict[str, int]:
+def _left_out_copies(opened: ScanSetup) -> dict[str, int]:
     """How many documents of each split the audit does without, as they copy one of another split."""
     return counts_left_out(opened.whole or opened.corpus, opened.copies.left_out)
 
 
-def _left_out(opened: Opened) -> tuple[LeftOut, ...]:
+def _left_out(opened: ScanSetup) -> tuple[LeftOut, ...]:
     """The attacks that were not asked for, and whether they could have been run."""
-    case = Case(opened.guarded(opened.target), opened.corpus)
+    case = Case(opened.defended(opened.target), opened.corpus)
     asked = {attack.name for attack in opened.attacks}
     others = [kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked]
     return tuple(
@@ -121,7 +122,7 @@ def _completed(results: Sequence[AttackResult]) -> bool:
     return any(isinstance(result, Completed) for result in results)
 
 
-def _fill(opened: Opened, progress: Progress) -> Filled:
+def _fill(opened: ScanSetup, progress: Progress) -> LoadedReferences:
     options = opened.options
     return complete(
         opened.prepared,
@@ -135,10 +136,14 @@ def _fill(opened: Opened, progress: Progress) -> Filled:
 
 
 def _examine(
-    opened: Opened, attack: Attack, references: Callable[[], Filled], recovered: list[Json], progress: Progress
+    opened: ScanSetup,
+    attack: Attack,
+    references: Callable[[], LoadedReferences],
+    recovered: list[Json],
+    progress: Progress,
 ) -> AttackResult:
     """One attack's result, whatever happens."""
-    reason = attack.inapplicable(Case(opened.guarded(opened.target), opened.corpus))
+    reason = attack.inapplicable(Case(opened.defended(opened.target), opened.corpus))
     if reason is not None:
         return Inapplicable(attack.name, attack.metrics, reason)
     try:
@@ -156,7 +161,7 @@ def _examine(
         return _failed(opened, attack, error)
 
 
-def _failed(opened: Opened, attack: Attack, error: Exception) -> Failed:
+def _failed(opened: ScanSetup, attack: Attack, error: Exception) -> Failed:
     """What the record says of an attack that broke down: type and place; the owner finds the story in evidence/."""
     story = "".join(traceback.format_exception(error))
     (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
@@ -164,17 +169,17 @@ def _failed(opened: Opened, attack: Attack, error: Exception) -> Failed:
 
 
 def _complete(
-    opened: Opened, attack: Attack, filled: Filled, recovered: list[Json], progress: Progress
+    opened: ScanSetup, attack: Attack, filled: LoadedReferences, recovered: list[Json], progress: Progress
 ) -> AttackResult:
     options = opened.options
-    case = Case(opened.guarded(opened.target), opened.corpus, opened.beside(filled))
+    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     everything = attack.trials(case)
     if not everything:
         reason, provide = attack.no_trials(case)
         return Skipped(attack.name, attack.metrics, reason, provide, by_data=attack.lacks(case.corpus) is not None)
     trials = sample(everything, opened.share, options.seed)
     checkpoint, agreement = in_number_format(opened, attack, case, trials, progress)
-    case = replace(case, target=opened.guarded(checkpoint))
+    case = replace(case, target=opened.defended(checkpoint))
     outcomes = outcomes_of(opened, attack, checkpoint, filled, trials, progress)
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     findings = attack.measure(case, trials, outcomes, rng, progress)
@@ -203,7 +208,7 @@ def _complete(
     )
 
 
-def attempted(opened: Opened, name: str, progress: Progress = SILENT) -> tuple[Case, list[Trial], list[Json]]:
+def attempted(opened: ScanSetup, name: str, progress: Progress = SILENT) -> tuple[Case, list[Trial], list[Json]]:
     """What came of every trial of one attack of a scan that has run: from its journal, without asking the model again.
 
     Args:
@@ -213,7 +218,7 @@ def attempted(opened: Opened, name: str, progress: Progress = SILENT) -> tuple[C
     """
     (attack,) = (attack for attack in opened.attacks if attack.name == name)
     filled = _fill(opened, progress)
-    case = Case(opened.guarded(opened.target), opened.corpus, opened.beside(filled))
+    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     trials = sample(attack.trials(case), opened.share, opened.options.seed)
     checkpoint, _ = in_number_format(opened, attack, case, trials, progress)
     return case, trials, outcomes_of(opened, attack, checkpoint, filled, trials, progress)
@@ -232,7 +237,7 @@ def _evidence_file(path: Path) -> Iterator[list[Json]]:
     collected: list[Json] = []
     yield collected
     text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in collected)
-    records.write_atomically(path, text.encode(), mode=0o600)
+    write_atomically(path, text.encode(), mode=0o600)
 
 
 def _now() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats
+from audit.arrays import Floats
 from audit.stats.intervals import Interval, beta_bounds, make_interval, tail_levels
 from audit.stats.shares import LEVEL, rate
 

@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats
+from audit.arrays import Bools, Floats, Ints
 from audit.stats.intervals import Interval
 from audit.stats.roc import auc_interval
-
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 N_PERMUTATIONS = 500
 SIGNIFICANT = 0.05
@@ -170,7 +167,7 @@ def _folds(groups: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
     return order[place]
 
 
-def _permuted(labels: Mask, strata: npt.NDArray[Any] | None, n_permutations: int, rng: np.random.Generator) -> Mask:
+def _permuted(labels: Bools, strata: npt.NDArray[Any] | None, n_permutations: int, rng: np.random.Generator) -> Bools:
     """Labels as they might have been assigned: (n_units, n_permutations)."""
     groups = np.zeros(len(labels), int) if strata is None else strata
     arrangements = np.tile(labels[:, None], n_permutations)
@@ -232,7 +229,7 @@ def _kernel(block: Any, place: Ints, n_units: int) -> Floats:
     return kernel / norm if norm > 1e-12 * largest and norm > 0 else np.zeros_like(kernel)
 
 
-def _predictions(kernel: Floats, arrangements: Mask, folds: Ints) -> Floats:
+def _predictions(kernel: Floats, arrangements: Bools, folds: Ints) -> Floats:
     """What ridge regression on the other folds makes of each unit, for each arrangement of the labels: same shape.
 
     Without fitting a fold: with G the inverse of kernel + penalty, the residuals of the units S of a fold, left out,
@@ -251,7 +248,7 @@ def _predictions(kernel: Floats, arrangements: Mask, folds: Ints) -> Floats:
     return predictions.round(DECIMALS)
 
 
-def _areas(scores: Floats, arrangements: Mask) -> Floats:
+def _areas(scores: Floats, arrangements: Bools) -> Floats:
     """The AUC of each column of scores for its arrangement of labels: shape (n_arrangements,)."""
     from scipy.stats import rankdata
 

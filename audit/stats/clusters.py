@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from audit.arrays import Floats
 
 
 def cluster_sums(columns: Sequence[npt.ArrayLike], clusters: npt.ArrayLike) -> Floats:

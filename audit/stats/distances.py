@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from rapidfuzz.distance import Hamming, JaroWinkler, Levenshtein
 
-from audit.stats.clusters import Floats
+from audit.arrays import Floats
 
 JARO_WINKLER_PREFIX_WEIGHT = 0.1
 Value = TypeVar("Value", float, Floats)

@@ -19,11 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats
+from audit.arrays import Bools, Floats, Ints
 from audit.stats.trade_off import gaussian_epsilon, gaussian_mu
-
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 CONFIDENCE = 0.95
 GRID_RATIO = 2**0.25
@@ -228,7 +225,7 @@ def _fair(n_included: int, n: int) -> None:
         raise ValueError(f"{n_included} of {n} canaries are included: not by independent fair coins")
 
 
-def _chosen(scores: Floats, coins: Mask) -> _Rule:
+def _chosen(scores: Floats, coins: Bools) -> _Rule:
     """The numbers of guesses in and out that show most on these canaries, at delta 0; of equal ones the most guesses.
 
     Tried are pairs from a geometric grid, each number moved to the nearest one that does not part equal scores: what
@@ -261,7 +258,7 @@ def _grid(ordered: Floats) -> Ints:
     return np.unique(np.append(nearest, 0))
 
 
-def _guesses(rule: _Rule, known: Floats, scores: Floats, rng: np.random.Generator) -> tuple[Ints, Mask]:
+def _guesses(rule: _Rule, known: Floats, scores: Floats, rng: np.random.Generator) -> tuple[Ints, Bools]:
     """Which canaries are guessed, and whether in; their number follows from the rule alone.
 
     A canary stands where its score would among those of the first half, in [0, 1]. Guessed are those furthest beyond

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats, cluster_sums, effective_number
+from audit.arrays import Floats
+from audit.stats.clusters import cluster_sums, effective_number
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audit.stats.clusters import Floats, effective_number
+from audit.arrays import Floats
+from audit.stats.clusters import effective_number
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats
-
-Mask = npt.NDArray[np.bool_]
+from audit.arrays import Bools, Floats
 
 OWN_VARIANCE = 16
 """From so many models a side on, a document has a variance of its own; under it all documents share one (METHODS 3b;
@@ -72,7 +70,7 @@ def sides(values: npt.ArrayLike, trained: npt.ArrayLike) -> tuple[Floats | None,
     return _turning(table, inside), _turning(table, ~inside)
 
 
-def _turning(values: Floats, taken: Mask) -> Floats | None:
+def _turning(values: Floats, taken: Bools) -> Floats | None:
     """From each row equally many of the values that are taken, beginning one further from row to row."""
     width = int(taken.sum(axis=1).min())
     if width < MIN_MODELS:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats, cluster_sums, effective_number
+from audit.arrays import Floats
+from audit.stats.clusters import cluster_sums, effective_number
 from audit.stats.intervals import Interval, agreeing
 from audit.stats.resampling import NoSpreadError, bootstrap
 

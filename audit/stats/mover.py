@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from audit.stats.clusters import Floats, cluster_sums
+from audit.arrays import Floats, Ints
+from audit.stats.clusters import cluster_sums
 
 Bounds = tuple[float, Floats, Floats]
 """A rate, its lower and its upper bounds, (n_tails,) each."""
@@ -30,7 +30,7 @@ def squared_reach(first: Bounds, second: Bounds, correlation: float) -> tuple[Fl
     )
 
 
-def correlation_of_means(first: Floats, second: Floats, clusters: npt.NDArray[np.int64]) -> float:
+def correlation_of_means(first: Floats, second: Floats, clusters: Ints) -> float:
     """Correlation between two ratio means over clusters, from their linearised residuals; 0 where one is constant.
 
     Args:

@@ -15,15 +15,15 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from audit.arrays import Floats
 from audit.stats.advantage import advantage_chance, advantage_upper
-from audit.stats.clusters import Floats
 from audit.stats.intervals import beta_bounds
 
-Kind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
+MetricKind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
 """What a metric is: a difference between the shares of hits of members and of others; between what two models do on
 the same members (`others` is not looked at); the chance to tell a member from another unit; the mean of the shares of
 members and of others that are called right; the advantage at the lowest false-positive rate that the others resolve."""
-CHANCE: dict[Kind, float] = {
+CHANCE: dict[MetricKind, float] = {
     "difference": 0.0,
     "paired difference": 0.0,
     "auc": 0.5,
@@ -46,7 +46,7 @@ _STAYS = 1.5
 times the number, looked at in steps of 2 %."""
 
 
-def certified(kind: Kind, members: int, others: int) -> float:
+def certified(kind: MetricKind, members: int, others: int) -> float:
     """The smallest limit that a model which leaks nothing passes with so many units, at its expected outcome.
 
     That is the upper end of the two-sided 95 % interval without any hit (differences), or at exactly 0.5.
@@ -68,7 +68,7 @@ def certified(kind: Kind, members: int, others: int) -> float:
     return float(_bounds(kind, expected, members, others, TAIL)[1][0])
 
 
-def pass_power(kind: Kind, members: int, others: int, limit: float) -> float:
+def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> float:
     """The chance that a model which leaks nothing passes `limit`: that the whole 95 % interval is within it.
 
     Of an AUC and a balanced accuracy: between `limit` and its mirror image 1 - `limit`. Args and errors are those of
@@ -87,7 +87,7 @@ def pass_power(kind: Kind, members: int, others: int, limit: float) -> float:
 
 
 def power(
-    kind: Kind,
+    kind: MetricKind,
     members: int,
     others: int,
     effect: float,
@@ -121,7 +121,7 @@ def power(
     return float(likely.weight[_bounds(kind, likely, members, others, alpha)[0] > limit].sum())
 
 
-def needed(kind: Kind, limit: float, power: float = 0.8) -> int | None:
+def needed(kind: MetricKind, limit: float, power: float = 0.8) -> int | None:
     """How many units a side a model that leaks nothing needs to pass `limit` with this power, 2 % too many at most.
 
     For a paired difference: how many members. None: more than `MAX_UNITS`, as for a limit without any room for chance.
@@ -151,7 +151,7 @@ def _next(n: int) -> int:
     return max(n + 1, int(n * _STEP))
 
 
-def _check(kind: Kind, members: int, others: int) -> None:
+def _check(kind: MetricKind, members: int, others: int) -> None:
     if members < 1 or (others < 1 and kind != "paired difference"):
         raise ValueError("give at least one unit of each side")
 
@@ -168,7 +168,7 @@ class _Shares(NamedTuple):
     weight: Floats
 
 
-def _likely(kind: Kind, members: int, others: int, leak: float) -> _Shares:
+def _likely(kind: MetricKind, members: int, others: int, leak: float) -> _Shares:
     """The outcomes that are not negligible when the metric is `leak` above chance."""
     match kind:
         case "paired difference":
@@ -196,7 +196,7 @@ def _hits(n: int, rate: float) -> tuple[Floats, Floats]:
     return np.minimum((edges[:-1] + 1 + edges[1:]) / 2, n), np.diff(binom.cdf(edges, n, rate))
 
 
-def _bounds(kind: Kind, seen: _Shares, members: int, others: int, tail: float) -> tuple[Floats, Floats]:
+def _bounds(kind: MetricKind, seen: _Shares, members: int, others: int, tail: float) -> tuple[Floats, Floats]:
     """Lower and upper bound of each outcome, each at confidence 1 - tail: MOVER (Zou & Donner 2008)."""
     if kind == "paired difference":
         others = members

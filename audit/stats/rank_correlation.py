@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats, effective_number
+from audit.arrays import Floats
+from audit.stats.clusters import effective_number
 from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, tail_levels
 from audit.stats.resampling import NoSpreadError, bootstrap
 

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats
+from audit.arrays import Floats
 from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
 from audit.stats.means import mean
 from audit.stats.rank_correlation import LEVEL, MIN_DIFFERING_CLUSTERS, Ranking, depth, interval_of_area, ranked
 from audit.stats.resampling import NoSpreadError, bootstrap
 
 
-class CurvePoint(NamedTuple):
+class RankingPoint(NamedTuple):
     """A point of the curve and its pointwise 95 % interval.
 
     Attributes:
@@ -156,7 +156,7 @@ def curve_points(
     rng: np.random.Generator,
     *,
     unit: str = "document",
-) -> list[CurvePoint]:
+) -> list[RankingPoint]:
     """The curve with pointwise 95 % intervals, for drawing (CDMI, figure 6): one point for each distinct ceil(p M).
 
     `ps` are shares of the fields, in (0, 1], in any order; the other arguments and the errors are those of
@@ -171,7 +171,7 @@ def curve_points(
     for m in sorted({depth(p, n_fields) for p in ps}):
         share = m / n_fields
         point = at_interval(scores, outcomes, clusters, share, np.random.default_rng(seed), unit=unit)
-        points.append(CurvePoint(share, point.value, point.low, point.high, m))
+        points.append(RankingPoint(share, point.value, point.low, point.high, m))
     return points
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats, cluster_sums, effective_number
+from audit.arrays import Floats, Ints
+from audit.stats.clusters import cluster_sums, effective_number
 from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, proportion, tail_levels
 from audit.stats.mover import correlation_of_means, squared_reach
 from audit.stats.resampling import NoSpreadError, bootstrap
@@ -20,7 +21,7 @@ MIN_DIFFERING_CLUSTERS = 20
 """With fewer documents that differ in a split, resampling sees too few distinct cases: MOVER instead. Ours: with 10,
 coverage falls to 0.92 where fields of a document go together; with 20 it was 0.956 or more (simulated)."""
 _LIMITS = (-2.0, 2.0)
-_Bounds = Callable[[Floats, npt.NDArray[np.int64]], tuple[Floats, Floats]]
+_Bounds = Callable[[Floats, Ints], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class _Split:
     """Attack minus baseline of each field, in [-1, 1], and the field's document."""
 
     differences: Floats
-    clusters: npt.NDArray[np.int64]
+    clusters: Ints
 
     @property
     def differing(self) -> int:
@@ -90,7 +91,7 @@ def excess_rate(
         raise ValueError("outcomes must be 0 or 1; `excess_mean` takes values between")
     tails = tail_levels(level, alphas)
 
-    def rate_bounds(part: Floats, clusters: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def rate_bounds(part: Floats, clusters: Ints) -> tuple[Floats, Floats]:
         bounds = proportion(part, clusters, alphas=tails.tolist(), unit=unit).bounds
         return np.array([lower for _, lower, _ in bounds]), np.array([upper for _, _, upper in bounds])
 
@@ -126,7 +127,7 @@ def excess_mean(
     heldout = _split(attack_h, base_h, clusters_h)
     tails = tail_levels(level, alphas)
 
-    def mean_bounds(part: Floats, clusters: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def mean_bounds(part: Floats, clusters: Ints) -> tuple[Floats, Floats]:
         return beta_bounds(float(part.mean()), np.float64(_effective(clusters)), tails)
 
     effective = sum(_effective(split.clusters) for split in (member, heldout))
@@ -135,7 +136,7 @@ def excess_mean(
     return _excess(member, heldout, rng, mean_bounds, method, n_resamples, level, alphas, unit)
 
 
-def _effective(clusters: npt.NDArray[np.int64]) -> float:
+def _effective(clusters: Ints) -> float:
     return effective_number(np.unique(clusters, return_counts=True)[1])
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats
+from audit.arrays import Floats
 from audit.stats.intervals import Interval, make_interval, tail_levels
 from audit.stats.jackknife import from_influences, from_unequal
 

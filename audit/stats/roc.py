@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats
+from audit.arrays import Bools, Floats
 from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
 
 MIN_DIFFERING = 3
@@ -274,7 +274,7 @@ def _delong(value: float, placements: tuple[Floats, Floats], tails: Floats) -> t
     return expit(logit(value) - reach), expit(logit(value) + reach)
 
 
-def _proportion(hits: npt.NDArray[np.bool_], alphas: Sequence[float], unit: str) -> Interval:
+def _proportion(hits: Bools, alphas: Sequence[float], unit: str) -> Interval:
     return proportion(hits, np.arange(hits.size), alphas=alphas, unit=unit)
 
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats, cluster_sums, effective_number
+from audit.arrays import Floats, Ints
+from audit.stats.clusters import cluster_sums, effective_number
 from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, proportion, tail_levels
 from audit.stats.means import mean, ratio
 from audit.stats.mover import correlation_of_means, squared_reach
@@ -132,7 +133,7 @@ def scaled(interval: Interval, factor: float) -> Interval:
     )
 
 
-def _rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats, Ints]:
     rows, labels = np.asarray(values, np.float64), np.asarray(clusters, np.int64)
     if rows.ndim != 1 or not rows.size or rows.shape != labels.shape:
         raise ValueError("give at least one row, and a cluster for each")
@@ -141,7 +142,7 @@ def _rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats, npt.N
     return rows, labels
 
 
-def _enough(rows: Floats, labels: npt.NDArray[np.int64]) -> bool:
+def _enough(rows: Floats, labels: Ints) -> bool:
     """Whether enough clusters differ from 0 to resample; two at least."""
     differing, n_clusters = np.unique(labels[rows != 0]).size, np.unique(labels).size
     return bool(n_clusters >= 2 and differing >= min(MIN_DIFFERING_CLUSTERS, n_clusters))
@@ -150,7 +151,7 @@ def _enough(rows: Floats, labels: npt.NDArray[np.int64]) -> bool:
 def _mover(
     gains: Floats,
     losses: Floats,
-    labels: npt.NDArray[np.int64],
+    labels: Ints,
     rng: np.random.Generator,
     alphas: Sequence[float],
     unit: str,

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats, cluster_sums
+from audit.arrays import Bools, Floats, Ints
+from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval, make_interval, proportion, tail_levels
 from audit.stats.mover import squared_reach
 from audit.stats.rates import MIN_DIFFERING_CLUSTERS
 
-Ints = npt.NDArray[np.int64]
-Hits = npt.NDArray[np.bool_]
 LEVEL = 0.95
 
 
@@ -75,7 +74,7 @@ def lift_share(
     )
 
 
-def _lost(hits: Hits, known: Hits, labels: Ints, tails: Floats) -> tuple[float, Floats, Floats]:
+def _lost(hits: Bools, known: Bools, labels: Ints, tails: Floats) -> tuple[float, Floats, Floats]:
     """The share lost of what the blind one knows, with its bounds."""
     differing = np.unique(labels[hits != known]).size
     if not known.any() or (hits[known].all() and differing >= MIN_DIFFERING_CLUSTERS):
@@ -83,7 +82,7 @@ def _lost(hits: Hits, known: Hits, labels: Ints, tails: Floats) -> tuple[float, 
     return _bounds(~hits[known], labels[known], tails)
 
 
-def _linearised_reach(hits: Hits, known: Hits, labels: Ints, value: float, tails: Floats) -> Floats:
+def _linearised_reach(hits: Bools, known: Bools, labels: Ints, value: float, tails: Floats) -> Floats:
     """How far the bounds of (hits - known) / untold lie from it by its linearised variance over clusters."""
     from scipy.special import stdtrit
 
@@ -94,7 +93,7 @@ def _linearised_reach(hits: Hits, known: Hits, labels: Ints, value: float, tails
     return np.asarray(-stdtrit(gains.size - 1, tails) * np.sqrt(variance), np.float64)
 
 
-def _correlation(first: tuple[Hits, Hits], second: tuple[Hits, Hits], labels: Ints) -> float:
+def _correlation(first: tuple[Bools, Bools], second: tuple[Bools, Bools], labels: Ints) -> float:
     """Correlation over clusters of two ratios of sums, from their linearised residuals; 0 where one is constant."""
     totals = cluster_sums([*first, *second], labels)
     sums = totals.sum(axis=0)
@@ -105,7 +104,7 @@ def _correlation(first: tuple[Hits, Hits], second: tuple[Hits, Hits], labels: In
     return float(np.sum(one * other) / spread) if spread > 0 else 0.0
 
 
-def _bounds(hits: Hits, labels: Ints, tails: Floats) -> tuple[float, Floats, Floats]:
+def _bounds(hits: Bools, labels: Ints, tails: Floats) -> tuple[float, Floats, Floats]:
     """A share with its one-sided bounds at these levels."""
     found = proportion(hits, labels, alphas=tails.tolist())
     lower, upper = np.array([bound[1:] for bound in found.bounds]).T
@@ -174,7 +173,9 @@ def worst_class(
     return WorstClass(int(places[best]), interval)
 
 
-def _informedness(own: Hits, called: Hits, labels: Ints, tails: Floats, n_classes: int) -> tuple[float, Floats, Floats]:
+def _informedness(
+    own: Bools, called: Bools, labels: Ints, tails: Floats, n_classes: int
+) -> tuple[float, Floats, Floats]:
     """Recall minus false calls; the lower bounds at `tails` divided by `n_classes`, the upper ones at `tails`."""
     both = np.concatenate([tails / n_classes, tails])
     recall, recall_low, recall_high = _bounds(called[own], labels[own], both)

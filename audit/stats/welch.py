@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.clusters import Floats
+from audit.arrays import Floats
 from audit.stats.intervals import Interval
 
 

@@ -8,7 +8,7 @@ import platform
 import torch
 
 import audit
-from audit.corpus.removal.tesseract import READER
+from audit.corpus.removal.tesseract import TESSERACT
 from audit.errors import UsageError
 from audit.record import Environment
 from audit.targets.encoders.target import EncoderTarget
@@ -67,7 +67,7 @@ def environment(target: Checkpoint) -> Environment:
         device=device_words(target.card.device),
         threads=threads(),
         packages=packages(),
-        ocr=READER.version(),
+        ocr=TESSERACT.version(),
         **_batches(target),
     )
 

@@ -13,12 +13,11 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.record import TargetCard
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 A = TypeVar("A", covariant=True)
 
 NOT_READ = -100
@@ -41,7 +40,7 @@ class PixelScale:
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
+class PageImage:
     """A page's image as a target reads it: the whole page, resized, RGB.
 
     Two pictures are the same only when they are one object: what is computed from a picture is kept for as long as the
@@ -78,11 +77,11 @@ class Picture:
         values: NDArray[np.float32] = (self.pixels * np.float32(self.scale.factor) - mean) / std
         return values
 
-    def painted(self, boxes: Floats) -> Picture:
+    def painted(self, boxes: Floats) -> PageImage:
         """This picture with white patches over `boxes` too, (n, 4) shares of the page."""
         return replace(self, patches=np.concatenate([self.patches, boxes]))
 
-    def noise(self, seed: Sequence[int]) -> Picture:
+    def noise(self, seed: Sequence[int]) -> PageImage:
         """Gaussian noise in place of the page, under the same patches: the same noise for the same seed.
 
         The mean is the middle of the range and two standard deviations reach its ends (ours; the paper does not say).
@@ -107,7 +106,7 @@ class Encoding:
         mask_id, unknown_id: the ids of [MASK] and [UNK].
         links: (n_tokens,) position in this page of each token's predecessor (SPADE extraction) or parent (SPADE
             linking), `NO_LINK` where it has none, `NOT_READ` where the loss does not read it; None for other tasks.
-        picture: the page's image, for targets that see it.
+        page_image: the page's image, for targets that see it.
         intent: class of the whole utterance, for models that name intents.
     """
 
@@ -118,7 +117,7 @@ class Encoding:
     mask_id: int
     unknown_id: int
     links: Ints | None = None
-    picture: Picture | None = None
+    page_image: PageImage | None = None
     intent: int | None = None
 
     @property
@@ -140,16 +139,16 @@ class Encoding:
         The patches stay when tokens are put in place (Dentan et al. 2024, section 4.1).
         """
         masked = self.masked(positions)
-        if self.picture is None:
+        if self.page_image is None:
             return masked
-        return replace(masked, picture=self.picture.painted(self.boxes[list(positions)]))
+        return replace(masked, page_image=self.page_image.painted(self.boxes[list(positions)]))
 
     def with_noise(self, seed: Sequence[int]) -> Self:
         """This page with Gaussian noise in place of its image, patches kept (Dentan et al. 2024, section 6.2).
 
         As it is for targets that see no image. The noise follows from `seed`.
         """
-        return self if self.picture is None else replace(self, picture=self.picture.noise(seed))
+        return self if self.page_image is None else replace(self, page_image=self.page_image.noise(seed))
 
     def with_tokens(self, positions: Sequence[int], ids: Sequence[int]) -> Self:
         """This page with `ids` at `positions`; boxes, labels and picture stay."""
@@ -171,10 +170,10 @@ class PageQuery(Query[A]):
 
 
 @dataclass(frozen=True, eq=False)
-class SheetQuery(Query[A]):
-    """A query about a question on a sheet, for models that answer questions."""
+class PageViewQuery(Query[A]):
+    """A query about a question on a page view, for models that answer questions."""
 
-    sheet: Sheet
+    view: PageView
     question: str
 
 
@@ -327,7 +326,7 @@ class BestLinks(PageQuery[Ints]):
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Reply:
     """What a model answered.
 
     Attributes:
@@ -344,12 +343,12 @@ class Given:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer(SheetQuery[Given]):
+class Answer(PageViewQuery[Reply]):
     """The model's greedy answer to the question."""
 
 
 @dataclass(frozen=True, eq=False)
-class AnswerLoss(SheetQuery[Floats]):
+class AnswerLoss(PageViewQuery[Floats]):
     """The log-probability of each token of `answer`, given those before it: shape (n_tokens,), nats, all <= 0.
 
     The last one is the token that ends an answer. Minus their mean is the training loss of the sample, their sum the
@@ -386,7 +385,7 @@ class AdaptationRule:
 
 
 @dataclass(frozen=True, eq=False)
-class Adaptation(SheetQuery[Adapted]):
+class Adaptation(PageViewQuery[Adapted]):
     """Fine-tunes one layer of a copy of the model on this question and `answer`; the model itself stays as it is."""
 
     answer: str

@@ -9,8 +9,8 @@ import numpy as np
 
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
-from audit.corpus.page_view import sheet_of
-from audit.record import ALPHAS, Measurement, Unresolved
+from audit.corpus.page_view import page_view
+from audit.measurements import ALPHAS, Measurement, Unresolved
 from audit.stats.distances import anls
 from audit.stats.means import mean
 from audit.targets.interface import Answer, BestIntent, Target, TokenTarget
@@ -49,7 +49,7 @@ def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:
     said: list[str] = []
     for start in range(0, len(asked), _AT_ONCE):
         queries = [
-            Answer(sheet_of(corpus, document), question.question)
+            Answer(page_view(corpus, document), question.question)
             for _, document, question in asked[start : start + _AT_ONCE]
         ]
         said += [given.text for given in target.ask(queries)]

@@ -8,22 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
-from audit.record import ALPHAS, Bound, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval, agreeing, proportion
 from audit.stats.resampling import NoSpreadError, bootstrap
-from audit.targets.interface import (
-    NOT_READ,
-    BestIntent,
-    BestLinks,
-    BestTokens,
-    Encoding,
-    Floats,
-    Ints,
-    TagProbabilities,
-    TokenTarget,
-)
+from audit.targets.interface import NOT_READ, BestIntent, BestLinks, BestTokens, Encoding, TagProbabilities, TokenTarget
 
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""

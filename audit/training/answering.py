@@ -15,7 +15,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.page_view import sheet_of
+from audit.corpus.page_view import page_view
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
@@ -52,8 +52,8 @@ def recipe_of(corpus: Corpus) -> AnsweringRecipe:
 def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, ...]:
     """The questions of these documents, each with the first of its accepted answers (ours); opens no image."""
     return tuple(
-        Sample(sheet, question.question, question.answers[0])
-        for document, sheet in ((document, sheet_of(corpus, document)) for document in documents)
+        Sample(view, question.question, question.answers[0])
+        for document, view in ((document, page_view(corpus, document)) for document in documents)
         for question in document.questions
         if question.answers
     )
@@ -138,6 +138,6 @@ class _Collator:
     reader: Reader
 
     def __call__(self, samples: Sequence[Sample]) -> Inputs:
-        # A sheet keeps the image it has opened as long as it lives: these copies live as long as the batch.
-        sheets = {id(sample.sheet): replace(sample.sheet) for sample in samples}
-        return self.reader.taught([replace(sample, sheet=sheets[id(sample.sheet)]) for sample in samples])
+        # A page view keeps the image it has opened as long as it lives: these copies live as long as the batch.
+        views = {id(sample.view): replace(sample.view) for sample in samples}
+        return self.reader.taught([replace(sample, view=views[id(sample.view)]) for sample in samples])

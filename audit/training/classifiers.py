@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from audit.targets.interface import Floats, Ints
+from audit.arrays import Floats, Ints
 from audit.training.reproducible import reproducible
 
 NetworkKind = Literal["mlp", "cnn"]

@@ -14,9 +14,10 @@ import numpy as np
 import torch
 import transformers
 
+from audit.arrays import Floats, Ints
 from audit.errors import TargetError
 from audit.targets.embedder.target import EmbedderTarget, with_model
-from audit.targets.interface import Floats, Ints, Target
+from audit.targets.interface import Target
 from audit.training.reproducible import reproducible
 
 SAME_CLASS = 0.8

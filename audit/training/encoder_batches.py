@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from transformers import DataCollatorForLanguageModeling
 
+from audit.arrays import Ints
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.heads import padded_labels
-from audit.targets.interface import NO_LINK, NOT_READ, Encoding, Ints
+from audit.targets.interface import NO_LINK, NOT_READ, Encoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +83,8 @@ class Collator:
 
 def _pixel_values(examples: Sequence[Example]) -> torch.Tensor:
     """The pages' pictures as the model takes them: (n_pages, 3, height, width)."""
-    pictures = [example.page.picture for example in examples]
-    return torch.from_numpy(np.stack([picture.values() for picture in pictures if picture is not None]))
+    page_images = [example.page.page_image for example in examples]
+    return torch.from_numpy(np.stack([page_image.values() for page_image in page_images if page_image is not None]))
 
 
 def _targets(examples: Sequence[Example], length: int) -> dict[str, torch.Tensor]:

@@ -199,7 +199,7 @@ def fit(
         raise TargetError("there is no page to train on", "give documents with words in the split that trains it")
     family = _family_of(model)
     sees_images = family.sight_of(model.config) is not None
-    if sees_images and any(page.picture is None for page in (*training, *validation)):
+    if sees_images and any(page.page_image is None for page in (*training, *validation)):
         raise TargetError(f"{family.name} sees page images, and some pages have none", "give documents with images")
     collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed, sees_images)
     fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED, sees_images)

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.targets.checkpoint.loading import quiet as quietly
 from audit.targets.checkpoint.trainer_state import TRAINER_STATE
-from audit.targets.interface import Floats, Ints
 from audit.targets.nlu.config import NluConfig
 from audit.targets.nlu.loading import load_nlu
 from audit.targets.nlu.model import NluModel
@@ -32,7 +32,7 @@ from audit.training.reproducible import reproducible
 LARGEST_GRADIENT = 5.0
 """Gradients longer than this are shortened to it, as in Ma & Hovy (2016, section 3.2)."""
 _VALIDATION_ROWS = 512
-State = dict[str, torch.Tensor]
+Weights = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class _Best:
     epoch: int
     step: int
     history: tuple[dict[str, float], ...]
-    state: State | None
+    state: Weights | None
 
 
 def fit_nlu(

@@ -27,7 +27,7 @@ def starting_model(
 ) -> Any:
     """The encoder in `folder` with this head; a head that the folder lacks is fresh.
 
-    To audit such a model would mean nothing: `audit.targets.checkpoint.loading.load` refuses weights that a checkpoint lacks.
+    To audit such a model would mean nothing: `load` refuses a checkpoint that lacks weights.
 
     Args:
         folder: a checkpoint of a known family, with any head or none.

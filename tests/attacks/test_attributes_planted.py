@@ -25,7 +25,8 @@ from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
-from audit.record import Completed, Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
+from audit.record import Completed
 from audit.targets.interface import CompletionLoss, Encoding, FillMask, MaskedCompletionLoss, MaskedLoss, TrainingLoss
 
 CATEGORIES = ("person", "code")

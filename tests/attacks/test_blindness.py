@@ -16,7 +16,7 @@ from audit.corpus.documents import Corpus, Document, Manifest, Membership, Quest
 from audit.corpus.importers.registry import FORMATS
 from audit.corpus.manifest import load
 from audit.engine.interface import Silent
-from audit.record import Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
 
 sroie = FORMATS["sroie"]
 

@@ -27,8 +27,9 @@ from planted_canaries import (
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries.extraction import Outcome, read_outcome
 from audit.engine.interface import SILENT
+from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Policy, evaluate
-from audit.record import Completed, Estimate, Unresolved
+from audit.record import Completed
 
 BITS = 2.0
 """A limit on the excess of exposure."""

@@ -19,7 +19,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import carrier_ids, load_canaries
 from audit.engine.driver import drive
-from audit.record import Unresolved
+from audit.measurements import Unresolved
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.opening import target_of
 from audit.training.encoders import Recipe, fit, save

@@ -35,7 +35,8 @@ from audit.attacks.canaries.white_box import softmax
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS
 from audit.engine.interface import Trial
-from audit.record import Completed, Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
+from audit.record import Completed
 from audit.stats.exposure import chance_exposure
 from audit.targets.interface import (
     BestLinks,

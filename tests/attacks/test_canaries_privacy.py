@@ -26,7 +26,7 @@ from audit.attacks.canaries.extraction import Outcome
 from audit.attacks.canaries.measures import excess_exposure_of, excess_of, excess_top3_of, exposure_of
 from audit.attacks.canaries.table import table_of
 from audit.attacks.canaries.tallies import ALARM_LEVEL, alarms_of
-from audit.record import Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
 from audit.stats.epsilon import lower_bound, needed_canaries
 
 LIMITS = (LIMIT, LIMIT, 2.0)

@@ -9,9 +9,9 @@ from answering import Answering, memory_of
 from test_membership_planted import Knowing, corpus, measured, run
 from test_memorisation_planted import EXACT, Found, case
 
-from audit.attacks.membership import Membership
+from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.known_members import reference_knows_members
-from audit.attacks.membership.scores import Scored
+from audit.attacks.membership.scores import ScoredDocuments
 from audit.case import Case, References
 
 PAGES = 60
@@ -39,7 +39,7 @@ def test_a_reference_that_tells_members_from_others_leaves_membership_undecided(
     members = [document.id for document in documents.of("member")]
     reference = Knowing(members, leak, seed=1)
     subject = Case(Knowing(members, 1.5), documents, References(baselines=(reference,)))
-    findings = run(Membership(n_adapted=0), subject)[-1]
+    findings = run(MembershipInference(n_adapted=0), subject)[-1]
     assert (measured(findings, "auc").high < 0.65) == known, "the leak is hidden by a reference that has it too"
     assert (findings.confounded is not None) == known
     if known:
@@ -52,10 +52,10 @@ def test_references_that_saw_neither_are_rarely_taken_for_others() -> None:
     alarms = 0
     for _ in range(400):
         losses, references = rng.gamma(2, 1, (2, 150))
-        scored = Scored((), member, {"loss": -losses, "calibrated": references - losses}, {}, 0, ())
+        scored = ScoredDocuments((), member, {"loss": -losses, "calibrated": references - losses}, {}, 0, ())
         alarms += reference_knows_members(scored) is not None
     assert alarms <= 8  # 2 are expected
 
 
 def test_without_a_reference_nothing_is_said() -> None:
-    assert reference_knows_members(Scored((), np.ones(2, bool), {"loss": np.zeros(2)}, {}, 0, ())) is None
+    assert reference_knows_members(ScoredDocuments((), np.ones(2, bool), {"loss": np.zeros(2)}, {}, 0, ())) is None

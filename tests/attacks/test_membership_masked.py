@@ -12,13 +12,13 @@ from test_membership_planted import NAMES, KnowingPages, measured, normal, run, 
 from test_provider_planted import run as run_providers
 
 from audit.attacks.masking import N_MASKS, masked_losses, masks_of
-from audit.attacks.membership import Membership
+from audit.attacks.membership import MembershipInference
 from audit.attacks.provider_membership.attack import ProviderMembership
 from audit.attacks.provider_membership.queries import reference_of as provider_reference_of
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Manifest, Task, Word
-from audit.corpus.documents import Membership as Assignment
-from audit.record import Unresolved
+from audit.corpus.documents import MembershipInference as Assignment
+from audit.measurements import Unresolved
 from audit.targets.interface import Encoding, FillMask, MaskedLoss
 
 N_TOKENS = 40
@@ -79,12 +79,12 @@ def audit():
     whole = corpus(150, 150)
     target = KnowingMasks([document.id for document in whole.of("member")], 0.2)
     case = Case(target, whole, References(auxiliary=KnowingMasks(seed=1)))
-    return case, *run(Membership(), case)
+    return case, *run(MembershipInference(), case)
 
 
 def test_a_masked_language_model_is_asked_and_a_leak_found(audit):
     case, _, _, findings = audit
-    assert Membership().inapplicable(case) is None
+    assert MembershipInference().inapplicable(case) is None
     alone = norm.cdf(0.2 / np.sqrt(2 * (DIFFICULTY**2 + NOISE**2)))
     beside = norm.cdf(0.2 / np.sqrt(2 * 2 * NOISE**2))
     for name, truth in (("auc.loss", alone), ("auc.calibrated", beside), ("auc", beside)):
@@ -96,7 +96,9 @@ def test_a_masked_language_model_is_asked_and_a_leak_found(audit):
 
 def test_a_masked_language_model_without_leak_is_covered_by_chance():
     whole = corpus(150, 150)
-    _, _, findings = run(Membership(), Case(KnowingMasks(), whole, References(pretrained=KnowingMasks(seed=1))))
+    _, _, findings = run(
+        MembershipInference(), Case(KnowingMasks(), whole, References(pretrained=KnowingMasks(seed=1)))
+    )
     for name in ("auc", "auc.loss", "auc.calibrated"):
         assert measured(findings, name).low < 0.5 < measured(findings, name).high
     for name in ("low_fpr_advantage.loss", "low_fpr_advantage.calibrated"):
@@ -138,10 +140,10 @@ def test_masks_follow_from_the_documents_id_alone_and_are_the_same_for_every_mod
 def test_outcomes_do_not_depend_on_how_many_are_in_flight_or_on_the_order_of_documents():
     whole = corpus(6, 6)
     case = Case(KnowingMasks(["m0"], 1.0), whole, References(pretrained=KnowingMasks(seed=1)))
-    trials, outcomes, _ = run(Membership(), case, 1)
-    assert run(Membership(), case, 50)[1] == outcomes
+    trials, outcomes, _ = run(MembershipInference(), case, 1)
+    assert run(MembershipInference(), case, 50)[1] == outcomes
     turned = replace(case, corpus=replace(whole, documents=whole.documents[::-1]))
-    again, others, _ = run(Membership(), turned)
+    again, others, _ = run(MembershipInference(), turned)
     assert dict(zip(again, others, strict=True)) == dict(zip(trials, outcomes, strict=True))
 
 
@@ -150,7 +152,7 @@ def test_baselines_come_before_the_pretrained_model_and_that_before_the_public_o
     baseline, pretrained, public = (KnowingMasks(seed=seed) for seed in (1, 2, 3))
     whoever = {"baselines": (baseline,), "pretrained": pretrained, "auxiliary": public}
     for name, asked in (("baselines", baseline), ("pretrained", pretrained), ("auxiliary", public)):
-        run(Membership(), Case(KnowingMasks(), whole, References(**whoever)))
+        run(MembershipInference(), Case(KnowingMasks(), whole, References(**whoever)))
         assert [bool(model.asked) for model in (baseline, pretrained, public)] == [
             model is asked for model in (baseline, pretrained, public)
         ]
@@ -161,7 +163,7 @@ def test_baselines_come_before_the_pretrained_model_and_that_before_the_public_o
 def test_a_public_language_model_is_no_reference_for_a_tagger():
     public = KnowingMasks(seed=1)
     case = Case(KnowingPages(), corpus(5, 5), References(auxiliary=public, pretrained=public))
-    findings = run(Membership(n_adapted=0), case)[-1]
+    findings = run(MembershipInference(n_adapted=0), case)[-1]
     assert public.asked == []
     missing = measured(findings, "auc.calibrated")
     assert isinstance(missing, Unresolved)
@@ -177,7 +179,7 @@ def test_a_reference_that_reads_other_tokens_is_not_compared():
     with pytest.raises(StopIteration) as ended:
         next(asked)
     assert ended.value.value is None
-    findings = run(Membership(), Case(KnowingMasks(), whole, References(pretrained=other)))[-1]
+    findings = run(MembershipInference(), Case(KnowingMasks(), whole, References(pretrained=other)))[-1]
     assert isinstance(measured(findings, "auc.calibrated"), Unresolved)
     assert findings.weaknesses
 
@@ -185,7 +187,7 @@ def test_a_reference_that_reads_other_tokens_is_not_compared():
 def test_documents_without_a_token_to_hide_are_left_out_and_counted():
     whole = corpus(5, 5)
     empty = replace(whole, documents=(replace(whole.documents[0], words=()), *whole.documents[1:]))
-    _, _, findings = run(Membership(), Case(KnowingMasks(), empty))
+    _, _, findings = run(MembershipInference(), Case(KnowingMasks(), empty))
     assert {count.name: count.value for count in findings.counts}["left out: nothing to read"] == 1
     (coverage,) = findings.coverage
     assert (coverage.attacked, coverage.total, coverage.unit) == (4, 5, "documents")
@@ -196,14 +198,14 @@ def test_split_models_rank_documents_of_masked_language_models_too():
     members = whole.of("member")
     target = KnowingMasks([document.id for document in members], 0.3)
     references = References(splits=split_models(members, 6, 0.3, KnowingMasks))
-    findings = run(Membership(), Case(target, whole, references))[-1]
+    findings = run(MembershipInference(), Case(target, whole, references))[-1]
     assert measured(findings, "auc.lira").low > 0.65
     assert findings.methods["auc"] == ("auc.loss", "auc.lira", "auc.rmia")
     assert "answer or tag" in measured(findings, "auc.docmia").reason
 
 
 def test_budgets_differ_in_how_many_masks_there_are():
-    counts = [Membership.preset(budget).n_masks for budget in ("quick", "standard", "full")]
+    counts = [MembershipInference.preset(budget).n_masks for budget in ("quick", "standard", "full")]
     assert counts == [7, 14, 28]
 
 

@@ -15,15 +15,16 @@ import planted
 import pytest
 from scipy.stats import norm
 
-from audit.attacks.membership import Membership
+from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.documents import first_by_name
 from audit.attacks.membership.scores import SCORES, cluster
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Corpus, Document, Manifest, Question, Task, Word
-from audit.corpus.documents import Membership as Assignment
+from audit.corpus.documents import MembershipInference as Assignment
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
-from audit.record import Completed, Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
+from audit.record import Completed
 from audit.stats.roc import auc
 from audit.targets.interface import (
     Adaptation,
@@ -87,7 +88,7 @@ class Knowing:
 
     def ask(self, queries):
         self.asked += [type(query) for query in queries]
-        return [self.answer(query, NAMES[query.sheet.words[0].text]) for query in queries]
+        return [self.answer(query, NAMES[query.view.words[0].text]) for query in queries]
 
     def answer(self, query, name):
         loss = np.logaddexp(0, -self.logit(name, query.question))
@@ -161,7 +162,7 @@ def audit():
         splits=split_models(members, 8, 1.5),
     )
     case = Case(target, whole, references)
-    attack = Membership(n_adapted=150)
+    attack = MembershipInference(n_adapted=150)
     return attack, case, *run(attack, case)
 
 
@@ -260,7 +261,7 @@ def test_a_target_without_leak_is_covered_by_chance():
     whole = corpus(100, 100, 60)
     members = whole.of("member")
     references = References(baselines=(Knowing(seed=1),), splits=split_models(members, 6, 0.0))
-    _, _, findings = run(Membership(n_adapted=100), Case(Knowing(), whole, references))
+    _, _, findings = run(MembershipInference(n_adapted=100), Case(Knowing(), whole, references))
     for score in SCORES:
         found = measured(findings, f"auc.{score}")
         assert next(bound.lower for bound in found.bounds if bound.alpha == 0.01) < 0.5 < found.high + 0.03, score
@@ -269,13 +270,13 @@ def test_a_target_without_leak_is_covered_by_chance():
 def test_outcomes_do_not_depend_on_how_many_are_in_flight():
     whole = corpus(6, 6, 3)
     references = References((), (Knowing(seed=1),), None, split_models(whole.of("member"), 4, 1.0))
-    case, attack = Case(Knowing(["m0"], 1.0), whole, references), Membership(n_adapted=2)
+    case, attack = Case(Knowing(["m0"], 1.0), whole, references), MembershipInference(n_adapted=2)
     assert run(attack, case, 1)[1] == run(attack, case, 50)[1]
 
 
 def test_scores_without_their_references_say_what_they_need():
     case = Case(Knowing(), corpus(30, 30))
-    _, _, findings = run(Membership.preset("quick"), case)
+    _, _, findings = run(MembershipInference.preset("quick"), case)
     reasons = {
         item.name: item.reason
         for item in findings.measurements
@@ -292,7 +293,7 @@ def test_scores_without_their_references_say_what_they_need():
 def test_without_a_baseline_the_pretrained_model_calibrates():
     whole = corpus(40, 40)
     target, pretrained = Knowing([d.id for d in whole.of("member")], 2.0), Knowing(seed=8)
-    findings = run(Membership(n_adapted=0), Case(target, whole, References(pretrained=pretrained)))[-1]
+    findings = run(MembershipInference(n_adapted=0), Case(target, whole, References(pretrained=pretrained)))[-1]
 
     def gained(document):
         names = [(document.id, question.question) for question in document.questions]
@@ -308,7 +309,7 @@ def test_held_out_documents_in_the_split_models_make_lira_online():
     whole = corpus(60, 60)
     splits = split_models(whole.of("member", "heldout"), 8, 1.5)
     target = Knowing([document.id for document in whole.of("member")], 1.5)
-    _, _, findings = run(Membership(n_adapted=0), Case(target, whole, References(splits=splits)))
+    _, _, findings = run(MembershipInference(n_adapted=0), Case(target, whole, References(splits=splits)))
     values = {diagnostic.name: diagnostic.value for diagnostic in findings.diagnostics}
     assert (values["models trained on it"], values["models not trained on it"]) == (4, 4)
     assert measured(findings, "auc.lira").low > 0.5
@@ -318,7 +319,7 @@ def test_held_out_documents_in_the_split_models_make_lira_online():
 def test_public_documents_are_asked_only_for_rmia_and_no_more_than_are_wanted():
     whole = corpus(5, 5, 30)
     splits = split_models(whole.of("member"), 4, 0.0)
-    attack = Membership(n_public=12)
+    attack = MembershipInference(n_public=12)
     assert {trial.stratum for trial in attack.trials(Case(Knowing(), whole))} == {"member", "heldout"}
     strata = [trial.stratum for trial in attack.trials(Case(Knowing(), whole, References(splits=splits)))]
     assert strata.count("public") == 12
@@ -329,7 +330,7 @@ def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
     members = whole.of("member")
     target = KnowingPages([document.id for document in members], 4.0)
     references = References(baselines=(KnowingPages(seed=1),), splits=split_models(members, 6, 4.0, KnowingPages))
-    case, attack = Case(target, whole, references), Membership(n_adapted=40)
+    case, attack = Case(target, whole, references), MembershipInference(n_adapted=40)
     trials, _, findings = run(attack, case)
     assert "m0" not in {trial.unit for trial in trials}  # its loss reads nothing
     assert {count.name: count.value for count in findings.counts}["left out: nothing to read"] == 1
@@ -341,7 +342,9 @@ def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
 def test_references_that_give_no_such_loss_are_passed_over():
     pretrained = Knowing()
     pretrained.answers = frozenset({FillMask})
-    _, _, findings = run(Membership(n_adapted=0), Case(Knowing(), corpus(5, 5), References(pretrained=pretrained)))
+    _, _, findings = run(
+        MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5), References(pretrained=pretrained))
+    )
     assert isinstance(measured(findings, "auc.calibrated"), Unresolved)
     assert pretrained.asked == []
 
@@ -349,8 +352,8 @@ def test_references_that_give_no_such_loss_are_passed_over():
 def test_a_model_that_gives_no_loss_is_no_target():
     target = Knowing()
     target.answers = frozenset({FillMask})
-    assert "no loss" in Membership().inapplicable(Case(target, corpus(2, 2)))
-    assert Membership().inapplicable(Case(Knowing(), corpus(2, 2))) is None
+    assert "no loss" in MembershipInference().inapplicable(Case(target, corpus(2, 2)))
+    assert MembershipInference().inapplicable(Case(Knowing(), corpus(2, 2))) is None
 
 
 ALL = ("loss", "calibrated", "min_k", "lira", "rmia", "docmia")
@@ -375,7 +378,7 @@ def test_a_limit_is_held_against_every_score_that_the_audit_can_have(parameters,
     whole = corpus(30, 30, 25)
     if references.get("splits"):
         references = {**references, "splits": split_models(whole.of("member"), 4, 0.0)}
-    findings = run(Membership(**parameters), Case(Knowing(), whole, References(**references)))[-1]
+    findings = run(MembershipInference(**parameters), Case(Knowing(), whole, References(**references)))[-1]
     assert {name: [*methods] for name, methods in findings.methods.items()} == {
         name: [f"{name}.{score}" for score in gated] for name in ("auc", "low_fpr_advantage")
     }
@@ -386,7 +389,7 @@ def test_a_limit_is_held_against_every_score_that_the_audit_can_have(parameters,
 def test_a_score_whose_sample_is_too_small_to_resolve_the_default_limits_is_reported_and_not_gated():
     whole = corpus(160, 160, n_questions=1)
     for n, gated in ((149, ("loss", "min_k")), (150, ("loss", "min_k", "docmia"))):
-        findings = run(Membership(n_adapted=n), Case(Knowing(), whole))[-1]
+        findings = run(MembershipInference(n_adapted=n), Case(Knowing(), whole))[-1]
         assert findings.methods["auc"] == tuple(f"auc.{score}" for score in gated)
         assert measured(findings, "auc.docmia").n == 2 * n
 
@@ -399,24 +402,24 @@ class Sure(Knowing):
 
 
 def test_a_plan_counts_the_smallest_sample_that_a_limit_is_held_against():
-    found = {(one.metric, one.kind): one.members for one in Membership().units(corpus(400, 400))}
+    found = {(one.metric, one.kind): one.members for one in MembershipInference().units(corpus(400, 400))}
     assert found["auc", "auc"] == found["low_fpr_advantage", "low advantage"] == 150
     assert found["auc.loss", "auc"] == 400
-    few = {one.metric: one.members for one in Membership(n_adapted=50).units(corpus(400, 400))}
+    few = {one.metric: one.members for one in MembershipInference(n_adapted=50).units(corpus(400, 400))}
     assert (few["auc"], few["auc.docmia"]) == (400, 50)  # DocMIA is reported, and not gated
 
 
 def test_a_fifth_of_the_documents_known_for_certain_does_not_pass_though_the_auc_does():
     whole = corpus(500, 500, n_questions=1)
     certain = [document.id for document in whole.of("member")][::5]
-    findings = run(Membership(n_adapted=0), Case(Sure(certain), whole))[-1]
+    findings = run(MembershipInference(n_adapted=0), Case(Sure(certain), whole))[-1]
     assert measured(findings, "auc").high < 0.65  # all that was limited
     found = measured(findings, "low_fpr_advantage")
     assert (found.null, found.null_kind, found.unit) == (0.0, "chance", "documents")
     assert found.low <= 0.18 <= found.high  # a fifth, less the 10 % of them that chance finds
     assert found.high > 0.15
     assert next(bound.lower for bound in found.bounds if bound.alpha == 0.01) > 0.08
-    nobody = run(Membership(n_adapted=0), Case(Sure(), whole))[-1]
+    nobody = run(MembershipInference(n_adapted=0), Case(Sure(), whole))[-1]
     nothing = measured(nobody, "low_fpr_advantage")
     assert nothing.low < 0 < nothing.high < 0.15
     (rate,) = [diagnostic.value for diagnostic in nobody.diagnostics if diagnostic.name == "low_fpr"]
@@ -424,7 +427,7 @@ def test_a_fifth_of_the_documents_known_for_certain_does_not_pass_though_the_auc
 
 
 def test_where_not_even_a_tenth_of_false_alarms_is_resolved_the_advantage_says_what_it_needs():
-    findings = run(Membership(n_adapted=0), Case(Knowing(), corpus(90, 71)))[-1]
+    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(90, 71)))[-1]
     found = measured(findings, "low_fpr_advantage")
     assert isinstance(found, Unresolved)
     assert (found.n, found.needed) == (71, 72)
@@ -435,13 +438,13 @@ def test_documents_whose_loss_is_no_number_are_left_out_and_counted():
         def answer(self, query, name):
             return np.array([np.nan]) if name == "m1" else super().answer(query, name)
 
-    _, _, findings = run(Membership(n_adapted=0), Case(Broken(), corpus(30, 30)))
+    _, _, findings = run(MembershipInference(n_adapted=0), Case(Broken(), corpus(30, 30)))
     assert {count.name: count.value for count in findings.counts}["left out: no finite loss"] == 1
     assert measured(findings, "auc").n == 59
 
 
 def test_what_a_corpus_lacks_is_said():
-    attack = Membership()
+    attack = MembershipInference()
     assert attack.lacks(corpus(2, 0)) == "no heldout documents"
     assert attack.lacks(corpus(2, 2, n_questions=0)) == "no question in member documents"
     assert attack.lacks(corpus(2, 2)) is None
@@ -466,7 +469,7 @@ def test_documents_that_differ_without_the_model_decide_nothing_however_they_wer
 
     for assigned in ("random", "by-date", "official"):
         whole = provided(corpus(60, 60, assigned=assigned), lambda document: None, year)
-        findings = run(Membership(n_adapted=0), Case(Knowing(), whole))[-1]
+        findings = run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]
         assert "can be told apart without the model" in findings.confounded
         assert "by what they say" in findings.confounded
         assert measured(findings, "blind_auc").low > 0.6
@@ -479,10 +482,10 @@ def test_documents_that_differ_without_the_model_decide_nothing_however_they_wer
     ("assigned", "told"), [("by-date", "come from different times"), ("official", "not assigned by lot")]
 )
 def test_a_weak_blind_check_leaves_documents_that_were_not_drawn_undecided(assigned, told):
-    findings = run(Membership(n_adapted=0), Case(Knowing(), corpus(5, 5, assigned=assigned)))[-1]
+    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5, assigned=assigned)))[-1]
     assert told in findings.confounded
     assert "too weak" in findings.confounded
-    drawn = run(Membership(n_adapted=0), Case(Knowing(), corpus(5, 5)))[-1]
+    drawn = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5)))[-1]
     assert drawn.confounded is None
     (power,) = (diagnostic for diagnostic in drawn.diagnostics if diagnostic.name == "blind_power")
     assert power.value < 0.8
@@ -492,7 +495,7 @@ def test_a_weak_blind_check_leaves_documents_that_were_not_drawn_undecided(assig
 
 def test_documents_that_do_not_differ_are_decided_however_they_were_assigned():
     whole = corpus(150, 150, assigned="by-date")
-    findings = run(Membership(n_adapted=0), Case(Knowing(), whole))[-1]
+    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]
     assert findings.confounded is None
     assert measured(findings, "blind_auc").n == 300
 
@@ -508,7 +511,7 @@ def test_by_provider_as_many_members_as_held_out_documents_of_each_are_compared(
         return spelling.upper() if number % 3 else spelling
 
     whole = provided(corpus(74, 32, assigned="by-provider"), provider_of)
-    attack = Membership(n_adapted=0)
+    attack = MembershipInference(n_adapted=0)
     trials, _, findings = run(attack, Case(Knowing(), whole))
     kept = Counter((whole.document(trial.unit).provider.lower(), trial.stratum) for trial in trials)
     assert kept == {(name.lower(), split): 4 for name in providers[:6] for split in ("member", "heldout")}
@@ -528,34 +531,34 @@ def test_what_tells_providers_apart_does_not_confound_documents_compared_within_
 
     # The word says whose a document is.
     whole = provided(corpus(60, 60, assigned="by-provider"), provider_of, provider_of)
-    assert run(Membership(n_adapted=0), Case(Knowing(), whole))[-1].confounded is None
+    assert run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1].confounded is None
 
     def stamped(document):
         return f"{provider_of(document)} {'kept' if document.split == 'heldout' else 'used'}"
 
     marked = provided(corpus(60, 60, assigned="by-provider"), provider_of, stamped)
-    assert "without the model" in run(Membership(n_adapted=0), Case(Knowing(), marked))[-1].confounded
+    assert "without the model" in run(MembershipInference(n_adapted=0), Case(Knowing(), marked))[-1].confounded
 
 
 def test_data_sets_by_provider_without_counterparts_give_nothing_to_try():
     whole = corpus(5, 5, assigned="by-provider")
-    assert Membership().trials(Case(Knowing(), whole)) == []
-    assert "10 with no counterpart of the same provider" in Membership().no_trials(Case(Knowing(), whole))[0]
+    assert MembershipInference().trials(Case(Knowing(), whole)) == []
+    assert "10 with no counterpart of the same provider" in MembershipInference().no_trials(Case(Knowing(), whole))[0]
 
 
 def test_without_a_reference_the_loss_alone_passes_nothing():
-    assert run(Membership(n_adapted=0), Case(Knowing(), corpus(5, 5)))[-1].weaknesses
+    assert run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5)))[-1].weaknesses
 
 
 def test_one_document_a_side_resolves_nothing():
-    _, _, findings = run(Membership(n_adapted=0), Case(Knowing(), corpus(1, 5)))
+    _, _, findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(1, 5)))
     found = measured(findings, "auc")
     assert isinstance(found, Unresolved)
     assert "member" in found.reason
 
 
 def test_the_preflight_compares_the_losses_of_both_number_formats():
-    case, attack = Case(Knowing(), corpus(3, 3)), Membership()
+    case, attack = Case(Knowing(), corpus(3, 3)), MembershipInference()
 
     def agreement(rounded):
         class Both:
@@ -570,12 +573,12 @@ def test_the_preflight_compares_the_losses_of_both_number_formats():
 
 
 def test_budgets_differ_in_how_many_documents_are_adapted_to():
-    counts = [Membership.preset(budget).n_adapted for budget in ("quick", "standard", "full")]
+    counts = [MembershipInference.preset(budget).n_adapted for budget in ("quick", "standard", "full")]
     assert counts[0] == 0
     assert counts == sorted(counts)
     whole = corpus(20, 20)
     target = Knowing()
-    _, outcomes, _ = run(Membership(n_adapted=7, n_questions=1), Case(target, whole))
+    _, outcomes, _ = run(MembershipInference(n_adapted=7, n_questions=1), Case(target, whole))
     assert sum(outcome["adapted"] is not None for outcome in outcomes) == 14
     assert target.asked.count(Adaptation) == 14
 

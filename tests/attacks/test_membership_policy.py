@@ -8,7 +8,7 @@ import datetime as dt
 import tiny
 from test_membership_planted import Knowing, Sure, corpus, measured, normal, run, split_models
 
-from audit.attacks.membership import Membership
+from audit.attacks.membership import MembershipInference
 from audit.case import Case, References
 from audit.policy import Limit, Policy, evaluate
 from audit.record import Completed
@@ -54,12 +54,12 @@ def test_a_score_that_tells_all_apart_decides_though_the_primary_one_tells_nothi
     target = Quiet([document.id for document in members], 0.3)
     references = References(baselines=(Elsewhere(seed=7),), splits=split_models(members, 8, 0.3, Quiet))
     case = Case(target, whole, references)
-    findings, verdict = verdict_of(Membership(n_adapted=0), case)
+    findings, verdict = verdict_of(MembershipInference(n_adapted=0), case)
     assert measured(findings, "auc").high < 0.65
     assert measured(findings, "auc.lira").value > 0.95
     assert [decision.outcome for decision in verdict.decisions] == ["violated", "violated"]
     # What a limit on the primary score alone says of the same model.
-    _, before = verdict_of(Membership(n_adapted=0), case, (AUC,), auc=("auc",))
+    _, before = verdict_of(MembershipInference(n_adapted=0), case, (AUC,), auc=("auc",))
     assert before.overall == "passed"
 
 
@@ -67,17 +67,19 @@ def test_a_fifth_of_the_documents_known_for_certain_never_passes():
     whole = corpus(500, 500, n_questions=1)
     certain = [document.id for document in whole.of("member")][::5]
     case = Case(Sure(certain), whole, References(baselines=(Knowing(seed=1),)))
-    _, verdict = verdict_of(Membership(n_adapted=0), case)
+    _, verdict = verdict_of(MembershipInference(n_adapted=0), case)
     assert verdict.decisions[0].outcome == "passed"  # the AUC is 0.6
     assert verdict.overall in ("violated", "undecided")
     case = Case(Sure([document.id for document in whole.of("member")][::3]), whole, case.references)
-    assert verdict_of(Membership(n_adapted=0), case)[1].overall == "violated"
+    assert verdict_of(MembershipInference(n_adapted=0), case)[1].overall == "violated"
 
 
 def test_members_that_stand_out_by_a_higher_loss_are_a_leak():
     whole = corpus(150, 150)
     unlearned = Knowing([document.id for document in whole.of("member")], -5.0)
-    findings, verdict = verdict_of(Membership(n_adapted=0), Case(unlearned, whole, References(pretrained=Knowing())))
+    findings, verdict = verdict_of(
+        MembershipInference(n_adapted=0), Case(unlearned, whole, References(pretrained=Knowing()))
+    )
     assert measured(findings, "auc").high < 0.1
     assert verdict.overall == "violated"
 
@@ -85,12 +87,14 @@ def test_members_that_stand_out_by_a_higher_loss_are_a_leak():
 def test_a_model_that_gives_nothing_away_passes():
     whole = corpus(300, 300, n_questions=1)
     references = References(baselines=(Knowing(seed=10),))
-    assert verdict_of(Membership(), Case(Knowing(seed=20), whole, references))[1].overall == "passed"
+    assert verdict_of(MembershipInference(), Case(Knowing(seed=20), whole, references))[1].overall == "passed"
 
 
 def test_without_held_out_documents_to_resolve_a_rate_nothing_is_passed():
     whole = corpus(60, 60)
-    _, verdict = verdict_of(Membership(), Case(Knowing(), whole, References(baselines=(Knowing(seed=1),))), (CERTAIN,))
+    _, verdict = verdict_of(
+        MembershipInference(), Case(Knowing(), whole, References(baselines=(Knowing(seed=1),))), (CERTAIN,)
+    )
     (decision,) = verdict.decisions
     assert decision.outcome == "undecided"
     assert "10 %" in decision.reason

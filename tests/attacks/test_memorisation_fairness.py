@@ -17,11 +17,12 @@ from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import GATED
 from audit.attacks.memorisation.fairness import WIDE_ANLS_GAP
 from audit.attacks.memorisation.identified import identified
-from audit.attacks.memorisation.questions import Asked
-from audit.attacks.memorisation.table import Results, Table
+from audit.attacks.memorisation.questions import AskedQuestion
+from audit.attacks.memorisation.table import QuestionTable, Results
 from audit.corpus.documents import Document, Membership, Question
 from audit.engine.interface import SILENT
-from audit.record import Completed, Coverage, Estimate, Unresolved
+from audit.measurements import Coverage, Estimate, Unresolved
+from audit.record import Completed
 from benchmarks.memorisation_calibration import LIMIT, Setting, called_unequal, outcomes
 
 QUICK = Memorisation.preset("quick")
@@ -245,7 +246,7 @@ def test_what_no_ocr_could_prove_gone_is_not_covered(tmp_path, monkeypatch):
     for document in corpus.documents:
         Image.new("RGB", document.size, "white").save(tmp_path / f"{document.id}.png")
         corpus = answering.changed(corpus, document.id, image=f"{document.id}.png")
-    monkeypatch.setattr("audit.attacks.memorisation.removal.READER", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.memorisation.removal.TESSERACT", read_by(lambda query: None))
     found = Found(EXACT, case(Answering(), corpus))
     assert found.findings.coverage[0] == Coverage("all", 0, 4, "questions")
 
@@ -278,13 +279,13 @@ def table_of(gained, lost, n):
     asked = np.empty(n, object)
     for number in range(n):
         own = Question("q", "Who?", (f"name {number}",), category="person")
-        asked[number] = Asked(Document(f"d{number}", "member", (), questions=(own,)), own)
+        asked[number] = AskedQuestion(Document(f"d{number}", "member", (), questions=(own,)), own)
     target, baseline = np.zeros((2, n))
     target[:gained], baseline[gained : gained + lost] = 1, 1
     none = np.zeros(n)
     results = Results(np.ones(n, bool), target, baseline, none, none, none, none)
     words = np.full(n, "")
-    return Table(
+    return QuestionTable(
         asked,
         np.full(n, "proven"),
         words,

@@ -16,11 +16,12 @@ from audit.attacks.memorisation.contexts import CONTEXTS
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Question, Word
 from audit.corpus.folding import fold
-from audit.corpus.page_view import sheet_of
+from audit.corpus.page_view import page_view
 from audit.corpus.perturbations import rotated
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
-from audit.record import ALPHAS, Completed, Estimate, Unresolved
+from audit.measurements import ALPHAS, Estimate, Unresolved
+from audit.record import Completed
 from audit.targets.interface import Answer
 
 EXACT = Memorisation(contexts=("exact",))
@@ -97,8 +98,8 @@ def test_what_a_model_reads_is_gone_from_the_page_in_every_copy_and_near_miss():
         """Reads anything on the page that begins or ends as the answer does, or is next to its key word."""
 
         def _read(self, query):
-            known = truth.get(query.sheet.words[0].text)
-            near = [word.text for word in query.sheet.words[1:] if known and known[:3] in word.text.lower()]
+            known = truth.get(query.view.words[0].text)
+            near = [word.text for word in query.view.words[1:] if known and known[:3] in word.text.lower()]
             return known if near else super()._read(query)
 
     truth = {document.words[0].text: document.questions[0].answers[0] for document in corpus.documents}
@@ -215,7 +216,7 @@ def test_answers_that_cannot_be_removed_are_counted_apart_and_not_asked():
     assert statuses == {"proven": 18, "absent": 1, "derivable": 1}
     assert found.counts["member questions"] == 20
     assert found.counts["derivable: yes or no"] == 1
-    asked = {query.sheet.words[0].text for query in target.asked if isinstance(query, Answer)}
+    asked = {query.view.words[0].text for query in target.asked if isinstance(query, Answer)}
     assert corpus.document("d0").words[0].text not in asked
     assert [row["status"] for row in found.evidence[:3]] == ["absent", "derivable: yes or no", "proven"]
 
@@ -271,11 +272,11 @@ def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages
     truths = {document.words[0].text: document.questions[0].answers[0] for document in pages.documents}
 
     def read(query):
-        words = [word.text for word in query.sheet.words]
-        drawn = int(np.asarray(query.sheet.image).min()) == 0
+        words = [word.text for word in query.view.words]
+        drawn = int(np.asarray(query.view.image).min()) == 0
         return " ".join(words) if drawn else "illegible"
 
-    monkeypatch.setattr("audit.attacks.memorisation.removal.READER", read_by(read))
+    monkeypatch.setattr("audit.attacks.memorisation.removal.TESSERACT", read_by(read))
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert len(truths) == 8
     assert found.counts["member questions: proven"] == found.counts["member questions: unproven"] == 2
@@ -288,7 +289,7 @@ def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages
 
 
 def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
-    monkeypatch.setattr("audit.attacks.memorisation.removal.READER", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.memorisation.removal.TESSERACT", read_by(lambda query: None))
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert isinstance(found.by_name["net"], Unresolved)
     assert found.value("net.unproven") == 1
@@ -298,7 +299,7 @@ def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
 def test_what_the_ocr_still_reads_survives(pages, monkeypatch):
     truths = {document.words[0].text: document.questions[0].answers[0] for document in pages.documents}
     monkeypatch.setattr(
-        "audit.attacks.memorisation.removal.READER", read_by(lambda query: truths[query.sheet.words[0].text])
+        "audit.attacks.memorisation.removal.TESSERACT", read_by(lambda query: truths[query.view.words[0].text])
     )
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert found.counts["member questions: survives"] == 4
@@ -371,12 +372,12 @@ def test_a_shuffled_page_is_never_asked_this_and_does_not_hold_the_answer():
     names = {document.words[0].text: document for document in corpus.documents}
     seen = 0
     for query in target.asked:
-        document = names[query.sheet.words[0].text]
+        document = names[query.view.words[0].text]
         own = {fold(asked.question) for asked in document.questions}
         if isinstance(query, Answer) and fold(query.question) not in own:
             seen += 1
             assert document.id not in keep
-            left = " ".join(word.text for word in query.sheet.words)
+            left = " ".join(word.text for word in query.view.words)
             assert document.questions[0].answers[0] not in left, "the other page's answer is removed too"
     assert seen == 5, "the seller is asked about everywhere, so that it can be shuffled nowhere"
     total = [row for row, trial in enumerate(found.trials) if trial.id.endswith("total")]
@@ -398,7 +399,7 @@ def test_image_only_counts_any_answer_of_the_page_and_removes_them_all():
     # The ninth page's questions (about the place) are asked of the others, theirs of it.
     assert found.value("net.image_only") == pytest.approx(18 / 19)
     for query in target.asked:
-        texts = [word.text for word in query.sheet.words]
+        texts = [word.text for word in query.view.words]
         if isinstance(query, Answer) and query.question == question("place") and texts[0] in sellers:
             assert sellers[texts[0]] not in texts
 
@@ -416,13 +417,13 @@ def test_the_owners_paraphrases_come_before_templates():
 
 
 def test_contexts_that_only_images_know_are_tried_on_pages_with_images(pages, monkeypatch):
-    monkeypatch.setattr("audit.attacks.memorisation.removal.READER", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.memorisation.removal.TESSERACT", read_by(lambda query: None))
 
     class Looking(Answering):
         """Knows a page by its words and how bright it is."""
 
         def _remembered(self, query):
-            bright = int(np.asarray(query.sheet.image).max()) == 255
+            bright = int(np.asarray(query.view.image).max()) == 255
             return super()._remembered(query) if bright else None
 
     target = Looking(memory_of(pages.documents))
@@ -546,8 +547,8 @@ def test_a_text_without_boxes_is_attacked_too():
     assert found.value("net") == 0.25
     assert isinstance(found.by_name["net.rotation_5"], Unresolved)
     assert found.findings.pages == ()
-    sheet = sheet_of(corpus, corpus.documents[0])
-    assert rotated(sheet, 5).words == sheet.words
+    view = page_view(corpus, corpus.documents[0])
+    assert rotated(view, 5).words == view.words
 
 
 def test_preflight_compares_the_answers_of_both_number_formats():

@@ -22,9 +22,9 @@ from audit.attacks.provider_membership.inference import UNLABELLED, Inference, b
 from audit.attacks.provider_membership.intervals import accuracy, forest_area, mean_area
 from audit.attacks.provider_membership.measures import METRICS, POWER, STRONGEST, measure_table
 from audit.attacks.provider_membership.permuting import Permuted, permuted_accuracies
-from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Table
+from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, ProviderTable
 from audit.engine.interface import SILENT
-from audit.record import Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
 from audit.stats.roc import auc
 from benchmarks.provider_calibration import CERTAIN, LIMITS, SETTINGS, UNEQUAL, cover, detect, find, simulate
 from benchmarks.provider_invoices_permuted import rerun
@@ -56,7 +56,7 @@ def planted(n_members=60, n_others=60, effect=2.0, features=(*FEATURES, *MEMORY)
     questions = draw.integers(1, 20, n)
     names = tuple(f"provider {number}" for number in range(n))
     user = draw.normal(0, 1, n) + effect * member if "loss_change" in features else None
-    return Table(names, member, questions, np.ones(n, np.int64), columns, user)
+    return ProviderTable(names, member, questions, np.ones(n, np.int64), columns, user)
 
 
 def measured(table, **settings):
@@ -562,7 +562,7 @@ def reading(n=500, seed=0):
     columns |= {"memory_similarity": np.zeros(n), "memory_change": draw.uniform(0.3, 1, n)}
     member = draw.permutation(np.arange(n) < n // 2)
     names = tuple(f"provider {number}" for number in range(n))
-    return Table(names, member, np.full(n, 12), np.full(n, 3), columns, draw.normal(0, 1, n))
+    return ProviderTable(names, member, np.full(n, 12), np.full(n, 3), columns, draw.normal(0, 1, n))
 
 
 def test_a_leak_that_one_method_alone_sees_is_held_against_the_limit():

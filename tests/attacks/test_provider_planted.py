@@ -27,9 +27,10 @@ from audit.corpus.documents import Corpus, Document, Manifest, Membership, Quest
 from audit.corpus.folding import fold
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
-from audit.record import Completed, Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
+from audit.record import Completed
 from audit.stats.roc import auc
-from audit.targets.interface import FillMask, Given
+from audit.targets.interface import FillMask, Reply
 
 QUICK = ProviderMembership(n_seeds=1, n_permutations=1, share=0.3)
 KEYS = {"tax": "code", "total": "amount", "iban": "contact"}
@@ -98,19 +99,19 @@ class Reader(Answering):
         self.seed = seed
 
     def _draw(self, query):
-        page = [word.text for word in query.sheet.words]
+        page = [word.text for word in query.view.words]
         return np.random.default_rng([self.seed, *" ".join([*page, query.question]).encode()]).random()
 
     def _given(self, query):
         asked = query if query.question else replace(query, question=question("tax"))
         known = self._remembered(asked)
         if known is not None:
-            return Given(known, 0.9, 1, True)
+            return Reply(known, 0.9, 1, True)
         read = query.question == "" or self._draw(query) < READS
-        return Given(self._found(asked) if read else NOTHING, 0.5 * self._draw(query), 1, True)
+        return Reply(self._found(asked) if read else NOTHING, 0.5 * self._draw(query), 1, True)
 
     def _found(self, query):
-        words = [word.text for word in query.sheet.words]
+        words = [word.text for word in query.view.words]
         for key in KEYS:
             label = f"{key.upper()}:"
             if query.question == question(key) and label in words[:-1]:

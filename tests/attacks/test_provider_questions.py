@@ -17,7 +17,7 @@ from audit.attacks.provider_membership.outcomes import table_of
 from audit.attacks.provider_membership.providers import answers_of, provider_of
 from audit.attacks.provider_membership.queries import NO_QUESTION, reference_of
 from audit.attacks.provider_membership.queries import ask_about as ask_about_it
-from audit.attacks.provider_membership.question_scores import Numbers
+from audit.attacks.provider_membership.question_scores import QuestionScores
 from audit.attacks.provider_membership.table import FEATURES
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
@@ -28,7 +28,7 @@ from audit.targets.interface import (
     NOT_READ,
     BestLinks,
     Encoding,
-    Given,
+    Reply,
     TagProbabilities,
     TrainingLoss,
 )
@@ -60,13 +60,13 @@ class Scripted(Answering):
         super().__init__()
         self.script = {question: list(replies) for question, replies in script.items()}
         self.loss = loss
-        self.sheets = []
+        self.views = []
 
     def _given(self, query):
-        self.sheets.append((query.question, query.sheet))
+        self.views.append((query.question, query.view))
         replies = self.script[query.question]
         text = replies.pop(0) if len(replies) > 1 else replies[0]
-        return Given(text, 0.25 if text == NOTHING else 0.75, 1, True)
+        return Reply(text, 0.25 if text == NOTHING else 0.75, 1, True)
 
     def _losses(self, query):
         return np.array([0.0, -2 * self.loss])
@@ -122,15 +122,15 @@ def test_a_question_gives_what_the_paper_compares():
 
 def test_a_document_is_asked_with_each_answer_gone_and_with_no_question_before_and_after():
     target, _ = asked()
-    sheets = {}
-    for question, sheet in target.sheets:
-        sheets.setdefault(question, []).append([word.text for word in sheet.words])
+    views = {}
+    for question, view in target.views:
+        views.setdefault(question, []).append([word.text for word in view.words])
     page = [word.text for word in PAGE.words]
-    assert sheets["What is the total?"] == [page, [word for word in page if word != "kqzvxwtr"]]
-    assert sheets["What is the seller?"] == [page, [word for word in page if word != "bnmfgdhj"]]
-    assert sheets["What is the place?"] == [page]
-    assert sheets[NO_QUESTION] == [page, [word for word in page if word != "SELLER:"]]
-    assert "What is missing?" not in sheets
+    assert views["What is the total?"] == [page, [word for word in page if word != "kqzvxwtr"]]
+    assert views["What is the seller?"] == [page, [word for word in page if word != "bnmfgdhj"]]
+    assert views["What is the place?"] == [page]
+    assert views[NO_QUESTION] == [page, [word for word in page if word != "SELLER:"]]
+    assert "What is missing?" not in views
 
 
 def test_what_is_removed_is_blurred_in_the_image(tmp_path):
@@ -140,9 +140,7 @@ def test_what_is_removed_is_blurred_in_the_image(tmp_path):
     target = Scripted(SCRIPT)
     case = Case(target, replace(corpus(document), root=tmp_path))
     told(ask_about(case, document, ()))
-    (whole, cleared) = (
-        np.asarray(sheet.image) for question, sheet in target.sheets if question == "What is the total?"
-    )
+    (whole, cleared) = (np.asarray(view.image) for question, view in target.views if question == "What is the total?")
     assert (whole == noise).all()
     x0, y0, x1, y1 = map(int, document.words[2].box)
     inside = np.zeros(noise.shape[:2], bool)
@@ -199,10 +197,10 @@ def test_a_loss_that_is_no_number_is_left_out():
 
 
 def test_no_number_that_json_does_not_know_reaches_the_journal():
-    nothing = Numbers(*[float("nan")] * 4)
-    written = nothing.as_json(Numbers(float("inf"), float("-inf")), float("nan"))
+    nothing = QuestionScores(*[float("nan")] * 4)
+    written = nothing.as_json(QuestionScores(float("inf"), float("-inf")), float("nan"))
     assert {*written.pop("pretrained").values(), *written.values()} == {None}
-    assert Numbers(1.0).as_json(None)["confidence"] is None
+    assert QuestionScores(1.0).as_json(None)["confidence"] is None
 
 
 def said(loss, before=None, accuracy=0.0, memory=None):
@@ -327,7 +325,7 @@ def replied(replies, held=HELD):
                 "id": one.id,
                 "questions": [],
                 "memory_change": None,
-                "absent": [absent_keys.Probe("code", "Which code?").as_json(*replies[one.id])],
+                "absent": [absent_keys.AbsentKeyProbe("code", "Which code?").as_json(*replies[one.id])],
             }
             for one in held
             if one.provider == provider
@@ -370,7 +368,7 @@ def test_values_of_both_sides_are_of_neither():
         invoice("b1", "public", [("code", "Code?", "zuiop")], "B"),
         invoice("n0", "heldout", [("code", "Code?", "nobodys")], None),
     )
-    values = absent_keys.Values.of(corpus(*MEMBERS, *HELD, *shared), [])
+    values = absent_keys.AbsentKeyAnswers.of(corpus(*MEMBERS, *HELD, *shared), [])
     assert values.trained == {"qwert", "asdfg", "www.x"}
     assert values.unseen == {"4.50", "5.50"}
 
@@ -389,7 +387,7 @@ def test_common_values_that_are_hit_by_chance_are_no_memory():
     trials = [Trial(f"p{number}", f"p{number}", "out") for number in range(100, 200)]
     outcomes = [{"documents": []} for _ in trials]
     for page in pages[600:]:
-        said = absent_keys.Probe("total", "Which total?").as_json(next(answers), "nothing")
+        said = absent_keys.AbsentKeyProbe("total", "Which total?").as_json(next(answers), "nothing")
         outcomes[int(page.provider[1:]) - 100]["documents"].append({"id": page.id, "questions": [], "absent": [said]})
     found, _ = absent_keys.measure_absent(corpus(*pages), trials, outcomes, None)
     assert 0 < found.low < found.null < found.high
@@ -401,11 +399,11 @@ def test_answers_of_the_page_itself_are_no_memory():
     values = {**REPLIES, "h3": ("5.50", "nothing"), "h2": ("nothing", "nothing")}
     data = corpus(*MEMBERS, *HELD[:3], unread)
     trials, outcomes = replied(values)
-    replies = absent_keys.judged(data, absent_keys.Values.of(data, outcomes), trials, outcomes)
+    replies = absent_keys.judged(data, absent_keys.AbsentKeyAnswers.of(data, outcomes), trials, outcomes)
     assert [reply.unseen for reply in replies] == [False] * 4
     # Said about another page, it is a value that training never saw.
     trials, outcomes = replied({**values, "h2": ("5.50", "nothing")})
-    replies = absent_keys.judged(data, absent_keys.Values.of(data, outcomes), trials, outcomes)
+    replies = absent_keys.judged(data, absent_keys.AbsentKeyAnswers.of(data, outcomes), trials, outcomes)
     assert [reply.unseen for reply in replies] == [False, False, True, False]
 
 

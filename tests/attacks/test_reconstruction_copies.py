@@ -14,7 +14,7 @@ from audit.attacks.reconstruction.fields import all_fields
 from audit.attacks.reconstruction.proposals import Proposals
 from audit.case import Case
 from audit.corpus.documents import Corpus, Word
-from audit.targets.interface import Candidates, Picture
+from audit.targets.interface import Candidates, PageImage
 
 FIELD = (3, 4, 5, 6)
 
@@ -109,15 +109,15 @@ def test_copies_stay_hidden_in_words_and_image_while_the_field_is_filled_in(corp
             found = super().encode(document, around)
             places = np.arange(len(found.ids))
             boxes = np.stack([places / 14, np.full(14, 0.2), (places + 1) / 14, np.full(14, 0.8)], axis=1)
-            return replace(found, boxes=boxes, picture=Picture(lambda: page, (10, 140)))
+            return replace(found, boxes=boxes, page_image=PageImage(lambda: page, (10, 140)))
 
     target = Sees(corpus.documents)
     (field, *_) = all_fields(case_of(target, corpus), 3, 15)
     after = Proposals(target, field.scrubbed(), field.positions, 10).page_after((7, 8, 9, 10))
     assert after.ids[list(FIELD)].tolist() == [7, 8, 9, 10]
     assert (after.ids[10:] == planted.MASK).all()
-    assert after.picture is not None
-    white = (after.picture.pixels == 255).all(axis=0)
+    assert after.page_image is not None
+    white = (after.page_image.pixels == 255).all(axis=0)
     assert white[3:7, 31:69].all()
     assert white[3:7, 101:139].all()
     assert not white[:, 71:99].any()

@@ -12,11 +12,11 @@ from test_reconstruction_planted import measured, run, verdict
 
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.fields import all_fields
-from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Sampling, Told
+from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnowledge, Sampling
 from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
-from audit.record import Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
 from audit.report.jinja import environment
-from audit.report.words import Words
+from audit.report.words import AttackText
 from audit.targets.interface import Candidates
 
 pytestmark = pytest.mark.slow
@@ -297,7 +297,7 @@ def test_the_lowest_loss_heeds_the_public_model_only_among_equals():
     ids, logits = np.array([7, 5, 9, 3]), np.array([1.0, 2.0, 2.0, -4.0])
 
     def chosen(losses):
-        (place,) = LowestLoss().node(Told(ids, logits, losses), 0).kept
+        (place,) = LowestLoss().node(PrefixKnowledge(ids, logits, losses), 0).kept
         return int(ids[place])
 
     assert chosen(np.array([1.0, 1.0, 1.0, 0.9])) == 3
@@ -307,7 +307,7 @@ def test_the_lowest_loss_heeds_the_public_model_only_among_equals():
 
 
 def test_every_metric_has_words():
-    words = Words(environment(), "reconstruction")
+    words = AttackText(environment(), "reconstruction")
     for name in Reconstruction.metrics:
         head, *rest = re.split(r"\.(?!\d)", name)
         assert words.family(name) != head, name

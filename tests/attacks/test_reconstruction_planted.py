@@ -14,7 +14,8 @@ from audit import policy as policies
 from audit.attacks.reconstruction import Reconstruction
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
-from audit.record import Completed, Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
+from audit.record import Completed
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, Shot, baseline_score, best
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
-from audit.record import Estimate
-from audit.targets.interface import Picture, TrainingLoss
+from audit.measurements import Estimate
+from audit.targets.interface import PageImage, TrainingLoss
 
 
 class Work:
@@ -183,15 +183,15 @@ class Seeing(planted.Planted):
 
     def __init__(self, *rest, **named):
         super().__init__(*rest, **named)
-        self.pictures = []
+        self.page_images = []
 
     def encode(self, document, around=()):
         page = super().encode(document, around)
         boxes = np.array([[0.1 * place, 0.2, 0.1 * place + 0.1, 0.4] for place in range(len(page.ids))])
-        return replace(page, boxes=boxes, picture=Picture(lambda: np.zeros((3, 20, 20), np.uint8), (20, 20)))
+        return replace(page, boxes=boxes, page_image=PageImage(lambda: np.zeros((3, 20, 20), np.uint8), (20, 20)))
 
     def ask(self, queries):
-        self.pictures += [query.page.picture for query in queries]
+        self.page_images += [query.page.page_image for query in queries]
         return super().ask(queries)
 
 
@@ -201,11 +201,11 @@ def test_the_white_patch_covers_the_field_and_stays_while_it_is_rebuilt():
     case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     attack = Reconstruction(n_candidates=10)
     trial = attack.trials(case)[0]
-    target.pictures.clear()
+    target.page_images.clear()
     outcomes_of(attack, case, [trial])
-    pixels = {picture.pixels.tobytes() for picture in target.pictures}
+    pixels = {page_image.pixels.tobytes() for page_image in target.page_images}
     assert len(pixels) == 1
-    seen = target.pictures[0].pixels
+    seen = target.page_images[0].pixels
     assert (seen[:, 4:8, 6:14] == 255).all()  # the field's four words
     # The patch reaches half a pixel further, where resizing may have left traces of the field.
     assert (seen[:, :3] == 0).all()

@@ -12,12 +12,12 @@ import redacted
 
 from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.attack import FULL
-from audit.attacks.redaction.predictions import Told
+from audit.attacks.redaction.predictions import Predictions
 from audit.attacks.redaction.samples import Samples
 from audit.attacks.redaction.text_leak import lift_share_of, told_best, worst_class_of
 from audit.corpus import manifest
 from audit.corpus.documents import CATEGORIES
-from audit.record import Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
 
 ROOT = Path(__file__).parents[2]
 LIMITS = {"lift_share": 0.20, "worst_class": 0.30}
@@ -139,7 +139,9 @@ def told(classes, predicted, per=1):
     classes, predicted = (np.asarray(column, np.int64) for column in (classes, predicted))
     folds = np.zeros(classes.size, np.int64)
     samples = Samples((), (), classes, np.arange(classes.size) // per, folds)
-    return Told(samples, {}, {"prior": np.full(classes.size, np.bincount(classes).argmax())}, None, None), predicted
+    return Predictions(
+        samples, {}, {"prior": np.full(classes.size, np.bincount(classes).argmax())}, None, None
+    ), predicted
 
 
 def test_rare_kinds_are_judged_together_and_left_out_only_when_they_are_too_few_together():

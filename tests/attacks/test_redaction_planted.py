@@ -17,7 +17,8 @@ from audit.attacks.redaction.measures import gather, macro_f1
 from audit.attacks.redaction.samples import groups_of, samples_of
 from audit.case import Case, References
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
-from audit.record import Completed, Estimate, Unresolved
+from audit.measurements import Estimate, Unresolved
+from audit.record import Completed
 from audit.targets.interface import Embed
 
 

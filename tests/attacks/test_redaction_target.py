@@ -14,7 +14,7 @@ from audit.attacks.redaction.target_guess import redacted as hide
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
 from audit.engine.driver import drive
-from audit.record import Unresolved
+from audit.measurements import Unresolved
 
 
 @pytest.mark.parametrize("kind", [redacted.Tagging, redacted.Filling])

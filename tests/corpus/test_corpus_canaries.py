@@ -1,4 +1,4 @@
-"""`audit.corpus.canaries.schema`: what a canary's page is, whatever its coin said, and how its line stands on a page."""
+"""`corpus.canaries.schema`: what a canary's page is, whatever its coin said, and how its line stands on a page."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ def test_a_sheet_shows_the_line_in_words_and_pixels_or_leaves_the_completion_out
     assert texts(blank.words) == [*texts(corpus.document("m1").words), *PREFIX]
     assert texts(whole.words) == [*texts(blank.words), *"4071"]
     cells = [word.box for word in whole.words[-4:]]
-    for sheet, shown in ((blank, False), (whole, True)):
-        assert sheet.image is not None
-        changed = (np.asarray(sheet.image) != before).any(axis=2)
+    for view, shown in ((blank, False), (whole, True)):
+        assert view.image is not None
+        changed = (np.asarray(view.image) != before).any(axis=2)
         for box in cells:
             assert box is not None
             x0, y0, x1, y1 = (round(value) for value in box)

@@ -15,7 +15,7 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.corpus.importers.registry import FORMATS
-from audit.corpus.importers.splits import Given, divide
+from audit.corpus.importers.splits import NamedMembers, divide
 from audit.errors import ManifestError, UsageError
 
 funsd = FORMATS["funsd"]
@@ -46,7 +46,7 @@ def imported(*arguments: object) -> str:
 
 
 def test_members_that_are_named_are_members_and_their_copies_are_left_out(forms: Path, tmp_path: Path) -> None:
-    given = Given(("f00", "images/f01.png", "f02.json", "f10"))
+    given = NamedMembers(("f00", "images/f01.png", "f02.json", "f10"))
     report = funsd.convert(forms, tmp_path / "out", HALVES, 5, division=given)
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("member")} == {"f00", "f01", "f02", "f10"}
@@ -57,7 +57,7 @@ def test_members_that_are_named_are_members_and_their_copies_are_left_out(forms:
 
 def test_a_name_that_no_document_has_is_refused(forms: Path, tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="1 of 2 names are those of no document of the source, the first is f99"):
-        funsd.convert(forms, tmp_path / "out", HALVES, 5, division=Given(("f00", "f99.png")))
+        funsd.convert(forms, tmp_path / "out", HALVES, 5, division=NamedMembers(("f00", "f99.png")))
     assert not (tmp_path / "out").exists()
 
 
@@ -68,7 +68,7 @@ def test_a_source_with_its_own_division_takes_names_too(tmp_path: Path) -> None:
         (folder / "seq.in").write_text("".join(f"play {part} {number}\n" for number in range(count)))
         (folder / "seq.out").write_text("O B-track I-track\n" * count)
         (folder / "label").write_text("PlayMusic\n" * count)
-    given = Given(("train-00001", "test-00003"), "by-date")
+    given = NamedMembers(("train-00001", "test-00003"), "by-date")
     snips.convert(tmp_path / "snips", tmp_path / "out", HALVES, 0, given)
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("member")} == {"train-00001", "test-00003"}
@@ -77,7 +77,7 @@ def test_a_source_with_its_own_division_takes_names_too(tmp_path: Path) -> None:
 
 
 def test_pages_of_a_members_document_are_left_out() -> None:
-    drawn = divide([["a"], ["b"], ["c"], ["d"]], [["a", "b"]], {}, {"heldout": 1.0}, 0, Given(("a",)))
+    drawn = divide([["a"], ["b"], ["c"], ["d"]], [["a", "b"]], {}, {"heldout": 1.0}, 0, NamedMembers(("a",)))
     assert drawn == {"a": "member", "c": "heldout", "d": "heldout"}
 
 
@@ -126,4 +126,4 @@ def test_options_that_contradict_each_other_are_refused(
 def test_a_file_of_names_is_read_as_text(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes("caf\xe9\n".encode("latin-1"))
     with pytest.raises(UsageError, match="not a readable UTF-8 text file"):
-        Given.read(tmp_path / "latin")
+        NamedMembers.read(tmp_path / "latin")

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 from audit.corpus import perturbations
 from audit.corpus.documents import Word
 from audit.corpus.folding import fold
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.corpus.paraphrases import paraphrased
 
 SIZE = (200, 120)
@@ -26,9 +26,9 @@ WORDS = (
 CHANGES = {
     "no text": perturbations.without_text,
     "blank": perturbations.blank,
-    "rotated": lambda sheet: perturbations.rotated(sheet, 5),
-    "shifted": lambda sheet: perturbations.shifted(sheet, (20, -20)),
-    "brightened": lambda sheet: perturbations.brightened(sheet, 0.5),
+    "rotated": lambda view: perturbations.rotated(view, 5),
+    "shifted": lambda view: perturbations.shifted(view, (20, -20)),
+    "brightened": lambda view: perturbations.brightened(view, 0.5),
 }
 
 
@@ -44,7 +44,7 @@ def drawn():
 
 
 def page():
-    return Sheet(WORDS, SIZE, drawn)
+    return PageView(WORDS, SIZE, drawn)
 
 
 def dark(image):
@@ -53,8 +53,8 @@ def dark(image):
     return (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1), len(rows)
 
 
-def texts(sheet):
-    return [word.text for word in sheet.words]
+def texts(view):
+    return [word.text for word in view.words]
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
@@ -65,53 +65,53 @@ def test_images_are_made_when_asked_for_and_the_first_sheet_stays_as_it_was(chan
         opened.append(1)
         return drawn()
 
-    sheet = Sheet(WORDS, SIZE, open_page)
-    changed = change(sheet)
+    view = PageView(WORDS, SIZE, open_page)
+    changed = change(view)
     assert not opened
     assert changed.size == SIZE
     assert changed.image.size == SIZE
     assert changed.image.mode == "RGB"
     assert opened == [1]
-    assert np.array_equal(np.asarray(sheet.image), np.asarray(drawn()))
-    assert np.asarray(changed.image).tolist() != np.asarray(sheet.image).tolist()
-    assert sheet.words == WORDS
+    assert np.array_equal(np.asarray(view.image), np.asarray(drawn()))
+    assert np.asarray(changed.image).tolist() != np.asarray(view.image).tolist()
+    assert view.words == WORDS
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_page_without_image_has_its_words_changed_alone(change):
-    with_image, without = change(page()), change(Sheet(WORDS, SIZE))
+    with_image, without = change(page()), change(PageView(WORDS, SIZE))
     assert without.image is None
     assert without.words == with_image.words
 
 
 def test_no_text_leaves_no_word_and_no_ink_in_a_words_box():
-    sheet = perturbations.without_text(page())
-    assert sheet.words == ()
-    pixels = np.asarray(sheet.image)
+    view = perturbations.without_text(page())
+    assert view.words == ()
+    pixels = np.asarray(view.image)
     assert pixels.min() == 200, "something other than a word was black, or a word still is"
     assert (pixels[12:18, 12:38] == 255).all()
     assert (pixels[40:50, 60:160] == 200).all(), "the rest of the page stays"
 
 
 def test_a_blank_page_is_the_average_of_the_page():
-    sheet = perturbations.blank(page())
-    assert sheet.words == ()
-    colours = np.unique(np.asarray(sheet.image).reshape(-1, 3), axis=0)
+    view = perturbations.blank(page())
+    assert view.words == ()
+    colours = np.unique(np.asarray(view.image).reshape(-1, 3), axis=0)
     assert np.allclose(colours, np.asarray(drawn()).mean(axis=(0, 1)), atol=0.5)
     assert len(colours) == 1
 
 
 def test_shifting_moves_pixels_and_boxes_alike_and_uncovers_white():
-    sheet = perturbations.shifted(page(), (20, -12))
-    assert [word.box for word in sheet.words] == [
+    view = perturbations.shifted(page(), (20, -12))
+    assert [word.box for word in view.words] == [
         (30, 0, 60, 8),
         (110, 43, 130, 53),
         (190, 88, 200, 106),
         None,
     ]
-    alone = perturbations.shifted(Sheet(WORDS[1:2], SIZE, lambda: _only(WORDS[1])), (20, -12))
+    alone = perturbations.shifted(PageView(WORDS[1:2], SIZE, lambda: _only(WORDS[1])), (20, -12))
     assert dark(alone.image)[0] == alone.words[0].box
-    pixels = np.asarray(sheet.image)
+    pixels = np.asarray(view.image)
     assert (pixels[:, :20] == 255).all()
     assert (pixels[-12:] == 255).all()
 
@@ -133,9 +133,9 @@ def _only(word):
 @pytest.mark.parametrize("degrees", [-10, -5, 5, 10])
 @pytest.mark.parametrize("word", WORDS[:2], ids=lambda word: word.text)
 def test_rotation_moves_boxes_with_their_pixels(degrees, word):
-    sheet = perturbations.rotated(Sheet((word,), SIZE, lambda: _only(word)), degrees)
-    (moved,) = sheet.words
-    found, _ = dark(sheet.image)
+    view = perturbations.rotated(PageView((word,), SIZE, lambda: _only(word)), degrees)
+    (moved,) = view.words
+    found, _ = dark(view.image)
     assert np.allclose(found, moved.box, atol=1.6)
     x0, y0, x1, y1 = word.box
     width, height = x1 - x0, y1 - y0
@@ -146,11 +146,11 @@ def test_rotation_moves_boxes_with_their_pixels(degrees, word):
 
 
 def test_rotation_uncovers_white_and_cuts_boxes_at_the_edge():
-    sheet = perturbations.rotated(page(), 10)
-    pixels = np.asarray(sheet.image)
+    view = perturbations.rotated(page(), 10)
+    pixels = np.asarray(view.image)
     assert (pixels[0, 0] == 255).all()
     assert (pixels[-1, -1] == 255).all()
-    for word in sheet.words:
+    for word in view.words:
         if word.box is not None:
             assert 0 <= word.box[0] < word.box[2] <= SIZE[0]
             assert 0 <= word.box[1] < word.box[3] <= SIZE[1]
@@ -161,7 +161,7 @@ def test_turning_back_gives_boxes_that_hold_the_old_ones(degrees, seed):
     rng = np.random.default_rng(seed)
     x0, y0 = rng.uniform(80, 100, 2)
     word = Word("x", (float(x0), float(y0), float(x0) + 10, float(y0) + 5))
-    there = perturbations.rotated(Sheet((word,), (200, 200)), degrees)
+    there = perturbations.rotated(PageView((word,), (200, 200)), degrees)
     (back,) = perturbations.rotated(there, -degrees).words
     assert back.box[0] <= word.box[0] + 1e-6
     assert back.box[1] <= word.box[1] + 1e-6
@@ -171,10 +171,10 @@ def test_turning_back_gives_boxes_that_hold_the_old_ones(degrees, seed):
 
 @pytest.mark.parametrize("factor", [0.5, 0.8, 1.3, 2])
 def test_brightness_is_a_factor_up_to_white(factor):
-    sheet = perturbations.brightened(page(), factor)
+    view = perturbations.brightened(page(), factor)
     expected = np.minimum(np.asarray(drawn()) * float(factor), 255)
-    assert np.abs(np.asarray(sheet.image) - expected).max() <= 1
-    assert sheet.words == WORDS
+    assert np.abs(np.asarray(view.image) - expected).max() <= 1
+    assert view.words == WORDS
 
 
 QUESTIONS = (

@@ -18,85 +18,85 @@ from PIL import Image
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Box, Word
 from audit.corpus.importers.registry import FORMATS
-from audit.corpus.page_view import Sheet, sheet_of
-from audit.corpus.removal.proof import MAX_CROPS, READER, Proof, ReadCrop, crops_of, proof_of, survives
+from audit.corpus.page_view import PageView, page_view
+from audit.corpus.removal.proof import MAX_CROPS, TESSERACT, Proof, ReadCrop, crops_of, proof_of, survives
 from audit.corpus.removal.redact import Removal, remove
 from audit.corpus.removal.tesseract import Tesseract
 
 sroie = FORMATS["sroie"]
 
-reads = pytest.mark.skipif(not READER.installed(), reason="tesseract is not on this machine's PATH")
+reads = pytest.mark.skipif(not TESSERACT.installed(), reason="tesseract is not on this machine's PATH")
 
 RECEIPT = ("Gardenia Bakeries Kuala Lumpur", "DATE: 25/12/2018 8:13 PM", "TOTAL 45.80 CASH 50.00")
 
 
-def proof(sheet: Sheet, removal: Removal, *answers: str, reader: Tesseract = READER) -> Proof:
+def proof(view: PageView, removal: Removal, *answers: str, reader: Tesseract = TESSERACT) -> Proof:
     """As an attack does it."""
-    before = reader.ask(crops_of(sheet, removal))
-    after = reader.ask(crops_of(removal.sheet, removal))
-    return proof_of(sheet, removal, answers, before, after)
+    before = reader.ask(crops_of(view, removal))
+    after = reader.ask(crops_of(removal.view, removal))
+    return proof_of(view, removal, answers, before, after)
 
 
-def moved(sheet: Sheet, dy: float) -> Sheet:
+def moved(view: PageView, dy: float) -> PageView:
     """The page with every box so many pixels lower: an OCR that missed the place."""
     shift = np.array([0, dy, 0, dy])
-    words = [replace(word, box=tuple((np.array(word.box) + shift).tolist())) for word in sheet.words]
-    return Sheet(tuple(words), sheet.size, sheet.open_page)
+    words = [replace(word, box=tuple((np.array(word.box) + shift).tolist())) for word in view.words]
+    return PageView(tuple(words), view.size, view.open_page)
 
 
 @reads
 @pytest.mark.parametrize("answer", ["25/12/2018", "45.80", "RM45.80", "Gardenia Bakeries", "50.00", "8:13", "DATE"])
 @pytest.mark.parametrize("angle", [0.0, 1.5])
 def test_a_proven_removal(answer: str, angle: float) -> None:
-    sheet = drawn.page(RECEIPT, angle=angle)
-    removal = remove(sheet, [answer])
+    view = drawn.page(RECEIPT, angle=angle)
+    removal = remove(view, [answer])
     assert removal.words
-    found = proof(sheet, removal, answer)
+    found = proof(view, removal, answer)
     assert found == Proof(pixels=True, words=True, reading="gone")
     assert found.status == "proven"
 
 
 @reads
 def test_an_answer_over_two_lines_and_one_that_stands_twice() -> None:
-    sheet = drawn.page(("ship to 12 High", "Street London by", "order of 12 High Street", "London 2018"))
-    removal = remove(sheet, ["12 High Street"])
+    view = drawn.page(("ship to 12 High", "Street London by", "order of 12 High Street", "London 2018"))
+    removal = remove(view, ["12 High Street"])
     assert removal.words == (2, 3, 4, 9, 10, 11)
-    assert len(crops_of(sheet, removal)) == 2
-    assert proof(sheet, removal, "12 High Street").status == "proven"
+    assert len(crops_of(view, removal)) == 2
+    assert proof(view, removal, "12 High Street").status == "proven"
 
 
 @reads
 def test_where_nothing_is_painted_the_answer_is_still_read() -> None:
-    sheet = drawn.page(RECEIPT)
-    removal = remove(sheet, ["25/12/2018"])
-    unpainted = replace(removal, sheet=Sheet(removal.sheet.words, sheet.size, sheet.open_page))
-    found = proof(sheet, unpainted, "25/12/2018")
+    view = drawn.page(RECEIPT)
+    removal = remove(view, ["25/12/2018"])
+    unpainted = replace(removal, view=PageView(removal.view.words, view.size, view.open_page))
+    found = proof(view, unpainted, "25/12/2018")
     assert found == Proof(pixels=False, words=True, reading="still read")
     assert found.status == "survives"
 
 
 @reads
 def test_a_box_beside_its_word_is_one_colour_and_the_answer_is_still_read() -> None:
-    sheet = moved(drawn.page(("Gardenia Bakeries", "TOTAL 4580.12 CASH")), 30)
-    removal = remove(sheet, ["4580.12"])
-    found = proof(sheet, removal, "4580.12")
+    view = moved(drawn.page(("Gardenia Bakeries", "TOTAL 4580.12 CASH")), 30)
+    removal = remove(view, ["4580.12"])
+    found = proof(view, removal, "4580.12")
     assert found == Proof(pixels=True, words=True, reading="still read")
     assert found.status == "survives"
 
 
 @reads
 def test_a_patch_that_covers_half_of_the_answers_places_leaves_it_read() -> None:
-    sheet = drawn.page(("from Gardenia Bakeries", "paid 20.00 change 0.00", "to Gardenia Bakeries"))
-    removal = remove(sheet, ["Gardenia Bakeries"])
-    first = remove(Sheet(sheet.words[:3], sheet.size, sheet.open_page), ["Gardenia Bakeries"])
-    half = replace(removal, sheet=Sheet(removal.sheet.words, sheet.size, first.sheet.open_page))
-    assert proof(sheet, half, "Gardenia Bakeries") == Proof(pixels=False, words=True, reading="still read")
+    view = drawn.page(("from Gardenia Bakeries", "paid 20.00 change 0.00", "to Gardenia Bakeries"))
+    removal = remove(view, ["Gardenia Bakeries"])
+    first = remove(PageView(view.words[:3], view.size, view.open_page), ["Gardenia Bakeries"])
+    half = replace(removal, view=PageView(removal.view.words, view.size, first.view.open_page))
+    assert proof(view, half, "Gardenia Bakeries") == Proof(pixels=False, words=True, reading="still read")
 
 
 @reads
 def test_a_place_that_nobody_can_read_is_no_control() -> None:
-    sheet = drawn.page(RECEIPT, shown=[0, 1, 2, 3])
-    found = proof(sheet, remove(sheet, ["25/12/2018"]), "25/12/2018")
+    view = drawn.page(RECEIPT, shown=[0, 1, 2, 3])
+    found = proof(view, remove(view, ["25/12/2018"]), "25/12/2018")
     assert found == Proof(pixels=True, words=True, reading="no control")
     assert found.status == "unproven"
 
@@ -104,16 +104,16 @@ def test_a_place_that_nobody_can_read_is_no_control() -> None:
 @reads
 def test_one_unreadable_place_of_two_is_no_control() -> None:
     lines = ("from Gardenia Bakeries", "paid 20.00 change 0.00", "to Gardenia Bakeries")
-    sheet = drawn.page(lines, shown=[0, 1, 2, 3, 4, 5, 6, 7])
-    assert proof(sheet, remove(sheet, ["Gardenia Bakeries"]), "Gardenia Bakeries").status == "unproven"
+    view = drawn.page(lines, shown=[0, 1, 2, 3, 4, 5, 6, 7])
+    assert proof(view, remove(view, ["Gardenia Bakeries"]), "Gardenia Bakeries").status == "unproven"
 
 
 def test_without_tesseract_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda command: None)
     reader = Tesseract("a-tesseract-that-nobody-asked-for-yet")
     assert not reader.installed()
-    sheet = drawn.page(RECEIPT)
-    found = proof(sheet, remove(sheet, ["45.80"]), "45.80", reader=reader)
+    view = drawn.page(RECEIPT)
+    found = proof(view, remove(view, ["45.80"]), "45.80", reader=reader)
     assert found == Proof(pixels=True, words=True, reading="not installed")
     assert found.status == "unproven"
 
@@ -122,8 +122,8 @@ def test_a_tesseract_that_fails_says_nothing(tmp_path: Path) -> None:
     program = tmp_path / "tesseract"
     program.write_text("#!/bin/sh\ncat > /dev/null\necho 45.80\nexit 1\n")
     program.chmod(0o755)
-    sheet = drawn.page(RECEIPT)
-    crops = crops_of(sheet, remove(sheet, ["45.80"]))
+    view = drawn.page(RECEIPT)
+    crops = crops_of(view, remove(view, ["45.80"]))
     assert Tesseract(str(program)).installed()
     assert Tesseract(str(program)).ask(crops) == [None] * len(crops)
     program.write_text("#!/bin/sh\ncat > /dev/null\necho 45.80 $OMP_THREAD_LIMIT\n")
@@ -132,53 +132,53 @@ def test_a_tesseract_that_fails_says_nothing(tmp_path: Path) -> None:
 
 @reads
 def test_answers_come_in_order_and_a_place_off_the_page_gives_none() -> None:
-    sheet = drawn.page(("first", "second", "third", "fourth", "fifth"))
-    boxes = [word.box for word in sheet.words]
-    queries = [ReadCrop(sheet, box, box[3] - box[1]) for box in boxes if box is not None]
-    off = ReadCrop(sheet, (5000, 5000, 5050, 5020), 20)
-    texts = READER.ask([*queries, off, ReadCrop(Sheet(()), (0, 0, 9, 9), 9)])
+    view = drawn.page(("first", "second", "third", "fourth", "fifth"))
+    boxes = [word.box for word in view.words]
+    queries = [ReadCrop(view, box, box[3] - box[1]) for box in boxes if box is not None]
+    off = ReadCrop(view, (5000, 5000, 5050, 5020), 20)
+    texts = TESSERACT.ask([*queries, off, ReadCrop(PageView(()), (0, 0, 9, 9), 9)])
     assert texts[5:] == [None, None]
-    assert READER.ask([]) == []
-    for word, text in zip(sheet.words, texts, strict=False):
+    assert TESSERACT.ask([]) == []
+    for word, text in zip(view.words, texts, strict=False):
         assert text is not None
         assert word.text in text
 
 
 def test_pixels_fail_where_a_single_one_is_left() -> None:
-    sheet = drawn.page(RECEIPT)
-    removal = remove(sheet, ["45.80"])
+    view = drawn.page(RECEIPT)
+    removal = remove(view, ["45.80"])
     (box,) = removal.boxes
-    image = removal.sheet.open_page()
+    image = removal.view.open_page()
     image.putpixel((int(box[2]) - 1, int(box[3]) - 1), (254, 255, 255))
-    spoilt = replace(removal, sheet=Sheet(removal.sheet.words, sheet.size, lambda: image))
-    found = proof_of(sheet, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"])
+    spoilt = replace(removal, view=PageView(removal.view.words, view.size, lambda: image))
+    found = proof_of(view, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"])
     assert found == Proof(pixels=False, words=True, reading="gone")
     assert found.status == "survives"
     image.putpixel((int(box[2]) - 1, int(box[3]) - 1), (255, 255, 255))
     image.putpixel((int(box[2]), int(box[3])), (0, 0, 0))  # the first one outside
-    assert proof_of(sheet, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"]).status == "proven"
+    assert proof_of(view, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"]).status == "proven"
 
 
 def test_words_without_boxes_cannot_leave_an_image() -> None:
-    sheet = Sheet((Word("total"), Word("45.80")), (40, 30), lambda: Image.new("RGB", (40, 30), "white"))
-    removal = remove(sheet, ["45.80"])
-    assert crops_of(sheet, removal) == ()
-    assert proof_of(sheet, removal, ["45.80"], [], []) == Proof(pixels=False, words=True, reading="no control")
+    view = PageView((Word("total"), Word("45.80")), (40, 30), lambda: Image.new("RGB", (40, 30), "white"))
+    removal = remove(view, ["45.80"])
+    assert crops_of(view, removal) == ()
+    assert proof_of(view, removal, ["45.80"], [], []) == Proof(pixels=False, words=True, reading="no control")
 
 
 def test_an_answer_that_is_not_among_the_words_of_an_image_is_not_proven_gone() -> None:
-    sheet = drawn.page(RECEIPT)
-    assert proof_of(sheet, remove(sheet, ["Istanbul"]), ["Istanbul"], [], []).status == "unproven"
+    view = drawn.page(RECEIPT)
+    assert proof_of(view, remove(view, ["Istanbul"]), ["Istanbul"], [], []).status == "unproven"
 
 
 def test_a_page_of_words_only_is_decided_by_its_words() -> None:
-    sheet = Sheet(tuple(Word(text) for text in RECEIPT[2].split()))
-    removal = remove(sheet, ["45.80"])
-    found = proof_of(sheet, removal, ["45.80"], [], [])
+    view = PageView(tuple(Word(text) for text in RECEIPT[2].split()))
+    removal = remove(view, ["45.80"])
+    found = proof_of(view, removal, ["45.80"], [], [])
     assert found == Proof(pixels=None, words=True, reading="no image")
     assert found.status == "proven"
-    kept = replace(removal, sheet=sheet)
-    assert proof_of(sheet, kept, ["45.80"], [], []).status == "survives"
+    kept = replace(removal, view=view)
+    assert proof_of(view, kept, ["45.80"], [], []).status == "survives"
 
 
 def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> None:
@@ -191,14 +191,14 @@ def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> 
             Word("7", (9, 10 * number, 14, 10 * number + 8)),
         )
     )
-    sheet = Sheet(words, (20, 200), lambda: Image.new("RGB", (20, 200), "white"))
-    removal = remove(sheet, ["7"])
+    view = PageView(words, (20, 200), lambda: Image.new("RGB", (20, 200), "white"))
+    removal = remove(view, ["7"])
     assert len(removal.words) == places
-    crops = crops_of(sheet, removal)
+    crops = crops_of(view, removal)
     assert len(crops) == MAX_CROPS
     read = ["pay 7"] * MAX_CROPS
-    assert proof_of(sheet, removal, ["7"], read, ["pay"] * MAX_CROPS).reading == "no control"
-    assert proof_of(sheet, removal, ["7"], read, ["pay"] * (MAX_CROPS - 1) + ["pay 7"]).reading == "still read"
+    assert proof_of(view, removal, ["7"], read, ["pay"] * MAX_CROPS).reading == "no control"
+    assert proof_of(view, removal, ["7"], read, ["pay"] * (MAX_CROPS - 1) + ["pay 7"]).reading == "still read"
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> 
     ],
 )
 def test_what_the_texts_prove(before: Sequence[str | None], after: Sequence[str | None], reading: str) -> None:
-    sheet = drawn.page(("TOTAL 4580.12 CASH",))
-    assert proof_of(sheet, remove(sheet, ["4580.12"]), ["4580.12"], before, after).reading == reading
+    view = drawn.page(("TOTAL 4580.12 CASH",))
+    assert proof_of(view, remove(view, ["4580.12"]), ["4580.12"], before, after).reading == reading
 
 
 @pytest.mark.parametrize(
@@ -265,14 +265,14 @@ def test_most_values_of_real_receipts_are_removed_and_proven(
     for number, document in enumerate(documents):
         values = json.loads((real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8"))
         for value in values.values():
-            sheet = sheet_of(corpus, document)
-            removal = remove(sheet, [value])
+            view = page_view(corpus, document)
+            removal = remove(view, [value])
             counts["values"] += 1
             counts["found"] += bool(removal.words)
-            counts["gone from the words"] += not survives([word.text for word in removal.sheet.words], [value])
-            if READER.installed() and number < 8:
+            counts["gone from the words"] += not survives([word.text for word in removal.view.words], [value])
+            if TESSERACT.installed() and number < 8:
                 counts["asked"] += 1
-                counts[proof(sheet, removal, value).status] += 1
+                counts[proof(view, removal, value).status] += 1
     assert counts["values"] == 160
     assert counts["found"] >= 155
     assert counts["gone from the words"] >= 140
@@ -281,10 +281,10 @@ def test_most_values_of_real_receipts_are_removed_and_proven(
 
 
 def test_the_box_of_a_crop_is_that_of_its_words() -> None:
-    sheet = drawn.page(RECEIPT)
-    removal = remove(sheet, ["Gardenia Bakeries"])
-    (crop,) = crops_of(removal.sheet, removal)
+    view = drawn.page(RECEIPT)
+    removal = remove(view, ["Gardenia Bakeries"])
+    (crop,) = crops_of(removal.view, removal)
     first, last = removal.boxes
     box: Box = (first[0], min(first[1], last[1]), last[2], max(first[3], last[3]))
     assert crop.box == box
-    assert crop.sheet is removal.sheet
+    assert crop.view is removal.view

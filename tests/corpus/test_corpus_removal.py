@@ -12,8 +12,8 @@ from rapidfuzz.distance import Levenshtein
 from scipy.ndimage import gaussian_filter
 
 from audit.corpus.documents import Word
-from audit.corpus.page_view import Sheet
-from audit.corpus.removal.matching import fold, letters_and_digits, wanted
+from audit.corpus.page_view import PageView
+from audit.corpus.removal.matching import letters_and_digits, normalise_ocr, wanted
 from audit.corpus.removal.proof import survives
 from audit.corpus.removal.redact import cover, derivable, found, remove
 
@@ -184,23 +184,23 @@ def test_with_the_fuzzy_rule_switched_off_the_proof_reports_the_survivors(answer
 def test_on_a_scan_that_lies_askew_the_answers_ink_goes(answer: str, lines: list[str], angle: float) -> None:
     words, gone = marked(" ".join(lines))
     plain = [line.replace("[", "").replace("]", "") for line in lines]
-    sheet = drawn.page(plain, angle=angle)
-    removal = remove(sheet, [answer])
-    assert [word.text for word in sheet.words] == words
+    view = drawn.page(plain, angle=angle)
+    removal = remove(view, [answer])
+    assert [word.text for word in view.words] == words
     assert removal.words == gone
-    assert not survives([word.text for word in removal.sheet.words], [answer])
+    assert not survives([word.text for word in removal.view.words], [answer])
     own = drawn.ink(drawn.page(plain, angle=angle, shown=gone))
     assert own.sum() > 100
-    assert not (drawn.ink(removal.sheet) & own).any()
-    outside = ~covered(sheet, removal.boxes)
-    assert (np.asarray(removal.sheet.image)[outside] == np.asarray(sheet.image)[outside]).all()
-    others = drawn.ink(sheet) & ~own
-    assert (drawn.ink(removal.sheet) & others).sum() > 0.8 * others.sum()
+    assert not (drawn.ink(removal.view) & own).any()
+    outside = ~covered(view, removal.boxes)
+    assert (np.asarray(removal.view.image)[outside] == np.asarray(view.image)[outside]).all()
+    others = drawn.ink(view) & ~own
+    assert (drawn.ink(removal.view) & others).sum() > 0.8 * others.sum()
 
 
-def covered(sheet: Sheet, boxes) -> np.ndarray:
-    assert sheet.size is not None
-    inside = np.zeros(sheet.size[::-1], bool)
+def covered(view: PageView, boxes) -> np.ndarray:
+    assert view.size is not None
+    inside = np.zeros(view.size[::-1], bool)
     for x0, y0, x1, y1 in boxes:
         inside[int(y0) : int(y1), int(x0) : int(x1)] = True
     return inside
@@ -262,7 +262,7 @@ def test_nothing_is_left_that_the_rule_names(words: list[str], answers: list[str
     left = [word for index, word in enumerate(words) if index not in gone]
     assert found(left, answers) == ()
     assert set(found(words, answers, fuzzy=False)) <= set(gone)
-    folded = [text for word in left if (text := fold(word))]
+    folded = [text for word in left if (text := normalise_ocr(word))]
     for answer in wanted(answers):
         if letters_and_digits(answer.text):
             for start in range(len(folded)):
@@ -276,7 +276,7 @@ def test_nothing_is_left_that_the_rule_names(words: list[str], answers: list[str
 def test_a_page_without_the_answer_loses_nothing(words: list[str], answers: list[str]) -> None:
     """Short answers have none of the letters that every word begins and ends with here."""
     strange = [f"zq{word}wz" for word in words if word.isalnum()]
-    short = [answer for answer in answers if len(fold(answer)) < 4]
+    short = [answer for answer in answers if len(normalise_ocr(answer)) < 4]
     assert found(strange, short, fuzzy=False) == ()
 
 
@@ -296,22 +296,22 @@ def test_pixels_outside_the_boxes_are_untouched_and_inside_one_colour(places, co
         for x, y, width, height, gone in places
     )
     opened = []
-    sheet = Sheet(words, (40, 30), lambda: opened.append(1) or Image.fromarray(noise))
-    removal = remove(sheet, ["secret"], colour=colour)
+    view = PageView(words, (40, 30), lambda: opened.append(1) or Image.fromarray(noise))
+    removal = remove(view, ["secret"], colour=colour)
     assert not opened
     assert removal.words == tuple(index for index, place in enumerate(places) if place[4])
     assert len(removal.boxes) == len(removal.words)
-    changed = np.asarray(removal.sheet.image)
-    inside = covered(sheet, removal.boxes)
+    changed = np.asarray(removal.view.image)
+    inside = covered(view, removal.boxes)
     assert (changed[~inside] == noise[~inside]).all()
     assert (changed[inside] == colour).all()
     for index in removal.words:
         x0, y0, x1, y1 = (int(value) for value in words[index].box)
         assert inside[y0:y1, x0:x1].all()
-    again = remove(removal.sheet, ["secret"], colour=colour)
+    again = remove(removal.view, ["secret"], colour=colour)
     assert again.words == ()
-    assert (np.asarray(again.sheet.image) == changed).all()
-    assert (np.asarray(sheet.image) == noise).all()
+    assert (np.asarray(again.view.image) == changed).all()
+    assert (np.asarray(view.image) == noise).all()
 
 
 @settings(max_examples=40, deadline=None)
@@ -323,14 +323,14 @@ def test_a_blur_leaves_the_same_words_and_pixels_alone_as_paint(places, radius) 
         for x, y, width, height, gone in places
     )
     opened = []
-    sheet = Sheet(words, (40, 30), lambda: opened.append(1) or Image.fromarray(noise))
-    painted, blurred = remove(sheet, ["secret"]), remove(sheet, ["secret"], blur=radius)
+    view = PageView(words, (40, 30), lambda: opened.append(1) or Image.fromarray(noise))
+    painted, blurred = remove(view, ["secret"]), remove(view, ["secret"], blur=radius)
     assert not opened
-    assert (blurred.words, blurred.boxes, blurred.sheet.words) == (painted.words, painted.boxes, painted.sheet.words)
-    changed = np.asarray(blurred.sheet.image)
-    inside = covered(sheet, blurred.boxes)
+    assert (blurred.words, blurred.boxes, blurred.view.words) == (painted.words, painted.boxes, painted.view.words)
+    changed = np.asarray(blurred.view.image)
+    inside = covered(view, blurred.boxes)
     assert (changed[~inside] == noise[~inside]).all()
-    assert (np.asarray(sheet.image) == noise).all()
+    assert (np.asarray(view.image) == noise).all()
 
 
 def test_a_box_is_blurred_by_a_gaussian_of_that_radius_and_sees_nothing_beyond_its_edges() -> None:
@@ -338,38 +338,38 @@ def test_a_box_is_blurred_by_a_gaussian_of_that_radius_and_sees_nothing_beyond_i
     page[:, 150:] //= 4
     page[90:] //= 2
     page[:, :45] = 255  # right up to where the grown box begins
-    sheet = Sheet((Word("secret", (60, 40, 220, 140)),), (300, 200), lambda: Image.fromarray(page))
-    removal = remove(sheet, ["secret"], blur=20)
+    view = PageView((Word("secret", (60, 40, 220, 140)),), (300, 200), lambda: Image.fromarray(page))
+    removal = remove(view, ["secret"], blur=20)
     ((x0, y0, x1, y1),) = (tuple(map(int, box)) for box in removal.boxes)
     expected = gaussian_filter(page[y0:y1, x0:x1].astype(float), (20, 20, 0), mode="nearest")
     # Pillow's Gaussian is three box filters, and whole numbers.
-    assert np.abs(np.asarray(removal.sheet.image)[y0:y1, x0:x1] - expected).max() < 4
+    assert np.abs(np.asarray(removal.view.image)[y0:y1, x0:x1] - expected).max() < 4
 
 
 def test_no_stroke_of_a_blurred_word_is_left() -> None:
-    sheet = drawn.page(["Hannover Messe"])
-    removal = remove(sheet, ["Hannover"], blur=20)
+    view = drawn.page(["Hannover Messe"])
+    removal = remove(view, ["Hannover"], blur=20)
     ((x0, y0, x1, y1),) = (tuple(map(int, box)) for box in removal.boxes)
-    before, after = (np.asarray(one.image.convert("L"), int)[y0:y1, x0:x1] for one in (sheet, removal.sheet))
+    before, after = (np.asarray(one.image.convert("L"), int)[y0:y1, x0:x1] for one in (view, removal.view))
     assert np.abs(np.diff(before, axis=1)).max() > 200
     assert max(np.abs(np.diff(after, axis=axis)).max() for axis in (0, 1)) <= 3
 
 
 def test_a_box_grows_by_15_percent_of_its_lines_height_and_stays_on_the_page() -> None:
     words = (Word("-----", (50, 58, 90, 62)), Word("Tall", (100, 40, 140, 80)), Word("far", (0, 200, 40, 220)))
-    (box,) = remove(Sheet(words, (300, 300)), ["-----"]).boxes
+    (box,) = remove(PageView(words, (300, 300)), ["-----"]).boxes
     assert box == (46, 54, 94, 66)  # the line: median of 4 and 40 is 22, of which 3.3
-    (box,) = remove(Sheet(words, (300, 300)), ["far"]).boxes
+    (box,) = remove(PageView(words, (300, 300)), ["far"]).boxes
     assert box == (0, 197, 43, 223)
-    (box,) = remove(Sheet((Word("edge", (280, 290, 302, 302)),), (300, 300)), ["edge"]).boxes
+    (box,) = remove(PageView((Word("edge", (280, 290, 302, 302)),), (300, 300)), ["edge"]).boxes
     assert box == (278, 288, 300, 300)
 
 
 def test_a_page_of_words_only() -> None:
-    removal = remove(Sheet((Word("pay"), Word("9.00"))), ["9.00"])
-    assert [word.text for word in removal.sheet.words] == ["pay"]
+    removal = remove(PageView((Word("pay"), Word("9.00"))), ["9.00"])
+    assert [word.text for word in removal.view.words] == ["pay"]
     assert removal.boxes == ()
-    assert removal.sheet.image is None
+    assert removal.view.image is None
 
 
 @pytest.mark.parametrize(
@@ -408,6 +408,6 @@ def test_covered_words_are_painted_as_removed_ones_and_stay_in_the_words():
     removed = remove(page, ["48213"])
     covered = cover(page, removed.words)
     assert covered.words == page.words
-    np.testing.assert_array_equal(np.asarray(covered.image), np.asarray(removed.sheet.image))
+    np.testing.assert_array_equal(np.asarray(covered.image), np.asarray(removed.view.image))
     assert (np.asarray(covered.image) != np.asarray(page.image)).any()
-    assert cover(Sheet((Word("a"),)), [0]).open_page is None
+    assert cover(PageView((Word("a"),)), [0]).open_page is None

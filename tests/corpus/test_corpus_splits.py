@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from audit.corpus.documents import SPLITS, Split
-from audit.corpus.importers.splits import Part, assign, copies_of_trained, divide, equal_images, joined
+from audit.corpus.importers.splits import OfficialPart, assign, copies_of_trained, divide, equal_images, joined
 from audit.errors import UsageError
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
@@ -109,7 +109,7 @@ def test_joined_groups_are_connected_components(groups: list[set[str]]) -> None:
 def test_nothing_that_was_trained_on_is_held_out(pages: list[tuple[int, int, bool]], seed: int) -> None:
     """Pages by image, document and part: the official division keeps parts, documents and images apart."""
     names = [f"p{number:02}" for number in range(len(pages))]
-    parts: dict[str, Part] = {
+    parts: dict[str, OfficialPart] = {
         n: "train" if train else "validation" for n, (_, _, train) in zip(names, pages, strict=True)
     }
     images = [[n for n, page in zip(names, pages, strict=True) if page[0] == image] for image in range(4)]
@@ -128,7 +128,7 @@ def test_nothing_that_was_trained_on_is_held_out(pages: list[tuple[int, int, boo
 
 
 def test_the_official_division_needs_no_held_out_share() -> None:
-    parts: dict[str, Part] = {"a": "train", "b": "validation"}
+    parts: dict[str, OfficialPart] = {"a": "train", "b": "validation"}
     assert divide([["a"], ["b"]], [], parts, {"member": 1.0}, 0, "official") == {"a": "member"}
     with pytest.raises(UsageError, match="no split has a share"):
         divide([["a"], ["b"]], [], parts, {"heldout": 1.0}, 0, "official")

@@ -11,7 +11,7 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Task, Word
 from audit.corpus.importers.conversion import ImportReport, split_sizes
-from audit.corpus.importers.interface import Collected, Request, Source
+from audit.corpus.importers.interface import Collected, ImportRequest, Source
 from audit.corpus.importers.registry import FORMATS
 
 LINES = tuple(f"letter {number}" for number in range(10))
@@ -26,7 +26,7 @@ class Toy(Source):
     divisions = frozenset({"official"})
     lacks = "no boxes"
 
-    def collect(self, src: Path, request: Request) -> Collected:
+    def collect(self, src: Path, request: ImportRequest) -> Collected:
         texts = {f"t{place}": line for place, line in enumerate((src / "letters.txt").read_text().splitlines())}
         parts = {name: "validation" if place % 2 else "train" for place, name in enumerate(texts)}
         drawn, notes = request.divide([[name] for name in texts], parts=parts)

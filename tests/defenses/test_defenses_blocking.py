@@ -10,7 +10,7 @@ import tiny
 from audit.corpus.documents import Corpus, Question, ReferencePaths, Word
 from audit.corpus.images import open_image
 from audit.corpus.manifest import load
-from audit.corpus.page_view import sheet_of
+from audit.corpus.page_view import page_view
 from audit.corpus.removal.matching import found
 from audit.defenses.blocking import (
     NOT_PRESENT,
@@ -63,10 +63,10 @@ def test_every_question_is_asked_once_more_with_the_answer_removed(pages):
     assert [sample.question for sample in plain] == [sample.question for sample in blocked]
     assert {sample.answer for sample in blocked} == {NOT_PRESENT}
     for before, after in zip(plain, blocked, strict=True):
-        words = [word.text for word in after.sheet.words]
-        assert found([word.text for word in before.sheet.words], [before.answer])
+        words = [word.text for word in after.view.words]
+        assert found([word.text for word in before.view.words], [before.answer])
         assert not found(words, [before.answer])
-        assert not (np.asarray(before.sheet.image) == np.asarray(after.sheet.image)).all()
+        assert not (np.asarray(before.view.image) == np.asarray(after.view.image)).all()
 
 
 def test_the_written_data_set_is_valid_and_the_original_documents_are_in_it_as_they_were(pages, blocked):
@@ -166,8 +166,8 @@ def test_a_model_learns_both_to_answer_and_to_say_that_the_answer_is_gone(start,
     fit_answering(plain, samples_of(pages, pages.of("member")), RECIPE)
     question = member.questions[0]
     queries = [
-        AnswerLoss(sheet_of(data, member), question.question, question.answers[0]),
-        AnswerLoss(sheet_of(data, copy), question.question, NOT_PRESENT),
+        AnswerLoss(page_view(data, member), question.question, question.answers[0]),
+        AnswerLoss(page_view(data, copy), question.question, NOT_PRESENT),
     ]
     before, without, with_blocking = (
         [float(found.sum()) for found in target.ask(queries)]

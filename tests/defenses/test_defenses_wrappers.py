@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.corpus.documents import Word
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.defenses.interface import Reworded
 from audit.defenses.paraphrase import Paraphrase
 from audit.defenses.random_string import RandomString
@@ -22,13 +22,13 @@ from audit.targets.interface import (
     Answer,
     AnswerLoss,
     FillMask,
-    Given,
-    SheetQuery,
+    PageViewQuery,
+    Reply,
     TagProbabilities,
 )
 
 DEFENSES = query_defenses()
-SHEET = Sheet((Word("total"), Word("9.00")))
+SHEET = PageView((Word("total"), Word("9.00")))
 QUESTION = "What is the total amount?"
 CARD = dataclasses.replace(tiny.record().target, architecture="Donut")
 questions = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "Zs")), min_size=1, max_size=60)
@@ -44,7 +44,7 @@ class Listening:
 
     def ask(self, queries):
         self.heard += queries
-        return [Given(query.question, 1.0, 1, True) for query in queries]
+        return [Reply(query.question, 1.0, 1, True) for query in queries]
 
 
 def asked(name, question, seed=0):
@@ -135,7 +135,7 @@ def test_a_target_without_questions_is_refused(name):
 
 def test_every_query_about_a_question_can_be_reworded():
     """A new type must have a `question` that can be replaced, or be withdrawn."""
-    kinds = SheetQuery.__subclasses__()
+    kinds = PageViewQuery.__subclasses__()
     assert {Answer, AnswerLoss, Adaptation} <= set(kinds)
     for kind in set(kinds) - {Adaptation}:
         inner = Listening(kind)

@@ -29,9 +29,9 @@ from audit.corpus.documents import (
     Word,
 )
 from audit.corpus.evasion import EvasionCost
-from audit.defenses.interface import DataDefense, QueryDefense, Trained, TrainingDefense, reworded
+from audit.defenses.interface import DataDefense, QueryDefense, RetrainedModel, TrainingDefense, reworded
 from audit.defenses.registry import DEFENSES
-from audit.defenses.remedies import Answer, Remedy
+from audit.defenses.remedies import AnsweredFinding, Remedy
 from audit.engine.interface import Progress
 from audit.errors import RenderError
 from audit.report.html import html
@@ -53,7 +53,7 @@ class Shouted(QueryDefense):
         cost="Peace.",
         check="Scan with it.",
         source="This test.",
-        answers=(Answer("memorisation", "*", ("violated",)),),
+        answers=(AnsweredFinding("memorisation", "*", ("violated",)),),
         measured_by=("shouted",),
     )
 
@@ -69,8 +69,8 @@ class Unlearned(TrainingDefense):
     description = "not trained"
     teaches_refusal = True
 
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> Trained:
-        return Trained(make_donut(out / "unlearned", 9), corpus.root)
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+        return RetrainedModel(make_donut(out / "unlearned", 9), corpus.root)
 
     def refuses(self, answer: str) -> bool:
         return answer == ""
@@ -105,7 +105,7 @@ class Perfect:
     """Reads what the words say, as Tesseract does on pages larger than these."""
 
     def ask(self, queries):
-        return [" ".join(word.text for word in query.sheet.words) for query in queries]
+        return [" ".join(word.text for word in query.view.words) for query in queries]
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +148,7 @@ def docaudit(*arguments: object) -> tuple[str, int]:
 def test_it_is_measured_and_compared_with_the_model_as_it_was(
     name: str, title: str, derived_by: str, channel: bool, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("audit.attacks.memorisation.removal.READER", Perfect())
+    monkeypatch.setattr("audit.attacks.memorisation.removal.TESSERACT", Perfect())
     output, code = docaudit("defend", name, place / "model", place / "data", "--out", tmp_path)
     assert code == 0, output
     assert records.read(tmp_path / "before").derived_by == ()

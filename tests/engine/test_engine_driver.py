@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.engine.driver import drive
-from audit.engine.interface import Attempt, Request, Silent, Source, Trial
+from audit.engine.interface import Attempt, Request, Silent, Trial, WorkSource
 from audit.engine.local import LocalEngine
 
 
@@ -189,7 +189,7 @@ def test_a_width_that_attempts_nothing_is_an_error(width: int) -> None:
 @given(scripts, st.integers(1, 9))
 def test_the_local_engine_drives_the_work_that_is_open(scripted: dict[str, Any], width: int) -> None:
     work = Scripted(scripted)
-    outcomes = dict(LocalEngine(width).run(Source(work, {}, lambda _: Scripted({})), trials(scripted)))
+    outcomes = dict(LocalEngine(width).run(WorkSource(work, {}, lambda _: Scripted({})), trials(scripted)))
     assert outcomes == {name: work.expected(name) for name in scripted}
 
 

@@ -30,7 +30,7 @@ from audit import record as records
 from audit import runner
 from audit.cli import app
 from audit.engine.driver import drive
-from audit.engine.interface import SILENT, Progress, Silent, Source, Trial
+from audit.engine.interface import SILENT, Progress, Silent, Trial, WorkSource
 from audit.errors import EngineError
 from audit.runner import execution, scan
 
@@ -52,7 +52,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where temporary folders go, short enough for sockets; empty again after the test."""
     folder = Path(tempfile.mkdtemp(prefix="d", dir="/tmp"))
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "fakes"))
     yield folder
     for _ in range(100):
         if not list(folder.iterdir()):
@@ -66,7 +66,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_outcomes_are_those_of_the_driver_and_a_killed_workers_trials_are_run_again(here: Path, tmp_path: Path) -> None:
     numbers = {f"t{i}": i for i in range(40)} | {"deadly": 1000}
-    source = Source(Scripted(numbers, ""), {"data": {}}, Opener(numbers, str(tmp_path / "killed")))
+    source = WorkSource(Scripted(numbers, ""), {"data": {}}, Opener(numbers, str(tmp_path / "killed")))
     outcomes = list(RayEngine(workers=2, width=3).run(source, trials(list(numbers))))
     assert (tmp_path / "killed").exists()
     assert len(outcomes) == len(numbers)  # each once
@@ -79,7 +79,7 @@ def test_workers_get_the_files_in_private_folders_that_go_and_the_terminal_stays
     (tmp_path / "a").write_text("weights")
     before = signal.getsignal(signal.SIGTERM)
     files = {"model": {"config.json": tmp_path / "a"}, "data": {"images/1.png": tmp_path / "a"}}
-    source = Source(Spy({}), files, Spy)
+    source = WorkSource(Spy({}), files, Spy)
     with closing(RayEngine(workers=2, width=1).run(source, trials([f"t{i}" for i in range(30)]))) as running:
         first = next(running)[1]
         assert Path(first["place"]).exists()
@@ -105,7 +105,7 @@ def test_copies_stay_under_the_usual_folder_when_its_path_is_too_long_for_socket
     encrypted = here / "encrypted"
     encrypted.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(encrypted))
-    source = Source(Spy({}), {"data": {"weights": tmp_path / "a"}}, Spy)
+    source = WorkSource(Spy({}), {"data": {"weights": tmp_path / "a"}}, Spy)
     with closing(RayEngine(workers=1).run(source, trials(["a", "b"]))) as running:
         place = Path(next(running)[1]["place"])
         assert place.is_relative_to(encrypted)
@@ -130,7 +130,7 @@ def open_to_others() -> Iterator[str]:
 
 def test_an_exception_of_a_trial_arrives_as_itself_with_its_place(here: Path) -> None:
     numbers = {"good": 3, "bad": -1}
-    source = Source(Scripted(numbers, ""), {"data": {}}, Opener(numbers))
+    source = WorkSource(Scripted(numbers, ""), {"data": {}}, Opener(numbers))
     with pytest.raises(Peculiar, match="bad") as raised:
         list(RayEngine(workers=1).run(source, trials(["good", "bad"])))
     assert type(raised.value) is Peculiar
@@ -140,25 +140,25 @@ def test_an_exception_of_a_trial_arrives_as_itself_with_its_place(here: Path) ->
 
 def test_an_error_while_opening_arrives_with_its_hint(here: Path) -> None:
     with pytest.raises(EngineError, match="not like this") as raised:
-        list(RayEngine(workers=1).run(Source(Spy({}), {}, cannot_open), trials(["a"])))
+        list(RayEngine(workers=1).run(WorkSource(Spy({}), {}, cannot_open), trials(["a"])))
     assert raised.value.hint == "but like that"
 
 
 def test_trials_that_kill_every_worker_are_given_up(here: Path) -> None:
     with pytest.raises(EngineError, match="3 Ray workers were lost over the same trials, 1 of them left") as raised:
-        list(RayEngine(workers=1).run(Source(Spy({}), {}, dies), trials(["receipt-of-somebody"])))
+        list(RayEngine(workers=1).run(WorkSource(Spy({}), {}, dies), trials(["receipt-of-somebody"])))
     assert "receipt-of-somebody" not in str(raised.value)
     assert "--workers" in raised.value.hint
 
 
 def test_no_trials_start_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "_library", pytest.fail)
-    assert list(RayEngine().run(Source(Spy({}), {}, Spy), [])) == []
+    assert list(RayEngine().run(WorkSource(Spy({}), {}, Spy), [])) == []
 
 
 def test_a_cluster_that_is_not_there_is_an_error_in_one_line(here: Path) -> None:
     with pytest.raises(EngineError, match=r"Ray cannot be reached at 127\.0\.0\.1:9") as raised:
-        list(RayEngine(address="127.0.0.1:9").run(Source(Spy({}), {}, Spy), trials(["a"])))
+        list(RayEngine(address="127.0.0.1:9").run(WorkSource(Spy({}), {}, Spy), trials(["a"])))
     assert "\n" not in str(raised.value)
 
 
@@ -239,7 +239,7 @@ class Scans:
     def record(self, name: str, progress: Progress = SILENT, **engine: Any) -> tuple[str, list[str]]:
         """The record without its times, and what the journal holds."""
         (self.out / name / "evidence").mkdir(parents=True)
-        options = runner.Options(
+        options = runner.ScanOptions(
             self.model,
             self.data,
             self.out / name,
@@ -276,7 +276,7 @@ def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, s
 
 def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
     opened = runner.open_scan(
-        runner.Options(
+        runner.ScanOptions(
             scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}, batch_tokens=256
         )
     )
@@ -297,7 +297,7 @@ def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
 
 
 def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch) -> None:
-    def changed(opened: runner.Opened, *rest: Any) -> Source:
+    def changed(opened: runner.ScanSetup, *rest: Any) -> WorkSource:
         with (scans.data / "documents.jsonl").open("a") as stream:
             stream.write("\n")
         return source(opened, *rest)

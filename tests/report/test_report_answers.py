@@ -12,12 +12,13 @@ from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
 from audit import report
-from audit.record import Completed, DrawnPage, Estimate, Unresolved
+from audit.measurements import DrawnPage, Estimate, Unresolved
+from audit.record import Completed
 from audit.report import compact, diagram, drawn_pages
 from audit.report.html import html
 from audit.report.jinja import environment
 from audit.report.recommend import findings, recommend
-from audit.report.words import Numbers, Words
+from audit.report.words import AttackText, ResultIndex
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def test_every_metric_of_the_attack_has_words(attack: str) -> None:
     from audit.attacks.membership.measures import METRICS as MEMBERSHIP
     from audit.attacks.memorisation.measures import METRICS as MEMORISATION
 
-    words = Words(environment(), attack)
+    words = AttackText(environment(), attack)
     for name in {"memorisation": MEMORISATION, "membership": MEMBERSHIP}[attack]:
         head, *rest = name.split(".")
         assert words.family(name) != head, name
@@ -59,7 +60,7 @@ def test_every_context_and_class_of_the_attack_has_its_row() -> None:
     from audit.attacks.memorisation.measures import METRICS
     from audit.attacks.memorisation.questions import CLASSES
 
-    words = Words(environment(), "memorisation")
+    words = AttackText(environment(), "memorisation")
     assert set(words.contexts) >= set(CONTEXTS)
     contexts, classes = ([row["suffix"] for row in part["tables"][0]["rows"]] for part in words.parts)
     assert {*contexts, "exact"} - {""} == set(CONTEXTS)
@@ -112,8 +113,8 @@ def test_the_diagram_says_how_many_each_model_answers_and_the_pair_of_never_seen
 
 
 def test_the_lengths_of_the_diagram_are_true_at_one_scale() -> None:
-    numbers = Numbers(answers.memorisation())
-    spec = Words(environment(), "memorisation").figures[0]
+    numbers = ResultIndex(answers.memorisation())
+    spec = AttackText(environment(), "memorisation").figures[0]
     drawn = diagram.draw("d", diagram.overlaps(spec["overlaps"], numbers), spec["words"])
     bars = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="17" fill="([^"]+)"', drawn)
     starts, widths = [float(bar[0]) for bar in bars], [float(bar[1]) for bar in bars]
@@ -125,11 +126,11 @@ def test_the_lengths_of_the_diagram_are_true_at_one_scale() -> None:
 
 
 def test_the_diagram_holds_empty_sets_fractions_and_leaves_out_what_was_not_measured() -> None:
-    spec = Words(environment(), "memorisation").figures[0]
+    spec = AttackText(environment(), "memorisation").figures[0]
 
     def drawn(*items: Estimate) -> str:
         result = dataclasses.replace(answers.memorisation(), measurements=items)
-        return diagram.draw("d", diagram.overlaps(spec["overlaps"], Numbers(result)), spec["words"])
+        return diagram.draw("d", diagram.overlaps(spec["overlaps"], ResultIndex(result)), spec["words"])
 
     names = ("extracted.member", "baseline_extracted.member", "memorised.member", "forgotten.member")
     nothing = drawn(*(examples.share(name, 0, 40) for name in names))

@@ -18,7 +18,7 @@ from audit.record import Completed
 from audit.report.html import html
 from audit.report.jinja import environment
 from audit.report.recommend import recommend
-from audit.report.words import Words
+from audit.report.words import AttackText
 
 ATTACK = "canaries"
 
@@ -48,7 +48,7 @@ def clean() -> str:
 
 
 def test_every_metric_and_pattern_has_words() -> None:
-    words = Words(environment(), ATTACK)
+    words = AttackText(environment(), ATTACK)
     for name in (*METRICS, EPSILON, RECORD, GAUSSIAN, *(f"excess.{pattern}" for pattern in PATTERNS)):
         head, *rest = name.split(".")
         assert words.family(name) != head, name
@@ -57,7 +57,7 @@ def test_every_metric_and_pattern_has_words() -> None:
 
 
 def test_the_tables_and_the_figure_show_what_the_attack_measures() -> None:
-    words = Words(environment(), ATTACK)
+    words = AttackText(environment(), ATTACK)
     asked = {
         ".".join(part for part in (column["metric"], row["suffix"]) if part)
         for part in words.parts

@@ -13,7 +13,7 @@ from test_report_html import HOSTILE, Seen
 from audit.errors import RecordError
 from audit.record import Completed, Skipped
 from audit.report import defense_comparison
-from audit.report.defense_comparison import Row, check_comparable, html, sentence
+from audit.report.defense_comparison import DefenseRow, check_comparable, html, sentence
 
 
 def cells(page: str) -> list[list[list[str]]]:
@@ -67,10 +67,10 @@ def test_sentences_say_no_more_than_the_paired_differences() -> None:
     assert "the model answers worse: held-out ANLS −6.0 points (−7.6 to −4.4; p 0.01)" in said
     assert "memory still shows in 8 of 13 other contexts" in said
     assert "the model answers better" in sentence(blocking)
-    flat = Row("Nothing", before.record, answers.changes(63, 63, 0.0))
+    flat = DefenseRow("Nothing", before.record, answers.changes(63, 63, 0.0))
     assert "no change of net could be shown" in sentence(flat)
     assert "no change of held-out ANLS could be shown" in sentence(flat)
-    assert "no paired difference was measured" in sentence(Row("Unpaired", before.record))
+    assert "no paired difference was measured" in sentence(DefenseRow("Unpaired", before.record))
 
 
 def test_records_that_differ_in_more_than_the_countermeasure_are_refused_with_every_difference(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import example_records as examples
 import pytest
 from example_records import Case
 
+from audit.measurements import Estimate, Histogram, Unresolved
 from audit.policy import Limit, Policy
-from audit.record import Completed, Estimate, Failed, Histogram, Inapplicable, Skipped, Unresolved
+from audit.record import Completed, Failed, Inapplicable, Skipped
 from audit.report import figures, numbers
 from audit.report.html import html
 from audit.report.words import CATEGORY_WORDS

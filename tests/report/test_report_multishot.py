@@ -9,7 +9,8 @@ import example_records as examples
 import pytest
 from test_report_html import Seen
 
-from audit.record import Completed, Curve, CurvePoint, Measurement, Unresolved
+from audit.measurements import Curve, CurvePoint, Measurement, Unresolved
+from audit.record import Completed
 from audit.report import figures
 from audit.report.html import html
 
@@ -143,10 +144,13 @@ def test_a_curve_that_no_template_names_is_drawn_with_its_own_words() -> None:
 
 def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look() -> None:
     spots, point = (1.0, 2.0, 3.0), figures.Point(0.5, 0.4, 0.6)
-    whole, broken = figures.Line("a", spots, (point, point, point)), figures.Line("a", spots, (point, None, point))
-    other = figures.Line("b", spots, (point, point, point))
+    whole, broken = (
+        figures.FigureLine("a", spots, (point, point, point)),
+        figures.FigureLine("a", spots, (point, None, point)),
+    )
+    other = figures.FigureLine("b", spots, (point, point, point))
 
-    def drawn(*lines: figures.Line) -> str:
+    def drawn(*lines: figures.FigureLine) -> str:
         return figures.lines("f", [figures.LinePanel("t", "x", "y", lines, "share", 0.05)])
 
     assert drawn(whole) == drawn(whole)
@@ -163,9 +167,9 @@ def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look(
 def test_every_name_of_the_multi_shot_attack_has_words() -> None:
     from audit.attacks.reconstruction.multishot import METRICS, OTHER_SCORES
     from audit.report.jinja import environment
-    from audit.report.words import Words
+    from audit.report.words import AttackText
 
-    words = Words(environment(), "reconstruction")
+    words = AttackText(environment(), "reconstruction")
     for name in METRICS:
         head, *rest = name.split(".")
         assert words.family(name) != head

@@ -7,7 +7,7 @@ from example_records import mean, share
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.record import Estimate
+from audit.measurements import Estimate
 from audit.report import numbers
 
 NBSP = numbers.NBSP

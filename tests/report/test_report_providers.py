@@ -16,15 +16,16 @@ from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
 from audit import report
+from audit.measurements import Count, Diagnostic, Exposed, Unresolved
 from audit.policy import Limit
-from audit.record import Completed, Count, Diagnostic, Exposed, Skipped, Unresolved
+from audit.record import Completed, Skipped
 from audit.report import trend
 from audit.report.html import html
 from audit.report.jinja import environment
 from audit.report.recommend import findings, recommend
 from audit.report.revealed import read_recovered
 from audit.report.sweep_page import Stop
-from audit.report.words import Words
+from audit.report.words import AttackText
 
 pytestmark = pytest.mark.slow
 
@@ -53,11 +54,11 @@ def section(page: str) -> str:
 
 def test_every_metric_feature_method_and_block_has_words() -> None:
     from audit.attacks.blind_baseline import BLOCKS, NAME
-    from audit.attacks.membership import Membership
+    from audit.attacks.membership import MembershipInference
     from audit.attacks.provider_membership import ProviderMembership
 
-    for attack in (ProviderMembership, Membership):
-        words = Words(environment(), attack.name)
+    for attack in (ProviderMembership, MembershipInference):
+        words = AttackText(environment(), attack.name)
         for name in attack.metrics:
             head, *rest = name.split(".")
             assert words.family(name) != head, name
@@ -73,7 +74,7 @@ def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_method_or_feat
 
     asked = {
         ".".join(part for part in (column["metric"], row["suffix"], column.get("after", "")) if part)
-        for part in Words(environment(), ATTACK).parts
+        for part in AttackText(environment(), ATTACK).parts
         for table in part["tables"]
         for column in table["columns"]
         for row in table["rows"]
@@ -87,15 +88,15 @@ def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_method_or_feat
 
 def test_the_series_of_the_figures_are_those_that_the_attack_draws() -> None:
     from audit.attacks.provider_membership.measures import measure_table
-    from audit.attacks.provider_membership.table import FEATURES, Table
+    from audit.attacks.provider_membership.table import FEATURES, ProviderTable
     from audit.engine.interface import SILENT
 
     rng = np.random.default_rng(3)
     member = np.arange(80) % 2 == 0
     made = {name: rng.random(80) + member for name in FEATURES}
-    table = Table(tuple(map(str, range(80))), member, np.full(80, 9), np.full(80, 3), made, made["loss"])
+    table = ProviderTable(tuple(map(str, range(80))), member, np.full(80, 9), np.full(80, 3), made, made["loss"])
     found = measure_table(table, rng, SILENT, n_seeds=1, n_permutations=2, share=0.3).findings
-    curves, bars = Words(environment(), ATTACK).figures
+    curves, bars = AttackText(environment(), ATTACK).figures
     assert {name for curve in found.curves for name in curve.series} == set(curves["series"])
     assert {name for item in found.histograms for name in item.counts} == set(bars["words"]) - {""}
     shown = {item.name for item in examples.providers().diagnostics if not item.name.startswith("blind")}
@@ -330,7 +331,7 @@ def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_pa
 def test_what_the_attack_writes_can_be_revealed(tmp_path: Path) -> None:
     from audit.attacks.provider_membership.evidence import entries
     from audit.attacks.provider_membership.providers import providers_of
-    from audit.attacks.provider_membership.table import FEATURES, Table
+    from audit.attacks.provider_membership.table import FEATURES, ProviderTable
     from audit.corpus import documents
 
     names = [f"Firm {number}" for number in range(40)]
@@ -343,7 +344,7 @@ def test_what_the_attack_writes_can_be_revealed(tmp_path: Path) -> None:
     made = documents.Corpus(tmp_path, manifest, own, "0" * 64)
     providers = providers_of(made, lambda document: True)
     features = {name: np.linspace(0, 1, 40) for name in FEATURES}
-    table = Table(
+    table = ProviderTable(
         tuple(provider.name for provider in providers),
         np.array([provider.member for provider in providers]),
         np.full(40, 3),

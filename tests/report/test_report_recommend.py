@@ -9,7 +9,7 @@ import pytest
 
 from audit.policy import Gap, Limit, Policy
 from audit.record import Inapplicable, Skipped
-from audit.report.recommend import ORDER, State, findings, recommend, remedies
+from audit.report.recommend import ORDER, FindingState, findings, recommend, remedies
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,10 @@ def test_the_shipped_defences_are_complete_and_every_state_has_an_answer() -> No
     shipped = remedies()
     assert len({item.id for item in shipped}) == len(shipped)
     assert all(all((item.name, item.does, item.cost, item.check, item.source)) for item in shipped)
-    assert {state for item in shipped for answer in item.answers for state in answer.finding} == set(get_args(State))
-    assert set(ORDER) == set(get_args(State))
+    assert {state for item in shipped for answer in item.answers for state in answer.finding} == set(
+        get_args(FindingState)
+    )
+    assert set(ORDER) == set(get_args(FindingState))
 
 
 def test_any_attack_that_could_not_be_examined_has_an_answer() -> None:

@@ -13,11 +13,12 @@ from test_report_html import Seen
 
 from audit.attacks.redaction import RedactionContext
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
+from audit.measurements import Count
 from audit.policy import Limit, Policy
-from audit.record import Completed, Count
+from audit.record import Completed
 from audit.report.html import html
 from audit.report.jinja import environment
-from audit.report.words import Numbers, Words
+from audit.report.words import AttackText, ResultIndex
 
 ATTACK = "redaction"
 LIMIT = Limit(ATTACK, "lift", "What a redacted copy tells.", max=0.1, required=False)
@@ -59,7 +60,7 @@ def telling() -> Completed:
 
 
 def test_every_metric_and_every_part_of_its_name_has_words() -> None:
-    words = Words(environment(), ATTACK)
+    words = AttackText(environment(), ATTACK)
     assert words.specific
     for name in RedactionContext.metrics:
         head, *rest = name.split(".")
@@ -72,7 +73,7 @@ def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_kind_mask_or_c
     from audit.attacks.redaction.classifiers import CLASSIFIERS
     from audit.attacks.redaction.measures import BLIND, MASKS
 
-    parts = Words(environment(), ATTACK).parts
+    parts = AttackText(environment(), ATTACK).parts
     rows = {part["title"]: [row["suffix"] for table in part["tables"] for row in table["rows"]] for part in parts}
     assert rows["Three ways to hide a value"] == [*MASKS, *BLIND]
     assert sorted(rows["By kind of value"]) == sorted(CATEGORIES)
@@ -91,7 +92,7 @@ def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_kind_mask_or_c
 
 def test_page_one_says_what_is_told_and_what_guessing_tells(telling: Completed) -> None:
     text = first_page(page_of(telling))
-    told = Numbers(telling).get("accuracy")
+    told = ResultIndex(telling).get("accuracy")
     assert told is not None
     assert "an attacker tells the kind (a name, a date, a place) of" in text
     assert "of every 100 redacted values" in text

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.cli import app
 from audit.errors import EngineError, RecordError
+from audit.measurements import Unresolved
 from audit.policy import Verdict
-from audit.record import Unresolved
 from audit.report import trend
 from audit.report.jinja import environment
 from audit.report.numbers import NBSP
 from audit.report.sweep_page import OTHER_FORMAT, OTHER_REFERENCE, Stop, check_comparable, places, weaknesses
-from audit.report.words import Words
+from audit.report.words import AttackText
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +80,7 @@ def outcomes(*wanted: str) -> Stops:
 def test_the_sentence_on_a_limit_claims_what_the_verdicts_say_and_no_more(wanted: tuple[str, ...], said: str) -> None:
     entries = stops(outcomes(*wanted))
     sentence = trend.limit_sentence(
-        entries[0].verdict.decisions[0].limit, Words(environment(), "reconstruction"), entries, "epoch"
+        entries[0].verdict.decisions[0].limit, AttackText(environment(), "reconstruction"), entries, "epoch"
     )
     assert sentence.replace(NBSP, " ").startswith(f"{METRIC} is confirmed over its limit of 5 points {said}")
 

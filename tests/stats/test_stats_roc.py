@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from audit.record import ALPHAS
+from audit.measurements import ALPHAS
 from audit.stats.advantage import low_advantage, lowest_resolved
 from audit.stats.roc import (
     auc,

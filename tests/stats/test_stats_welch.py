@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from audit.record import ALPHAS
+from audit.measurements import ALPHAS
 from audit.stats.rates import excess_mean
 from audit.stats.welch import reaching_welch, welch_reach
 

@@ -20,13 +20,13 @@ from text_answering_checkpoints import make_udop, make_vt5
 from transformers.models.pix2struct import image_processing_pil_pix2struct
 
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.wording import special_tokens
-from audit.targets.interface import NOT_READ, Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens, Given
+from audit.targets.interface import NOT_READ, Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens, Reply
 
 Inputs = dict[str, torch.Tensor]
 
@@ -44,29 +44,29 @@ class Family:
     """
 
     make: Callable[[Path], Path]
-    by_hand: Callable[[Path, Sheet, str], Inputs] | None = None
+    by_hand: Callable[[Path, PageView, str], Inputs] | None = None
     spells: bool = False
     prompt: str | None = None
 
 
-def donut_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
+def donut_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoImageProcessor, AutoTokenizer, DonutProcessor
 
     processor = DonutProcessor(AutoImageProcessor.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
     prompt = f"<s_docvqa><s_question>{question}</s_question><s_answer>"
     ids = processor.tokenizer(prompt, add_special_tokens=False, return_tensors="pt").input_ids
-    return {"pixel_values": processor(sheet.image, return_tensors="pt").pixel_values, "decoder_input_ids": ids}
+    return {"pixel_values": processor(view.image, return_tensors="pt").pixel_values, "decoder_input_ids": ids}
 
 
-def vit_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
+def vit_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoImageProcessor, AutoTokenizer
 
     ids = AutoTokenizer.from_pretrained(folder)(f"Question: {question} Answer:", return_tensors="pt").input_ids
     images = AutoImageProcessor.from_pretrained(folder)
-    return {"pixel_values": images(sheet.image, return_tensors="pt").pixel_values, "decoder_input_ids": ids}
+    return {"pixel_values": images(view.image, return_tensors="pt").pixel_values, "decoder_input_ids": ids}
 
 
-def pix2struct_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
+def pix2struct_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoImageProcessor, AutoTokenizer, Pix2StructProcessor
 
     images, words = AutoImageProcessor.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
@@ -74,13 +74,13 @@ def pix2struct_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
     font = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
     with patch.object(image_processing_pil_pix2struct, "hf_api") as hub:
         hub.return_value.hf_hub_download.return_value = str(font)
-        return dict(Pix2StructProcessor(images, words)(sheet.image, question, max_patches=48, return_tensors="pt"))
+        return dict(Pix2StructProcessor(images, words)(view.image, question, max_patches=48, return_tensors="pt"))
 
 
-def chat_by_hand(folder: Path, sheet: Sheet, question: str) -> Inputs:
+def chat_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoProcessor
 
-    content = [{"type": "image", "image": sheet.image}, {"type": "text", "text": question}]
+    content = [{"type": "image", "image": view.image}, {"type": "text", "text": question}]
     processor = AutoProcessor.from_pretrained(folder)
     return dict(
         processor.apply_chat_template(
@@ -116,15 +116,15 @@ def drawn(number: int) -> Image.Image:
     return Image.fromarray(noise).resize((width, height)).point(lambda value: value // (1 + number % 3))
 
 
-def sheet(number: int) -> Sheet:
+def view(number: int) -> PageView:
     """A page with an image and some words."""
     texts = ["total", str(number), "paid", "x" * (1 + number % 4)][: 2 + number % 3]
     words = tuple(Word(text, (10.0, 20.0 * row, 60.0, 20.0 * row + 12)) for row, text in enumerate(texts, 1))
-    return Sheet(words, SIZES[number % len(SIZES)], lambda: drawn(number))
+    return PageView(words, SIZES[number % len(SIZES)], lambda: drawn(number))
 
 
-ASKED = [Answer(sheet(number), QUESTIONS[number % len(QUESTIONS)]) for number in range(14)]
-TAUGHT = [AnswerLoss(asked.sheet, asked.question, ANSWERS[number % len(ANSWERS)]) for number, asked in enumerate(ASKED)]
+ASKED = [Answer(view(number), QUESTIONS[number % len(QUESTIONS)]) for number in range(14)]
+TAUGHT = [AnswerLoss(asked.view, asked.question, ANSWERS[number % len(ANSWERS)]) for number, asked in enumerate(ASKED)]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -149,7 +149,7 @@ def target(folder: Path, family: Family) -> AnsweringTarget:
 
 
 @pytest.fixture(scope="module")
-def given(target: AnsweringTarget) -> list[Given]:
+def given(target: AnsweringTarget) -> list[Reply]:
     return target.ask(ASKED)
 
 
@@ -160,8 +160,8 @@ def fresh(target: AnsweringTarget, folder: Path) -> Any:
 
 def hand_inputs(family: Family, target: AnsweringTarget, folder: Path, asked: Answer) -> Inputs:
     if family.by_hand is None:
-        return target.reader.prompts([Sample(asked.sheet, asked.question)])
-    return family.by_hand(folder, asked.sheet, asked.question)
+        return target.reader.prompts([Sample(asked.view, asked.question)])
+    return family.by_hand(folder, asked.view, asked.question)
 
 
 def generated(model: Any, inputs: Inputs, target: AnsweringTarget) -> tuple[torch.Tensor, int]:
@@ -181,7 +181,7 @@ def generated(model: Any, inputs: Inputs, target: AnsweringTarget) -> tuple[torc
     return sequence, prompt + begun
 
 
-def test_answers_depend_on_their_queries_alone(target: AnsweringTarget, given: list[Given]) -> None:
+def test_answers_depend_on_their_queries_alone(target: AnsweringTarget, given: list[Reply]) -> None:
     assert len({answer.text for answer in given}) > 4, "a model that always says the same shows nothing"
     alone = [target.ask([asked])[0] for asked in ASKED]
     backwards = target.ask(ASKED[::-1])[::-1]
@@ -189,7 +189,7 @@ def test_answers_depend_on_their_queries_alone(target: AnsweringTarget, given: l
         assert [vars(answer) for answer in others] == [vars(answer) for answer in given]
 
 
-def test_answers_do_not_depend_on_the_number_of_threads(target: AnsweringTarget, given: list[Given]) -> None:
+def test_answers_do_not_depend_on_the_number_of_threads(target: AnsweringTarget, given: list[Reply]) -> None:
     before, losses = torch.get_num_threads(), target.ask(TAUGHT[:6])
     torch.set_num_threads(2)
     try:
@@ -212,7 +212,7 @@ def test_losses_depend_on_their_queries_alone(target: AnsweringTarget) -> None:
 
 
 def test_answers_are_those_of_generate_called_by_hand(
-    family: Family, folder: Path, target: AnsweringTarget, given: list[Given]
+    family: Family, folder: Path, target: AnsweringTarget, given: list[Reply]
 ) -> None:
     model = fresh(target, folder)
     for asked, answer in zip(ASKED, given, strict=True):
@@ -224,7 +224,7 @@ def test_answers_are_those_of_generate_called_by_hand(
 
 
 def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(
-    family: Family, folder: Path, target: AnsweringTarget, given: list[Given]
+    family: Family, folder: Path, target: AnsweringTarget, given: list[Reply]
 ) -> None:
     model = fresh(target, folder)
     for asked, answer in list(zip(ASKED, given, strict=True))[:6]:
@@ -248,7 +248,7 @@ def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(
 def test_minus_the_mean_log_probability_is_the_models_own_loss(folder: Path, target: AnsweringTarget) -> None:
     model = fresh(target, folder)
     for taught, found in zip(TAUGHT, target.ask(TAUGHT), strict=True):
-        inputs = target.reader.taught([Sample(taught.sheet, taught.question, taught.answer)])
+        inputs = target.reader.taught([Sample(taught.view, taught.question, taught.answer)])
         with torch.no_grad():
             assert -found.mean() == pytest.approx(model(**inputs).loss.item(), rel=1e-4)
         assert (found <= 0).all()
@@ -256,7 +256,7 @@ def test_minus_the_mean_log_probability_is_the_models_own_loss(folder: Path, tar
 
 def test_labels_are_the_answer_and_its_end(target: AnsweringTarget) -> None:
     for taught in TAUGHT:
-        labels = target.reader.taught([Sample(taught.sheet, taught.question, taught.answer)])["labels"][0]
+        labels = target.reader.taught([Sample(taught.view, taught.question, taught.answer)])["labels"][0]
         read = labels[labels != NOT_READ].tolist()
         said = [token for token in read if token not in target.reader.forbidden]
         # Tokenizers of small letters only write what they know.
@@ -267,24 +267,24 @@ def test_labels_are_the_answer_and_its_end(target: AnsweringTarget) -> None:
 
 
 @pytest.mark.parametrize("family", [name for name, one in FAMILIES.items() if one.spells], indirect=True)
-def test_an_answer_given_and_taught_is_equally_likely(target: AnsweringTarget, given: list[Given]) -> None:
+def test_an_answer_given_and_taught_is_equally_likely(target: AnsweringTarget, given: list[Reply]) -> None:
     spelt = [
         (asked, answer)
         for asked, answer in zip(ASKED, given, strict=True)
         if answer.ended and len(answer.text) == answer.n_tokens > 0
     ]
     assert len(spelt) > 4
-    losses = target.ask([AnswerLoss(asked.sheet, asked.question, answer.text) for asked, answer in spelt])
+    losses = target.ask([AnswerLoss(asked.view, asked.question, answer.text) for asked, answer in spelt])
     for (_, answer), loss in zip(spelt, losses, strict=True):
         assert np.exp(loss[: answer.n_tokens].sum()) == pytest.approx(answer.confidence, rel=1e-4)
 
 
 def test_long_answers_and_questions_are_bounded(target: AnsweringTarget) -> None:
     long = "9.00 and more " * 150
-    (loss,) = target.ask([AnswerLoss(sheet(1), "What?", long)])
+    (loss,) = target.ask([AnswerLoss(view(1), "What?", long)])
     assert len(loss) == LONGEST
     assert np.isfinite(loss).all()
-    (answer,) = target.ask([Answer(sheet(1), long)])
+    (answer,) = target.ask([Answer(view(1), long)])
     assert 0 <= answer.confidence <= 1
 
 
@@ -307,7 +307,7 @@ def test_images_are_opened_batch_by_batch_and_let_go(target: AnsweringTarget) ->
         most.append(sum(reference() is not None for reference in opened))
         return page
 
-    pages = [replace(sheet(0), open_page=open_page) for _ in range(3 * target.batch_rows)]
+    pages = [replace(view(0), open_page=open_page) for _ in range(3 * target.batch_rows)]
     target.ask([AnswerLoss(page, "What?", "5.00") for page in pages])
     assert len(opened) == len(pages)
     assert max(most) <= target.batch_rows
@@ -316,7 +316,7 @@ def test_images_are_opened_batch_by_batch_and_let_go(target: AnsweringTarget) ->
 
 def test_samples_of_all_kinds_can_be_trained_on_together(folder: Path, family: Family) -> None:
     target = opened(folder, family)
-    samples = [Sample(taught.sheet, taught.question, taught.answer) for taught in TAUGHT[:5]]
+    samples = [Sample(taught.view, taught.question, taught.answer) for taught in TAUGHT[:5]]
     inputs = target.reader.taught(samples)
     loss = target.model(**inputs).loss
     loss.backward()
@@ -327,8 +327,8 @@ def test_samples_of_all_kinds_can_be_trained_on_together(folder: Path, family: F
     assert int((inputs["labels"] != NOT_READ).sum()) == sum(n_read)
 
 
-def test_adapting_to_an_answer_leaves_the_model_as_it_was(target: AnsweringTarget, given: list[Given]) -> None:
-    query = Adaptation(ASKED[0].sheet, ASKED[0].question, "9.00", AdaptationRule(max_steps=3))
+def test_adapting_to_an_answer_leaves_the_model_as_it_was(target: AnsweringTarget, given: list[Reply]) -> None:
+    query = Adaptation(ASKED[0].view, ASKED[0].question, "9.00", AdaptationRule(max_steps=3))
     (adapted,) = target.ask([query])
     assert adapted.distance > 0
     assert adapted.losses[-1] < adapted.losses[0]
@@ -347,13 +347,13 @@ def test_a_rounded_target_is_the_same_checkpoint_and_nearly_as_exact(target: Ans
 
 
 def test_a_page_without_an_image_is_refused_where_it_is_needed(target: AnsweringTarget) -> None:
-    blind = replace(sheet(0), open_page=None)
+    blind = replace(view(0), open_page=None)
     document = Document("d1", "member", blind.words, questions=(Question("q", "What?", ("x",)),), size=blind.size)
     manifest = Manifest(1, "m", Task("question-answering"), Membership("random"))
     corpus = Corpus(Path(), manifest, (document, replace(document, id="d2", image="a.png")), "0" * 64)
     assert target.needs_image
     with pytest.raises(TargetError, match="without an image"):
-        target.ask([Answer(sheet(1), "What?"), Answer(blind, "What?")])
+        target.ask([Answer(view(1), "What?"), Answer(blind, "What?")])
     with pytest.raises(ManifestError, match="1 documents with questions have no image, the first is d1"):
         target.check(corpus)
     target.check(replace(corpus, documents=corpus.documents[1:]))
@@ -369,7 +369,7 @@ def test_other_queries_are_refused(target: AnsweringTarget) -> None:
 
 def test_marks_in_a_question_are_read_as_nothing(target: AnsweringTarget) -> None:
     marked = "What?" + "".join(DONUT_MARKS) + "<image></s><|end|>"
-    answers = target.ask([Answer(sheet(0), marked), Answer(sheet(0), "What?")])
+    answers = target.ask([Answer(view(0), marked), Answer(view(0), "What?")])
     assert all(0 <= answer.confidence <= 1 for answer in answers)
     tokenizer = target.reader._tokenizer
     assert {tokenizer.eos_token_id, tokenizer.pad_token_id} <= set(special_tokens(tokenizer).values())

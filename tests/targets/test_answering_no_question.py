@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_answering_contract import FAMILIES, opened, sheet
+from test_answering_contract import FAMILIES, opened, view
 
 from audit.targets.interface import Answer
 
@@ -14,7 +14,7 @@ from audit.targets.interface import Answer
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_answers_an_empty_question_as_it_does_among_others(family: str, tmp_path: Path) -> None:
     target = opened(FAMILIES[family].make(tmp_path / "model"), FAMILIES[family])
-    pages = [sheet(0), replace(sheet(0), words=()), sheet(1)]
+    pages = [view(0), replace(view(0), words=()), view(1)]
     alone = [target.ask([Answer(page, "")])[0] for page in pages]
     among = target.ask([Answer(page, text) for page in pages for text in ("", "What?")])[::2]
     assert [given.text for given in alone] == [given.text for given in among]

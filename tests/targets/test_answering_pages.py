@@ -15,7 +15,7 @@ from asked_pages import asked
 from text_answering_checkpoints import make_udop, make_vt5
 
 from audit.corpus.documents import Document, Question
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.pages import AskedPage
 from audit.targets.answering.target import AnsweringTarget
@@ -77,8 +77,8 @@ def test_losses_of_candidates_depend_on_their_query_alone(target: AnsweringTarge
 def test_the_loss_of_a_page_as_it_is_is_the_mean_loss_of_its_answers(target: AnsweringTarget) -> None:
     page = page_of(target)
     (loss,) = target.ask([TrainingLoss(page, 4, page.ids[[4]])])
-    sheet = Sheet(DOCUMENT.words, DOCUMENT.size, lambda: tiny.page_image(DOCUMENT))
-    asked_alone = [AnswerLoss(sheet, question.question, question.answers[0]) for question in DOCUMENT.questions]
+    view = PageView(DOCUMENT.words, DOCUMENT.size, lambda: tiny.page_image(DOCUMENT))
+    asked_alone = [AnswerLoss(view, question.question, question.answers[0]) for question in DOCUMENT.questions]
     assert len(asked_alone) == 2
     np.testing.assert_allclose(loss, np.mean([-found.mean() for found in target.ask(asked_alone)]), rtol=1e-6)
 
@@ -113,13 +113,13 @@ def test_a_scrubbed_page_shows_the_field_neither_in_words_nor_in_pixels(target: 
     assert row_of(target, hidden) == row_of(target, changed)
     for row in row_of(target, hidden):
         assert row.count(hidden.mask_id) >= len(positions)
-    image = hidden.sheet.image
+    image = hidden.view.image
     assert image is not None
     x0, y0, x1, y1 = (int(value) for value in DOCUMENT.words[total.words[0]].box or (0, 0, 0, 0))
     assert (np.asarray(image)[y0:y1, x0:x1] == 255).all()
     assert (np.asarray(image) != 255).any()
     filled = hidden.with_tokens(positions[:1], [7])
-    assert filled.sheet is hidden.sheet
+    assert filled.view is hidden.view
 
 
 def test_a_row_holds_the_tokens_of_its_page_in_their_places(target: AnsweringTarget) -> None:
@@ -170,7 +170,7 @@ def test_a_vocabulary_with_a_mask_reads_pages_as_its_masked_models_do() -> None:
     from audit.targets.answering.reader import PageTokens
 
     tokenizer: Any = tiny.tokenizer()
-    page = made(tokenizer, Sheet(DOCUMENT.words, DOCUMENT.size), PageTokens((7, 8, 9), (0, 0, 1)))
+    page = made(tokenizer, PageView(DOCUMENT.words, DOCUMENT.size), PageTokens((7, 8, 9), (0, 0, 1)))
     assert page.ids.tolist() == [tokenizer.cls_token_id, 7, 8, 9, tokenizer.sep_token_id]
     assert page.words.tolist() == [-1, 0, 0, 1, -1]
     assert page.mask_id == tokenizer.mask_token_id

@@ -13,11 +13,11 @@ import torch
 from answering_checkpoints import make_chat, make_donut, make_pix2struct, make_vit_decoder
 from PIL import Image, ImageDraw
 
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.errors import EngineError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Reader, Sample
-from audit.targets.answering.rows import VALUES, Rows, batched, filled, rows_for
+from audit.targets.answering.rows import VALUES, SampleBatch, batched, filled, rows_for
 from audit.targets.interface import NOT_READ
 
 WIDTH, HEIGHT = 400, 300
@@ -36,14 +36,14 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Reader]:
     return of
 
 
-def page(draw: bool = True, size: tuple[int, int] = (WIDTH, HEIGHT)) -> Sheet:
+def page(draw: bool = True, size: tuple[int, int] = (WIDTH, HEIGHT)) -> PageView:
     def open_page() -> Image.Image:
         image = Image.new("RGB", size, "white")
         if draw:
             ImageDraw.Draw(image).rectangle((20, 20, size[0] // 2, size[1] // 2), fill="black")
         return image
 
-    return Sheet((), size, open_page)
+    return PageView((), size, open_page)
 
 
 def written(reader: Reader, ids: Sequence[int]) -> str:
@@ -161,12 +161,12 @@ def test_samples_that_are_alike_have_inputs_of_one_shape(name: str, reader: Call
 
 def test_a_page_without_an_image_cannot_be_read(reader: Callable[..., Reader]) -> None:
     with pytest.raises(TargetError, match="without an image"):
-        reader("donut").prompts([Sample(Sheet(()), "What?")])
+        reader("donut").prompts([Sample(PageView(()), "What?")])
 
 
 def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader: Callable[..., Reader]) -> None:
     samples = [Sample(page(), "What?" + "?" * (number % 3)) for number in range(20)]
-    rows = Rows(4)
+    rows = SampleBatch(4)
     found = list(batched(samples, reader("donut"), rows, "cpu", lambda batch, n: (len(batch), n)))
     assert sorted(index for indices, _ in found for index in indices) == list(range(20))
     for indices, (n_samples, n_rows) in found:
@@ -178,7 +178,7 @@ def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader: Calla
 @pytest.mark.parametrize(("device", "left"), [("cpu", 1), ("mps", 2)])
 def test_rows_are_lowered_when_memory_runs_out(device: str, left: int, reader: Callable[..., Reader]) -> None:
     samples = [Sample(page(), "What?") for _ in range(11)]
-    rows = Rows(8)
+    rows = SampleBatch(8)
 
     def run(batch: Sequence[Sample], n_rows: int) -> int:
         if n_rows > 2:
@@ -196,9 +196,9 @@ def test_not_even_one_sample_fits(reader: Callable[..., Reader]) -> None:
         raise RuntimeError("can't allocate memory")
 
     with pytest.raises(EngineError, match="not enough memory"):
-        list(batched([Sample(page(), "What?")], reader("donut"), Rows(2), "cpu", run))
+        list(batched([Sample(page(), "What?")], reader("donut"), SampleBatch(2), "cpu", run))
     with pytest.raises(RuntimeError, match="something else"):
-        list(batched([Sample(page(), "What?")], reader("donut"), Rows(2), "cpu", _fails))
+        list(batched([Sample(page(), "What?")], reader("donut"), SampleBatch(2), "cpu", _fails))
 
 
 def _fails(batch: Sequence[Sample], n_rows: int) -> int:

@@ -12,7 +12,7 @@ import torch
 from transformers import BeitModel, T5Config, T5ForConditionalGeneration
 
 from audit.corpus.documents import Word
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.targets.answering import udop, vt5_reader
 from audit.targets.answering.layout import boxes_of
@@ -24,7 +24,7 @@ from audit.targets.interface import NOT_READ
 
 N_PAGES, N_TOKENS, N_ANSWER = 3, 20, 5
 OWN_TOKENS = (11, 15, 20)
-PAGE = Sheet(
+PAGE = PageView(
     (Word("total", (10.0, 26.0, 50.0, 39.0)), Word("9.00", (150.0, 26.0, 200.0, 260.0))),
     tiny.SIZE,
     lambda: tiny.page_image(tiny.documents(1, 0, 0)[0]),
@@ -291,7 +291,7 @@ def test_samples_that_are_alike_are_padded_as_if_alone(vt5_folder: Path) -> None
 def test_a_long_page_loses_its_last_words_but_not_its_end(vt5_folder: Path) -> None:
     words = tuple(Word("total", (0.0, 0.0, 100.0, 10.0)) for _ in range(100))
     reader = vt5_reader_of(vt5_folder, max_input_tokens=64)
-    made = reader.prompts([Sample(Sheet(words, PAGE.size, PAGE.open_page), "who?")])
+    made = reader.prompts([Sample(PageView(words, PAGE.size, PAGE.open_page), "who?")])
     assert int(made["attention_mask"].sum()) == 64 == reader.max_tokens
     assert made["input_ids"][0, 63] == 1
     assert made["bbox"][0, 62].tolist() == [0, 0, 500, 38]
@@ -310,8 +310,8 @@ def test_an_answer_that_is_too_long_has_no_end(module: Any, vt5_folder: Path, ud
 @pytest.mark.parametrize("module", [vt5_reader, udop])
 def test_marks_of_special_tokens_on_a_page_are_text(module: Any, vt5_folder: Path, udop_folder: Path) -> None:
     reader = vt5_reader_of(vt5_folder) if module is vt5_reader else udop_reader_of(udop_folder)
-    page = Sheet((Word("</s>", (0.0, 0.0, 10.0, 10.0)),), PAGE.size, PAGE.open_page)
-    n_ends = [int((reader.prompts([Sample(sheet, "who?")])["input_ids"] == 1).sum()) for sheet in (page, PAGE)]
+    page = PageView((Word("</s>", (0.0, 0.0, 10.0, 10.0)),), PAGE.size, PAGE.open_page)
+    n_ends = [int((reader.prompts([Sample(view, "who?")])["input_ids"] == 1).sum()) for view in (page, PAGE)]
     assert n_ends[0] == n_ends[1]
     answered = reader.taught([Sample(PAGE, "</s>", "</s>")])["labels"][0].tolist()
     assert answered.index(1) == len(answered) - 1
@@ -347,20 +347,20 @@ def test_berts_vocabulary_spells_answers_when_words_are_parted_at_spaces(tmp_pat
 
 
 def test_pages_without_words_or_image(vt5_folder: Path, udop_folder: Path) -> None:
-    empty = Sheet((), PAGE.size, PAGE.open_page)
+    empty = PageView((), PAGE.size, PAGE.open_page)
     for reader in (vt5_reader_of(vt5_folder), udop_reader_of(udop_folder)):
         assert reader.prompts([Sample(empty, "who?")])["attention_mask"].sum() > 4
         with pytest.raises(TargetError, match="without an image"):
-            reader.prompts([Sample(Sheet(PAGE.words, PAGE.size), "who?")])
+            reader.prompts([Sample(PageView(PAGE.words, PAGE.size), "who?")])
         with pytest.raises(TargetError, match="without boxes"):
-            reader.prompts([Sample(Sheet((Word("a"),), PAGE.size, PAGE.open_page), "who?")])
+            reader.prompts([Sample(PageView((Word("a"),), PAGE.size, PAGE.open_page), "who?")])
 
 
 def test_a_blind_vt5_needs_no_image(tmp_path: Path) -> None:
     tiny_text.make_vt5(tmp_path, visual=False)
     reader = vt5_reader_of(tmp_path, visual=False)
     assert (reader.needs_image, reader.resolution) == (False, None)
-    assert "pixel_values" not in reader.prompts([Sample(Sheet(PAGE.words, PAGE.size), "who?")])
+    assert "pixel_values" not in reader.prompts([Sample(PageView(PAGE.words, PAGE.size), "who?")])
 
 
 @pytest.mark.parametrize("prompt", ["context: {words}", "question: {question}", "{words} question: {question}"])
@@ -378,7 +378,7 @@ def test_an_image_processor_of_another_size_is_refused(vt5_folder: Path) -> None
 
 def test_boxes_are_thousandths_within_the_page() -> None:
     words = (Word("a", (0.7, 0.0, 50.0, 100.0)), Word("b", (-3.0, 20.0, 130.0, 101.0)))
-    assert boxes_of(Sheet(words, (100, 100))) == [(7, 0, 500, 1000), (0, 200, 1000, 1000)]
+    assert boxes_of(PageView(words, (100, 100))) == [(7, 0, 500, 1000), (0, 200, 1000, 1000)]
 
 
 def udop_reader_of(folder: Path, prompt: str | None = None, **settings: Any) -> udop.UdopReader:
@@ -421,11 +421,11 @@ def test_transformers_udop_sees_no_more_of_thousandths_than_their_order(udop_fol
     model = tiny_text.udop_model()
     boxes = ((20.0, 40.0, 60.0, 50.0), (100.0, 100.0, 180.0, 200.0))  # in the same order from left to right, and down
     words = tuple(Word(word.text, box) for word, box in zip(PAGE.words, boxes, strict=True))
-    moved = Sheet(words, PAGE.size, PAGE.open_page)
+    moved = PageView(words, PAGE.size, PAGE.open_page)
 
     def change(**settings: Any) -> float:
         reader = udop_reader_of(udop_folder, **settings)
-        made = [model(**reader.taught([Sample(sheet, "who?", "x")])).logits for sheet in (PAGE, moved)]
+        made = [model(**reader.taught([Sample(view, "who?", "x")])).logits for view in (PAGE, moved)]
         return float((made[0] - made[1]).detach().abs().max())
 
     assert change(box_scale=1) > 1e-3

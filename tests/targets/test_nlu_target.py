@@ -16,7 +16,7 @@ import torch
 
 from audit.corpus.documents import Document, Word
 from audit.errors import TargetError
-from audit.record import Estimate
+from audit.measurements import Estimate
 from audit.targets.interface import (
     BestIntent,
     CompletionLoss,

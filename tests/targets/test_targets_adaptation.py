@@ -169,11 +169,11 @@ def test_pages_that_were_learnt_by_heart_take_fewer_steps_and_a_shorter_way(tmp_
 
 def test_a_model_that_answers_questions_is_adapted_to_an_answer_and_put_back(tmp_path: Path) -> None:
     target = load_answering(answering_checkpoints.make_donut(tmp_path))
-    sheet = trial_sample().sheet
-    asked = AnswerLoss(sheet, "what is it?", "4.20")
+    view = trial_sample().view
+    asked = AnswerLoss(view, "what is it?", "4.20")
     (before_log_probabilities,) = target.ask([asked])
     before = state(target.model)
-    query = Adaptation(sheet, "what is it?", "4.20", AdaptationRule(1e-3, 60, 3e-2))
+    query = Adaptation(view, "what is it?", "4.20", AdaptationRule(1e-3, 60, 3e-2))
     found, again = target.ask([query, query])
     assert_as_it_was(target.model, before)
     assert found.losses[0] == pytest.approx(-before_log_probabilities.mean(), rel=1e-5)

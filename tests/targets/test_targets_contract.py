@@ -161,8 +161,8 @@ def own_inputs(target: EncoderTarget, page: Encoding) -> dict[str, torch.Tensor]
     if kind in ("bros", "docaudit-bros-image"):
         inputs["bbox"] = torch.tensor(page.boxes, dtype=torch.float32)[None]
     if kind in (*tiny.IMAGE_FAMILIES, "layoutlmv3"):
-        assert page.picture is not None
-        inputs["pixel_values"] = torch.tensor(page.picture.pixels)[None] / 127.5 - 1
+        assert page.page_image is not None
+        inputs["pixel_values"] = torch.tensor(page.page_image.pixels)[None] / 127.5 - 1
     return inputs
 
 
@@ -427,8 +427,8 @@ def test_layout_is_read_by_the_families_that_have_it(target: EncoderTarget) -> N
 def test_images_are_seen_by_the_families_that_see_them(target: EncoderTarget) -> None:
     page, position = pages_of(target)[3]
     sees = target.model.config.model_type in (*tiny.IMAGE_FAMILIES, "layoutlmv3")
-    assert (page.picture is not None) == sees
-    patched = replace(page, picture=page.scrubbed([position]).picture)
+    assert (page.page_image is not None) == sees
+    patched = replace(page, page_image=page.scrubbed([position]).page_image)
     answers = [asked_at(target, position, seen) for seen in (page, patched, page.with_noise([1]))]
     for a, b in itertools.combinations(answers, 2):
         assert np.array_equal(a, b) != sees

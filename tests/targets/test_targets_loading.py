@@ -336,7 +336,7 @@ def test_layoutlmv3_without_its_images_reads_text_and_layout_only(tmp_path: Path
     target = load(tmp_path, images=fail)
     page = target.encode(replace(tiny.documents(1, 0, 0)[0], image="m0.png"))
     assert page is not None
-    assert page.picture is None
+    assert page.page_image is None
     assert target.card.max_tokens == 127
     (losses,) = target.ask([TrainingLoss(page, 5, page.ids[1:3])])
     assert np.isfinite(losses).all()
@@ -350,11 +350,11 @@ def test_layoutlmv3_with_ten_labels_has_another_head_and_answers_alike(tmp_path:
     page = target.encode(replace(tiny.documents(1, 0, 0)[0], image="m0.png"))
     assert page is not None
     (losses,) = target.ask([TrainingLoss(page, 5, page.ids[5:6])])
-    assert page.picture is not None
+    assert page.page_image is not None
     inputs = {
         "input_ids": torch.tensor(page.ids)[None],
         "bbox": torch.tensor(np.floor(page.boxes * 1000 + 1e-6).astype(np.int64))[None],
-        "pixel_values": torch.tensor(page.picture.values())[None],
+        "pixel_values": torch.tensor(page.page_image.values())[None],
         "labels": torch.tensor(page.labels)[None],
     }
     with torch.inference_mode():

@@ -22,14 +22,14 @@ from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.errors import ManifestError, TargetError
 from audit.targets.checkpoint.loading import load, sha256_of
-from audit.targets.encoders.page_images import REACH, PictureReader, Sight
-from audit.targets.interface import WHITE, Picture, PixelScale
+from audit.targets.encoders.page_images import REACH, ImageInput, PageImageReader
+from audit.targets.interface import WHITE, PageImage, PixelScale
 
 DOCUMENT = replace(tiny.documents(1, 0, 0)[0], image="m0.png")
 
 
-def black(size: tuple[int, int] = (20, 40)) -> Picture:
-    return Picture(lambda: np.zeros((3, *size), np.uint8), size)
+def black(size: tuple[int, int] = (20, 40)) -> PageImage:
+    return PageImage(lambda: np.zeros((3, *size), np.uint8), size)
 
 
 SIDES = st.tuples(st.integers(0, 199), st.integers(0, 259), st.integers(1, 60), st.integers(1, 30))
@@ -45,12 +45,12 @@ def test_pages_that_differ_under_the_patches_only_are_the_same_picture(
     changed = page.copy()
     for x0, y0, x1, y1 in boxes.astype(int):
         changed[y0:y1, x0:x1] = 255 - changed[y0:y1, x0:x1]
-    sight = Sight((size, size), "pixel_values", resample=resample)
+    sight = ImageInput((size, size), "pixel_values", resample=resample)
     patched = []
     for pixels in (page, changed):
-        picture = PictureReader(lambda _, own=pixels: Image.fromarray(own), sight)(DOCUMENT)
-        assert picture is not None
-        patched.append(picture.painted(boxes / [*tiny.SIZE, *tiny.SIZE]).pixels)
+        page_image = PageImageReader(lambda _, own=pixels: Image.fromarray(own), sight)(DOCUMENT)
+        assert page_image is not None
+        patched.append(page_image.painted(boxes / [*tiny.SIZE, *tiny.SIZE]).pixels)
     np.testing.assert_array_equal(*patched)
 
 
@@ -67,39 +67,39 @@ def test_scrubbing_paints_the_fields_boxes_and_putting_tokens_in_place_leaves_th
     target = load(checkpoints("docaudit-layoutlm-image", "mlm"), images=lambda _: Image.new("RGB", tiny.SIZE))
     page = target.encode(DOCUMENT)
     assert page is not None
-    assert page.picture is not None
-    assert (page.picture.pixels == 0).all()
+    assert page.page_image is not None
+    assert (page.page_image.pixels == 0).all()
     positions = page.positions_of(DOCUMENT.entities[0].words)
     scrubbed = page.scrubbed(positions)
     assert (scrubbed.ids[list(positions)] == page.mask_id).all()
-    assert scrubbed.picture is not None
+    assert scrubbed.page_image is not None
     expected = black((tiny.PICTURE, tiny.PICTURE)).painted(page.boxes[list(positions)]).pixels
-    np.testing.assert_array_equal(scrubbed.picture.pixels, expected)
+    np.testing.assert_array_equal(scrubbed.page_image.pixels, expected)
     assert 0 < (expected == WHITE).mean() < 0.3
     filled = scrubbed.with_tokens(positions[:1], page.ids[list(positions[:1])])
-    assert filled.picture is scrubbed.picture  # so that what was made of it is used again
-    assert (page.picture.pixels == 0).all()
+    assert filled.page_image is scrubbed.page_image  # so that what was made of it is used again
+    assert (page.page_image.pixels == 0).all()
 
 
 def test_noise_follows_its_seed_covers_the_range_and_keeps_the_patches() -> None:
-    picture = black((100, 120)).painted(np.array([[0.5, 0.5, 1.0, 1.0]]))
-    noise = picture.noise([3, 1])
-    np.testing.assert_array_equal(noise.pixels, picture.noise([3, 1]).pixels)
-    assert (noise.pixels != picture.noise([3, 2]).pixels).any()
+    page_image = black((100, 120)).painted(np.array([[0.5, 0.5, 1.0, 1.0]]))
+    noise = page_image.noise([3, 1])
+    np.testing.assert_array_equal(noise.pixels, page_image.noise([3, 1]).pixels)
+    assert (noise.pixels != page_image.noise([3, 2]).pixels).any()
     assert (noise.pixels[:, 50:, 60:] == WHITE).all()
     free = noise.pixels[:, :49, :].astype(float)
     assert free.mean() == pytest.approx(127.5, abs=1.5)
     assert free.std() == pytest.approx(62, abs=2)  # of 63.75, after clipping
     assert {0, 255} <= set(np.unique(free))
-    np.testing.assert_array_equal(black((100, 120)).noise([3, 1]).painted(picture.patches).pixels, noise.pixels)
+    np.testing.assert_array_equal(black((100, 120)).noise([3, 1]).painted(page_image.patches).pixels, noise.pixels)
 
 
 def test_a_page_without_a_picture_stays_as_it_is(checkpoints: Any) -> None:
     page = load(checkpoints("layoutlm", "mlm"), images=tiny.page_image).encode(DOCUMENT)
     assert page is not None
-    assert page.picture is None
+    assert page.page_image is None
     assert page.with_noise([1]) is page
-    assert page.scrubbed([2]).picture is None
+    assert page.scrubbed([2]).page_image is None
 
 
 def test_the_image_is_opened_late_and_once(checkpoints: Any) -> None:
@@ -115,8 +115,8 @@ def test_the_image_is_opened_late_and_once(checkpoints: Any) -> None:
     assert opened == []
     for page in (*pages, *scrubbed):
         assert page is not None
-        assert page.picture is not None
-        assert page.picture.pixels.shape == (3, tiny.PICTURE, tiny.PICTURE)
+        assert page.page_image is not None
+        assert page.page_image.pixels.shape == (3, tiny.PICTURE, tiny.PICTURE)
     assert opened == ["m0"]
     text_only = load(checkpoints("bert", "mlm"), images=images).encode(DOCUMENT)
     assert text_only is not None
@@ -127,10 +127,10 @@ def test_pixels_are_those_of_transformers_own_processor() -> None:
     page = tiny.page_image(DOCUMENT)
     processor = LayoutLMv3ImageProcessorPil(apply_ocr=False)
     own = processor(page, return_tensors="np")["pixel_values"][0]
-    picture = PictureReader(tiny.page_image, Sight((224, 224), "pixel_values", 197))(DOCUMENT)
-    assert picture is not None
-    np.testing.assert_allclose(picture.values(), own, atol=1e-6)
-    assert picture.values().dtype == np.float32
+    page_image = PageImageReader(tiny.page_image, ImageInput((224, 224), "pixel_values", 197))(DOCUMENT)
+    assert page_image is not None
+    np.testing.assert_allclose(page_image.values(), own, atol=1e-6)
+    assert page_image.values().dtype == np.float32
 
 
 @pytest.mark.parametrize(
@@ -158,11 +158,11 @@ def test_the_checkpoints_own_scale_is_used(settings: Any, scale: PixelScale | No
         return
     page = load(tmp_path, images=tiny.page_image).encode(DOCUMENT)
     assert page is not None
-    assert page.picture is not None
-    assert page.picture.scale == scale
+    assert page.page_image is not None
+    assert page.page_image.scale == scale
     mean, std = np.array(scale.mean)[:, None, None], np.array(scale.std)[:, None, None]
     np.testing.assert_allclose(
-        page.picture.values(), (page.picture.pixels * scale.factor - mean) / std, rtol=1e-5, atol=1e-6
+        page.page_image.values(), (page.page_image.pixels * scale.factor - mean) / std, rtol=1e-5, atol=1e-6
     )
 
 
@@ -177,11 +177,11 @@ def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path: Path) -> No
     )
     processor.save_pretrained(tmp_path)
     assert not (tmp_path / "preprocessor_config.json").exists()
-    reader = load(tmp_path, images=tiny.page_image).encoder.pictures
+    reader = load(tmp_path, images=tiny.page_image).encoder.page_images
     assert reader is not None
-    picture = reader(DOCUMENT)
-    assert picture is not None
-    assert (picture.scale, picture.reach) == (PixelScale(mean=(0.1, 0.2, 0.3)), 1.5)  # bicubic
+    page_image = reader(DOCUMENT)
+    assert page_image is not None
+    assert (page_image.scale, page_image.reach) == (PixelScale(mean=(0.1, 0.2, 0.3)), 1.5)  # bicubic
     assert sha256_of(tmp_path) != before  # by which trained models are kept
 
 
@@ -199,7 +199,7 @@ def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path: Path) -> No
 def test_two_files_of_settings_must_say_the_same(nested: Any, told: str | None, tmp_path: Path) -> None:
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(OTHER))
     (tmp_path / "processor_config.json").write_text(json.dumps(nested))
-    sight = Sight((32, 32), "pixel_values")
+    sight = ImageInput((32, 32), "pixel_values")
     if told is not None:
         with pytest.raises(TargetError, match=told):
             sight.as_processed(tmp_path)
@@ -211,9 +211,9 @@ def test_the_patches_of_a_picture_do_not_depend_on_the_pictures_beside_it() -> N
     """As `VisualInputs` says of the one convolution that sees several pictures at once, at LayoutLMv3's own size."""
     with torch.random.fork_rng(), torch.inference_mode():
         torch.manual_seed(0)
-        patches, pictures = torch.nn.Conv2d(3, 768, 16, 16), torch.randn(5, 3, 224, 224)
-        for together, picture in zip(patches(pictures), pictures, strict=True):
-            assert torch.equal(together, patches(picture[None])[0])
+        patches, page_images = torch.nn.Conv2d(3, 768, 16, 16), torch.randn(5, 3, 224, 224)
+        for together, page_image in zip(patches(page_images), page_images, strict=True):
+            assert torch.equal(together, patches(page_image[None])[0])
 
 
 def test_documents_without_images_are_refused_by_models_that_see_them(checkpoints: Any) -> None:
@@ -243,11 +243,11 @@ def test_pictures_of_a_corpus_are_its_bounded_images(tiny_corpus: Path, tmp_path
     document = corpus.documents[0]
     page = target.encode(document)
     assert page is not None
-    assert page.picture is not None
+    assert page.page_image is not None
     own = open_image(corpus, document).resize((tiny.PICTURE, tiny.PICTURE), Image.Resampling.BILINEAR)
-    np.testing.assert_array_equal(page.picture.pixels, np.asarray(own).transpose(2, 0, 1))
+    np.testing.assert_array_equal(page.page_image.pixels, np.asarray(own).transpose(2, 0, 1))
     lost = target.encode(replace(document, id="lost", image="images/none.png"))
     assert lost is not None
-    assert lost.picture is not None
+    assert lost.page_image is not None
     with pytest.raises(ManifestError, match="document lost: the image is missing"):
-        lost.picture.pixels  # noqa: B018
+        lost.page_image.pixels  # noqa: B018

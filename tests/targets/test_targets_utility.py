@@ -13,7 +13,8 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from audit.corpus.documents import Document
-from audit.record import ALPHAS, Estimate, TargetCard, Unresolved
+from audit.measurements import ALPHAS, Estimate, Unresolved
+from audit.record import TargetCard
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.interface import NO_LINK, NOT_READ, BestLinks, BestTokens, Encoding, TagProbabilities

@@ -10,7 +10,7 @@ import nlu_models
 import numpy as np
 import pytest
 
-from audit.attacks.membership import Membership
+from audit.attacks.membership import MembershipInference
 from audit.case import Case
 from audit.corpus.documents import Document
 from audit.engine.driver import drive
@@ -123,7 +123,7 @@ def test_membership_of_utterances_is_measured(tmp_path: Path) -> None:
     recipe = replace(SMALL, epochs=60, hidden_size=16)
     fit_nlu(members, (), recipe, tmp_path, labels=nlu_models.TAGS)
     case = Case(load_nlu(tmp_path), nlu_models.corpus(drawn))
-    attack = Membership(n_adapted=0)
+    attack = MembershipInference(n_adapted=0)
     assert attack.inapplicable(case) is None
     trials = attack.trials(case)
     assert len(trials) == 40

@@ -10,7 +10,7 @@ from PIL import Image
 from text_answering_checkpoints import make_udop, make_vt5
 
 from audit.corpus.documents import TrainingRecipe
-from audit.corpus.page_view import Sheet, sheet_of
+from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import Silent
 from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering
@@ -43,8 +43,8 @@ def trained(start, samples, recipe=RECIPE, prompt=None, **more):
 
 def test_an_answer_is_memorised_after_enough_steps_and_survives_saving(start, pages, tmp_path):
     sample = samples_of(pages, pages.of("member"))[0]
-    query = Answer(sample.sheet, sample.question)
-    loss = AnswerLoss(sample.sheet, sample.question, sample.answer)
+    query = Answer(sample.view, sample.question)
+    loss = AnswerLoss(sample.view, sample.question, sample.answer)
     before = load_answering(start)
     target, _ = trained(start, [sample], replace(RECIPE, epochs=80))
     save_answering(target.model, start, tmp_path / "saved")
@@ -67,7 +67,7 @@ def test_every_family_learns_and_is_saved_whole(make, pages, tmp_path):
     save_answering(target.model, start, tmp_path / "saved")
     again = load_answering(tmp_path / "saved", prompt=prompt)
     for sample in samples:
-        query = AnswerLoss(sample.sheet, sample.question, sample.answer)
+        query = AnswerLoss(sample.view, sample.question, sample.answer)
         assert torch.equal(*(torch.from_numpy(one.ask([query])[0]) for one in (target, again)))
 
 
@@ -111,12 +111,12 @@ def test_pages_are_opened_batch_by_batch_and_not_kept(start, pages):
 
         return open_page
 
-    sheets = [Sheet((), (40, 30), page(number)) for number in range(4)]
-    samples = [Sample(sheet, question, "1") for sheet in sheets for question in ("a?", "b?")]
+    views = [PageView((), (40, 30), page(number)) for number in range(4)]
+    samples = [Sample(view, question, "1") for view in views for question in ("a?", "b?")]
     trained(start, samples, replace(RECIPE, epochs=2, batch_size=8))
     # One batch an epoch; two questions on one page open it once.
     assert sorted(opened) == sorted([*range(4), *range(4)])
-    assert all("image" not in vars(sheet) for sheet in sheets)
+    assert all("image" not in vars(view) for view in views)
 
 
 def test_the_start_is_left_as_it_was_and_its_files_go_along(start, pages, tmp_path):
@@ -167,7 +167,7 @@ def test_samples_are_the_questions_with_their_first_answers(pages):
     expected = [(question.question, question.answers[0]) for one in documents for question in one.questions]
     assert [(sample.question, sample.answer) for sample in samples] == expected
     assert len(expected) == 8
-    assert samples[0].sheet is samples[1].sheet  # one page, two questions
+    assert samples[0].view is samples[1].view  # one page, two questions
     several = replace(documents[0].questions[0], answers=("first", "second"))
     none = replace(documents[0].questions[0], id="none", answers=())
     assert [s.answer for s in samples_of(pages, [replace(documents[0], questions=(several, none))])] == ["first"]
@@ -183,4 +183,4 @@ def test_nothing_to_learn_is_an_error(start, pages):
     with pytest.raises(TargetError, match="no question to train on"):
         trained(start, [])
     with pytest.raises(TargetError, match="has no answer"):
-        trained(start, [Sample(sheet_of(pages, pages.documents[0]), "total?")])
+        trained(start, [Sample(page_view(pages, pages.documents[0]), "total?")])

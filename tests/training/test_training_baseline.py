@@ -79,7 +79,7 @@ def test_it_answers_what_public_pages_taught_it_and_is_a_checkpoint_like_the_aud
     (folder,) = train_baseline(start, one, tmp_path / "out", recipe=replace(RECIPE, epochs=60))
     (sample,) = samples_of(one, one.of("public"))
     baseline = load_answering(folder)
-    assert baseline.ask([Answer(sample.sheet, sample.question)])[0].text == sample.answer
+    assert baseline.ask([Answer(sample.view, sample.question)])[0].text == sample.answer
     assert baseline.card.resolution == load_answering(start).card.resolution
 
 

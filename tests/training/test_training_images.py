@@ -155,7 +155,7 @@ def test_the_public_model_sees_no_images_or_the_targets_own(seen_target, checkpo
     for family in ("layoutlm", "bert", "docaudit-layoutlm-image", "docaudit-bros-image"):
         auxiliary = prepared(seen_target, checkpoints(family, "mlm")).auxiliary
         page = auxiliary.encode(seen_target[2].of("heldout")[0])
-        assert (page.picture is not None) == family.startswith("docaudit")
+        assert (page.page_image is not None) == family.startswith("docaudit")
     other = starting_model(checkpoints("layoutlm", "mlm"), "mlm", images=True, image_size=48, image_channels=[8])
     save(other, tiny.tokenizer(), tmp_path)
     for given in ({"auxiliary": tmp_path}, {"pretrained": tmp_path}):
@@ -191,8 +191,8 @@ def test_a_public_model_takes_pixels_as_what_it_was_trained_from(tiny_corpus, tm
     target = load(target_dir, images=partial(open_image, corpus))
     ready = prepare({"auxiliary"}, target, target_dir, corpus, {"pretrained": [pretrained]})
     filled = complete(ready, {"auxiliary"}, target, tmp_path / "cache", 0, SILENT)
-    scale = filled.references.auxiliary.encoder.pictures.scale
-    assert scale == target.encoder.pictures.scale == PixelScale(mean=(0.4, 0.4, 0.4))
+    scale = filled.references.auxiliary.encoder.page_images.scale
+    assert scale == target.encoder.page_images.scale == PixelScale(mean=(0.4, 0.4, 0.4))
 
 
 def test_what_would_become_a_public_model_with_another_sight_is_refused_before_training(checkpoints, tmp_path):

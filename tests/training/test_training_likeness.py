@@ -42,9 +42,9 @@ def noisy(source: Path, copy: Path, noise: float | str) -> Path:
     return copy
 
 
-def opened(sample: str, **references: Path) -> runner.Opened:
+def opened(sample: str, **references: Path) -> runner.ScanSetup:
     folder = SAMPLES / sample
-    options = runner.Options(
+    options = runner.ScanOptions(
         folder / "model",
         folder / "data",
         Path(),
@@ -84,7 +84,7 @@ def test_so_is_what_the_target_is_said_to_come_from_and_the_public_model(
 def test_where_the_guard_ends(tmp_path: Path) -> None:
     """Without its start a baseline cannot be told from the target with noise of one part in 100."""
     copy = noisy(SAMPLES / "letters" / "model", tmp_path / "copy", 1e-2)
-    assert [card.role for card in opened("letters", baselines=copy).prepared.peers] == ["baseline-0"]
+    assert [card.role for card in opened("letters", baselines=copy).prepared.same_kind] == ["baseline-0"]
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_a_killed_training_leaves_nothing_that_looks_finished_and_is_made_up_for
         public_mlm.fit_public_mlm(Path("{pretrained}"), tiny.documents(0, 0, 6), Path("{tmp_path}"),
                                  recipe=Recipe(epochs=1, batch_size=4))
     """
-    command = [sys.executable, "-c", "import sys; sys.path.insert(0, 'tests')\n" + textwrap.dedent(script)]
+    command = [sys.executable, "-c", "import sys; sys.path.insert(0, 'tests/fakes')\n" + textwrap.dedent(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().strip() == "half"
         process.send_signal(signal.SIGKILL)

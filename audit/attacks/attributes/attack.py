@@ -12,9 +12,10 @@ import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
+from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.attributes.fields import Fields, kind_of
-from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, Values
+from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
 from audit.attacks.attributes.measures import (
     EXCESS,
     METRICS,
@@ -26,13 +27,13 @@ from audit.attacks.attributes.measures import (
 )
 from audit.attacks.attributes.offered import holding, lacking, most_trials, most_units
 from audit.attacks.attributes.questions import Questions
-from audit.attacks.attributes.table import Table, build_table
+from audit.attacks.attributes.table import AttributeTable, build_table
 from audit.attacks.interface import Attack, Findings, Metric, Sides, Units
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.targets.interface import AnswerLoss, Floats, Target
+from audit.targets.interface import AnswerLoss, Target
 
 N_PER_DOCUMENT = {"quick": 4, "standard": 8, "full": 32}
 """By budget (ours)."""
@@ -224,14 +225,14 @@ class AttributeInference(Attack):
             }
 
 
-def values_of(case: Case) -> Values | None:
+def values_of(case: Case) -> HiddenValues | None:
     """The hidden values of a case, as its target is asked about them; None when it cannot be."""
     if AnswerLoss in case.target.answers:
         return Questions(case)
     return None if kind_of(case.target) is None else Fields(case)
 
 
-def public_of(case: Case, values: Values) -> Target | None:
+def public_of(case: Case, values: HiddenValues) -> Target | None:
     """The model that chooses without having seen the page; None when there is none."""
     references = case.references
     given = (*references.baselines, references.auxiliary, references.pretrained)
@@ -244,13 +245,13 @@ def _by_lot(trials: Sequence[Trial]) -> list[Trial]:
     return sorted(trials, key=lambda trial: hashlib.sha256(trial.id.encode()).digest())
 
 
-def _values(case: Case) -> Values:
+def _values(case: Case) -> HiddenValues:
     values = values_of(case)
     assert values is not None  # else the attack is inapplicable
     return values
 
 
-def _table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[list[Hidden], Table]:
+def _table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[list[Hidden], AttributeTable]:
     """The values that were asked about, and what came of them."""
     values = _values(case)
     rows = [

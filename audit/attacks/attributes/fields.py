@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.random import Generator as Rng
 
+from audit.arrays import Floats, Ints
 from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, Laid, drawn, plausible
 from audit.attacks.interface import ask
 from audit.attacks.reconstruction.fields import REASONS, Field, all_fields, field_of
@@ -19,13 +20,13 @@ from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.engine.interface import Request, Trial
-from audit.targets.interface import CompletionLoss, Floats, Ints, MaskedCompletionLoss, Target, TokenTarget
+from audit.targets.interface import CompletionLoss, MaskedCompletionLoss, Target, TokenTarget
 
 _ANY = (1, 10**9)
 """Least and most tokens of a field: fields of any length, whole."""
 Tokens = tuple[int, ...]
-Pool = Mapping[tuple[str, int], Mapping[str, Tokens]]
-Kind = type[CompletionLoss] | type[MaskedCompletionLoss]
+TokenPool = Mapping[tuple[str, int], Mapping[str, Tokens]]
+LossQuery = type[CompletionLoss] | type[MaskedCompletionLoss]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class Facts:
     """
 
     corpus: Corpus
-    pool: Pool
+    pool: TokenPool
     seen: Mapping[str, Occurrence]
 
 
@@ -54,11 +55,11 @@ def facts_of(case: Case) -> Facts:
     return known
 
 
-def _pool(case: Case) -> Pool:
+def _pool(case: Case) -> TokenPool:
     found: dict[tuple[str, int], dict[str, Tokens]] = defaultdict(dict)
     for document in case.corpus.of("public"):
         for entity in document.entities:
-            page = case.reader.encode(document, entity.words)
+            page = case.token_target.encode(document, entity.words)
             if page is None:
                 continue
             tokens = tuple(page.ids[list(page.positions_of(entity.words))].tolist())
@@ -67,9 +68,9 @@ def _pool(case: Case) -> Pool:
     return found
 
 
-def kind_of(model: Target) -> Kind | None:
+def kind_of(model: Target) -> LossQuery | None:
     """What a model is asked about a hidden field; None where there is nothing to ask."""
-    kinds: tuple[Kind, ...] = (CompletionLoss, MaskedCompletionLoss)
+    kinds: tuple[LossQuery, ...] = (CompletionLoss, MaskedCompletionLoss)
     return next((kind for kind in kinds if kind in model.answers), None)
 
 

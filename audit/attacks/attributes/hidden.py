@@ -8,11 +8,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.random import Generator as Rng
 
+from audit.arrays import Floats
 from audit.corpus.documents import Document
 from audit.corpus.folding import fold
 from audit.corpus.removal.redact import found
 from audit.engine.interface import Request, Trial
-from audit.targets.interface import Floats, Target
+from audit.targets.interface import Target
 
 MIN_CANDIDATES = 4
 """Values, the true one among them, without which a choice says nothing (ours)."""
@@ -57,7 +58,7 @@ class Laid(Generic[C]):
     lost: str | None = None
 
 
-class Values(Protocol):
+class HiddenValues(Protocol):
     """The hidden values of one kind of target."""
 
     @property

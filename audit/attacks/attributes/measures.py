@@ -11,11 +11,12 @@ from typing import Any
 import numpy.typing as npt
 from numpy.random import Generator
 
+from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.attributes.hidden import Hidden
-from audit.attacks.attributes.table import GROUPS, LOSS, METHODS, Floats, Table
+from audit.attacks.attributes.table import GROUPS, LOSS, METHODS, AttributeTable
 from audit.corpus.documents import CATEGORIES
-from audit.record import ALPHAS, Bound, Count, Coverage, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Bound, Count, Coverage, Estimate, Measurement, Unresolved
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
 from audit.stats.medians import median_interval
@@ -48,7 +49,7 @@ METRICS = (
 )
 
 
-def jobs(table: Table, rng: Generator) -> Iterator[Job]:
+def jobs(table: AttributeTable, rng: Generator) -> Iterator[Job]:
     """Every measurement but the blind check, as a call."""
     categories = sorted({*table.category.tolist()} & {*CATEGORIES})
     for group, method in product((*GROUPS, *categories), METHODS):
@@ -68,7 +69,7 @@ def jobs(table: Table, rng: Generator) -> Iterator[Job]:
     yield partial(_power, table.split("member"))
 
 
-def gated_methods(table: Table) -> dict[str, tuple[str, ...]]:
+def gated_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
     """See `Findings.methods`: without a public model there is no calibrated loss."""
     methods = METHODS if table.calibrated.any() else (LOSS,)
     return {f"{EXCESS}.{group}": tuple(named(f"{EXCESS}.{group}", one) for one in methods) for group in GROUPS}
@@ -85,7 +86,9 @@ def coverage(everything: Sequence[Hidden]) -> tuple[Coverage, ...]:
     )
 
 
-def counts(everything: Sequence[Hidden], lost: Counter[str], reasons: Mapping[str, str], table: Table) -> list[Count]:
+def counts(
+    everything: Sequence[Hidden], lost: Counter[str], reasons: Mapping[str, str], table: AttributeTable
+) -> list[Count]:
     """What was asked, and what was left out."""
     found = []
     for split, label in zip(SPLITS, ("member", "held-out"), strict=True):
@@ -101,7 +104,7 @@ def counts(everything: Sequence[Hidden], lost: Counter[str], reasons: Mapping[st
     return [*found, *(Count(f"left out: {name}", gone[name], meaning) for name, meaning in reasons.items())]
 
 
-def _excess(name: str, table: Table, method: str, rng: Generator) -> Measurement:
+def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Measurement:
     """(with the model - without) on member values minus the same on held-out values."""
     bare, name = name, named(name, method)
     columns: list[npt.NDArray[Any]] = []
@@ -115,7 +118,7 @@ def _excess(name: str, table: Table, method: str, rng: Generator) -> Measurement
     return estimate(name, of(*columns, rng, alphas=ALPHAS), "values", 0.0, "held-out")
 
 
-def _share(name: str, rows: Table, values: Floats, public: Floats | None, rng: Generator) -> Measurement:
+def _share(name: str, rows: AttributeTable, values: Floats, public: Floats | None, rng: Generator) -> Measurement:
     """Share of values that are chosen; null: without the model, and without that by lot."""
     if rows.n_documents < LEAST:
         return Unresolved(name, "fewer than two documents with such values", rows.n_documents, NEEDED)
@@ -125,7 +128,7 @@ def _share(name: str, rows: Table, values: Floats, public: Floats | None, rng: G
     return estimate(name, mean(values, rows.cluster, rng, alphas=ALPHAS), "values", *null)
 
 
-def _power(rows: Table) -> Measurement:
+def _power(rows: AttributeTable) -> Measurement:
     """The median number of values that the attacker chooses among, the true one included."""
     if not len(rows):
         return Unresolved(POWER, "no value of a member document was asked about", 0, NEEDED)

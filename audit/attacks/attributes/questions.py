@@ -12,31 +12,32 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.random import Generator as Rng
 
+from audit.arrays import Floats
 from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, Laid, drawn, plausible
 from audit.attacks.interface import ask_all
-from audit.attacks.memorisation.questions import Asked, all_questions, question_of
+from audit.attacks.memorisation.questions import AskedQuestion, all_questions, question_of
 from audit.attacks.memorisation.removal import PROVEN, STATUSES, clear
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
-from audit.corpus.page_view import sheet_of
+from audit.corpus.page_view import page_view
 from audit.engine.interface import Request, Trial
-from audit.targets.interface import AnswerLoss, Floats, Target
+from audit.targets.interface import AnswerLoss, Target
 
-Pool = Mapping[str, Mapping[str, str]]
+AnswerPool = Mapping[str, Mapping[str, str]]
 
 
-def kind_of_answer(asked: Asked) -> str:
+def kind_of_answer(asked: AskedQuestion) -> str:
     """By which plausible answers are found: the category of the answer, else the question itself, folded."""
     return asked.category or fold(asked.question.question)
 
 
-def pool_of(corpus: Corpus) -> Pool:
+def pool_of(corpus: Corpus) -> AnswerPool:
     """What stands in public documents, by kind of answer, then by folded value: answers, and fields of a category."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for document in corpus.of("public"):
         for question in document.questions:
-            asked = Asked(document, question)
+            asked = AskedQuestion(document, question)
             if asked.answers:
                 found[kind_of_answer(asked)].setdefault(fold(asked.answers[0]), asked.answers[0])
         for entity in document.entities:
@@ -60,7 +61,7 @@ class Facts:
     """What a data set holds; see `pool_of` and `trained_values`."""
 
     corpus: Corpus
-    pool: Pool
+    pool: AnswerPool
     trained: Mapping[str, AbstractSet[str]]
 
 
@@ -104,7 +105,7 @@ class Questions:
         """See `Values.of`."""
         return self._hidden(question_of(self.case.corpus, trial))
 
-    def _hidden(self, asked: Asked) -> Hidden:
+    def _hidden(self, asked: AskedQuestion) -> Hidden:
         others = set().union(*(self.facts.trained.get(value, frozenset()) for value in asked.values))
         return Hidden(
             asked.document,
@@ -117,17 +118,17 @@ class Questions:
             FEW if len(self._others(asked)) < MIN_CANDIDATES - 1 else None,
         )
 
-    def _others(self, asked: Asked) -> list[str]:
+    def _others(self, asked: AskedQuestion) -> list[str]:
         pool = self.facts.pool.get(kind_of_answer(asked), {})
         return plausible(pool, asked.values, (word.text for word in asked.document.words))
 
     def laid(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, Laid[str]]:
         """See `Values.laid`."""
         asked = question_of(self.case.corpus, hidden.trial)
-        cleared = yield from clear(sheet_of(self.case.corpus, asked.document), asked.answers, fuzzy=True)
+        cleared = yield from clear(page_view(self.case.corpus, asked.document), asked.answers, fuzzy=True)
         if cleared.status != PROVEN:
             return Laid(None, (), cleared.status)
-        return Laid(cleared.sheet, (hidden.text, *drawn(self._others(asked), n_candidates, rng)))
+        return Laid(cleared.view, (hidden.text, *drawn(self._others(asked), n_candidates, rng)))
 
     def comparable(self, models: Sequence[Target]) -> list[Target]:
         """See `Values.comparable`."""

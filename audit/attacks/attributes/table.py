@@ -8,21 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from audit.arrays import Bools, Floats, Ints
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.columns import rows_where
 from audit.attacks.reconstruction.methods import SHIPPED
 from audit.attacks.reconstruction.sampling import combine, log_likelihood_of_losses, log_softmax
 from audit.engine.interface import Json
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 LOSS, CALIBRATED = "loss", "calibrated"
 METHODS = (LOSS, CALIBRATED)
 GROUPS = ("unique", "repeated", "all")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class AttributeTable:
     """One row a value that was asked about; every column has shape (n_values,).
 
     Attributes:
@@ -36,28 +35,28 @@ class Table:
         calibrated: whether a public model gave losses.
     """
 
-    member: Mask
-    unique: Mask
+    member: Bools
+    unique: Bools
     category: NDArray[np.str_]
-    cluster: NDArray[np.int64]
-    n_candidates: NDArray[np.int64]
+    cluster: Ints
+    n_candidates: Ints
     chosen: dict[str, Floats]
     public: Floats
     rank: dict[str, Floats]
-    calibrated: Mask
+    calibrated: Bools
 
     def __len__(self) -> int:
         return len(self.cluster)
 
-    def where(self, mask: Mask) -> Table:
+    def where(self, mask: Bools) -> AttributeTable:
         """The rows that `mask` takes."""
         return rows_where(self, mask)
 
-    def split(self, name: str) -> Table:
+    def split(self, name: str) -> AttributeTable:
         """The rows of "member" or "heldout" documents."""
         return self.where(self.member if name == "member" else ~self.member)
 
-    def group(self, name: str) -> Table:
+    def group(self, name: str) -> AttributeTable:
         """The rows whose value is "unique", "repeated", or "all"; or those of a category."""
         if name == "all":
             return self
@@ -71,7 +70,7 @@ class Table:
         return len(np.unique(self.cluster))
 
 
-def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bool) -> Table:
+def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bool) -> AttributeTable:
     """The values and their outcomes, in the same order, as a table.
 
     Args:
@@ -87,7 +86,7 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
     }
     documents = {name: place for place, name in enumerate(sorted({one.document.id for one in hidden}))}
     sizes = np.array([len(own) for own in target], np.int64)
-    return Table(
+    return AttributeTable(
         member=np.array([one.document.split == "member" for one in hidden], bool),
         unique=np.array([one.unique for one in hidden], bool),
         category=np.array([one.category for one in hidden], np.str_),

@@ -176,7 +176,7 @@ class Canaries(Attack):
         approach = self._approach(case.target)
         if approach is not None:
             effort = Effort(self.exhaustive_limit, self.n_references)
-            found = yield from ask_page(case.reader, case.corpus, canary, others, approach, effort, rng)
+            found = yield from ask_page(case.token_target, case.corpus, canary, others, approach, effort, rng)
         else:
             effort = Effort(self.answers_limit, self.n_answers)
             found = yield from ask_question(case.target, case.corpus, canary, others, self.n_restarts, effort, rng)

@@ -18,7 +18,7 @@ from numpy.random import Generator
 from audit.attacks.canaries.extraction import Outcome
 from audit.attacks.canaries.measures import UNIT
 from audit.corpus.canaries.schema import Canary, CanarySet
-from audit.record import Count, Diagnostic, Estimate, Measurement, Unresolved
+from audit.measurements import Count, Diagnostic, Estimate, Measurement, Unresolved
 from audit.stats.epsilon import CONFIDENCE, EpsilonBound, epsilon_bound, needed_canaries, perhaps_fair
 from audit.stats.trade_off import gaussian_epsilon, gaussian_mu
 

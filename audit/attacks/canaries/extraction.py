@@ -16,13 +16,14 @@ import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import ConfigDict, TypeAdapter
 
+from audit.arrays import Floats, Ints
 from audit.attacks.canaries.search import Scorer, descended, losses_of_all, place_of, scored
 from audit.engine.interface import Json, Request
-from audit.record import STRICT
+from audit.measurements import STRICT
 from audit.stats.exposure import exposure
-from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, Floats, Ints, RelaxedLoss, Target
+from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, RelaxedLoss, Target
 
-Kind = Literal["pages", "masks", "answers"]
+QueryStyle = Literal["pages", "masks", "answers"]
 REASONS = {
     "split": "canaries whose completion holds a word that is not one token of the model, the same in every place",
     "unknown": "canaries whose completion holds a word that the model's vocabulary lacks",
@@ -178,7 +179,7 @@ class Secret:
     others: Ints
 
 
-def kind_of(target: Target) -> Kind | None:
+def kind_of(target: Target) -> QueryStyle | None:
     """How canaries are asked of a target; None: they cannot be."""
     if {RelaxedLoss, CompletionLoss} <= target.answers:
         return "pages"

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator as Rng
 
+from audit.arrays import Floats, Ints
 from audit.attacks.canaries.extraction import Effort, Outcome, Start, searched, secret_of
 from audit.attacks.canaries.search import Scorer
 from audit.attacks.interface import ask_all
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, question_of, sheet_of
 from audit.corpus.documents import Corpus
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.engine.interface import Request
-from audit.targets.interface import AnswerLoss, Floats, Ints, Target
+from audit.targets.interface import AnswerLoss, Target
 
 
 def ask_question(
@@ -38,14 +39,14 @@ def ask_question(
     words = PATTERNS[canary.pattern].candidates
     if len(words) < 2:
         return Outcome("single")
-    sheet, question = sheet_of(corpus, canary, None), question_of(canary)
+    view, question = sheet_of(corpus, canary, None), question_of(canary)
     secret = secret_of(canary.completion, [other.completion for other in others], words)
-    start = yield from guided(target, sheet, question, words, len(canary.completion), n_beams)
-    return (yield from searched(answer_scorer(target, sheet, question, words), start, secret, effort, rng))
+    start = yield from guided(target, view, question, words, len(canary.completion), n_beams)
+    return (yield from searched(answer_scorer(target, view, question, words), start, secret, effort, rng))
 
 
 def guided(
-    target: Target, sheet: Sheet, question: str, words: Sequence[str], n_places: int, n_beams: int
+    target: Target, view: PageView, question: str, words: Sequence[str], n_places: int, n_beams: int
 ) -> Generator[Request, Any, Start]:
     """Decode over `words` alone, keeping the `n_beams` likeliest beginnings: of one beam, greedy decoding.
 
@@ -58,27 +59,27 @@ def guided(
         beams = np.concatenate(
             [np.repeat(beams, len(words), axis=0), np.tile(np.arange(len(words)), len(beams))[:, None]], axis=1
         )
-        losses = yield from _losses(target, sheet, question, words, beams, whole=last)
+        losses = yield from _losses(target, view, question, words, beams, whole=last)
         kept = np.argsort(np.where(np.isfinite(losses), losses, np.inf), kind="stable")[:n_beams]
         beams, losses = beams[kept], losses[kept]
     return Start(beams, np.where(np.isfinite(losses), losses, np.inf))
 
 
-def answer_scorer(target: Target, sheet: Sheet, question: str, words: Sequence[str]) -> Scorer:
+def answer_scorer(target: Target, view: PageView, question: str, words: Sequence[str]) -> Scorer:
     """Scores completions by minus the log-probability of the answer that they are."""
 
     def losses(numbers: Ints) -> Generator[Request, Any, Floats]:
-        return (yield from _losses(target, sheet, question, words, numbers, whole=True))
+        return (yield from _losses(target, view, question, words, numbers, whole=True))
 
     return losses
 
 
 def _losses(
-    target: Target, sheet: Sheet, question: str, words: Sequence[str], numbers: Ints, *, whole: bool
+    target: Target, view: PageView, question: str, words: Sequence[str], numbers: Ints, *, whole: bool
 ) -> Generator[Request, Any, Floats]:
     """Minus the log-probability of answers; without `whole` that of beginnings, the token that ends an answer apart."""
     texts = [" ".join(words[number] for number in row) for row in numbers]
-    answers = yield from ask_all(target, [AnswerLoss(sheet, question, text) for text in texts])
+    answers = yield from ask_all(target, [AnswerLoss(view, question, text) for text in texts])
     end = None if whole else -1
     return np.array([-answer[:end].sum() for answer in answers])
 
@@ -88,7 +89,7 @@ def sample_answers(
 ) -> Generator[Request, Any, tuple[Floats, Floats]]:
     """The losses of `n` drawn answers by the target and by the same in a coarser number format: (n,) each."""
     words = PATTERNS[canary.pattern].candidates
-    sheet, question = sheet_of(case.corpus, canary, None), question_of(canary)
+    view, question = sheet_of(case.corpus, canary, None), question_of(canary)
     drawn = rng.integers(len(words), size=(n, len(canary.completion)))
-    exact, coarse = (answer_scorer(target, sheet, question, words) for target in (case.target, rounded))
+    exact, coarse = (answer_scorer(target, view, question, words) for target in (case.target, rounded))
     return (yield from exact(drawn)), (yield from coarse(drawn))

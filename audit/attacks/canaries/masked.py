@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator as Rng
 
+from audit.arrays import Floats, Ints
 from audit.attacks.canaries.extraction import Start
 from audit.attacks.canaries.pages import Readable
 from audit.attacks.canaries.search import Scorer, scored
 from audit.attacks.canaries.white_box import softmax
 from audit.attacks.interface import ask_all
 from audit.engine.interface import Request
-from audit.targets.interface import CandidateLogits, Encoding, Floats, Ints, Target
+from audit.targets.interface import CandidateLogits, Encoding, Target
 
 OPEN = -1
 """Candidate number of a place that is not filled yet."""

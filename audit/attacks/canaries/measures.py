@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.random import Generator
 
-from audit.attacks.canaries.table import Mask, Table
-from audit.record import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
+from audit.arrays import Bools, Floats
+from audit.attacks.canaries.table import CanaryTable
+from audit.measurements import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import shares
-from audit.stats.clusters import Floats
 from audit.stats.intervals import Interval, proportion
 from audit.stats.rates import excess_mean, excess_rate
 from audit.stats.welch import reaching_welch
@@ -47,7 +47,7 @@ COUNTED = "counted, not estimated: the exposure of the first rank, least over th
 NO_REFERENCES = "no other completion is left to rank the canaries among"
 
 
-def measure_table(table: Table, rng: Generator) -> tuple[Measurement, ...]:
+def measure_table(table: CanaryTable, rng: Generator) -> tuple[Measurement, ...]:
     """All measurements of extraction and exposure; by pattern too where there are several.
 
     Args:
@@ -63,7 +63,7 @@ def measure_table(table: Table, rng: Generator) -> tuple[Measurement, ...]:
     return tuple(found)
 
 
-def _measured(table: Table, rng: Generator) -> Iterator[Measurement]:
+def _measured(table: CanaryTable, rng: Generator) -> Iterator[Measurement]:
     included, control = table.where(table.included), table.where(~table.included)
     yield excess_of(included, control, rng)
     yield excess_top3_of(included, control, rng)
@@ -81,13 +81,13 @@ def _measured(table: Table, rng: Generator) -> Iterator[Measurement]:
     yield most_bits_of(table)
 
 
-def excess_of(included: Table, control: Table, rng: Generator) -> Measurement:
+def excess_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
     """Extracted ones among those put in, beyond those left out; null: no difference."""
     missing = _one_sided("excess", included, control, (NONE_IN, NONE_OUT))
     return missing or _excess_rate("excess", included.hits, control.hits, rng)
 
 
-def excess_top3_of(included: Table, control: Table, rng: Generator) -> Measurement:
+def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
     """Those that rank among the first three, of those put in, beyond those left out; null: no difference.
 
     Whoever has three tries need not hit at once: a model that holds every secret second gives all of them away, and
@@ -98,7 +98,7 @@ def excess_top3_of(included: Table, control: Table, rng: Generator) -> Measureme
     return missing or _excess_rate("excess_top3", ranked.early, other.early, rng)
 
 
-def excess_exposure_of(included: Table, control: Table, rng: Generator) -> Measurement:
+def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
     """The mean exposure of those put in minus that of those left out, bits; null: no difference."""
     ranked, other = included.ranked, control.ranked
     missing = _one_sided("excess_exposure", ranked, other, _unranked(included, control))
@@ -113,7 +113,7 @@ def excess_exposure_of(included: Table, control: Table, rng: Generator) -> Measu
     return _estimate("excess_exposure", shares.scaled(_within_one(interval), most), 0.0, "held-out")
 
 
-def most_bits_of(table: Table) -> Measurement:
+def most_bits_of(table: CanaryTable) -> Measurement:
     """The most bits that any ranked canary could have shown, of the one that could show least: no estimate, a count."""
     known = table.ranked
     if not len(known):
@@ -123,7 +123,7 @@ def most_bits_of(table: Table) -> Measurement:
     return Estimate(POWER, least, least, least, len(known), UNIT, len(known), COUNTED, bounds=bounds)
 
 
-def _one_sided(name: str, included: Table, control: Table, reasons: tuple[str, str]) -> Unresolved | None:
+def _one_sided(name: str, included: CanaryTable, control: CanaryTable, reasons: tuple[str, str]) -> Unresolved | None:
     """Why two sides cannot be compared; None when they can."""
     for rows, reason in zip((included, control), reasons, strict=True):
         if len(rows) < 2:
@@ -132,12 +132,12 @@ def _one_sided(name: str, included: Table, control: Table, reasons: tuple[str, s
     return None
 
 
-def _unranked(included: Table, control: Table) -> tuple[str, str]:
+def _unranked(included: CanaryTable, control: CanaryTable) -> tuple[str, str]:
     """Why no canary of a side is ranked: it has none, or none has a reference."""
     return NO_REFERENCES if len(included) else NONE_IN, NO_REFERENCES if len(control) else NONE_OUT
 
 
-def _excess_rate(name: str, hits: Mask, control_hits: Mask, rng: Generator) -> Measurement:
+def _excess_rate(name: str, hits: Bools, control_hits: Bools, rng: Generator) -> Measurement:
     pairs = [(own, np.zeros(len(own)), np.arange(len(own))) for own in (hits, control_hits)]
     interval = excess_rate(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
     return _estimate(name, _within_one(interval), 0.0, "held-out")
@@ -148,7 +148,7 @@ def _within_one(interval: Interval) -> Interval:
     return replace(interval, low=max(interval.low, -1.0), high=min(interval.high, 1.0))
 
 
-def _extracted(name: str, rows: Table, hits: object, missing: str) -> Measurement:
+def _extracted(name: str, rows: CanaryTable, hits: object, missing: str) -> Measurement:
     """The share whose whole completion came out: the paper's Accuracy; null: guessing."""
     if not len(rows):
         return Unresolved(name, missing, 0, NEEDED_CANARIES)
@@ -156,7 +156,7 @@ def _extracted(name: str, rows: Table, hits: object, missing: str) -> Measuremen
     return _estimate(name, interval, float(rows.chance.mean()), "chance")
 
 
-def _top3(name: str, rows: Table, missing: str) -> Measurement:
+def _top3(name: str, rows: CanaryTable, missing: str) -> Measurement:
     """The share that rank among the first three; null: every rank equally likely."""
     if not len(rows):
         return Unresolved(name, missing, 0, NEEDED_CANARIES)
@@ -167,7 +167,7 @@ def _top3(name: str, rows: Table, missing: str) -> Measurement:
     return _estimate(name, interval, float(known.chance_early.mean()), "chance")
 
 
-def _distance(name: str, rows: Table, distances: Floats, missing: str, rng: Generator) -> Measurement:
+def _distance(name: str, rows: CanaryTable, distances: Floats, missing: str, rng: Generator) -> Measurement:
     """The mean Hamming distance per token; null: guessing."""
     if not len(rows):
         return Unresolved(name, missing, 0, NEEDED_CANARIES)
@@ -175,7 +175,7 @@ def _distance(name: str, rows: Table, distances: Floats, missing: str, rng: Gene
     return _estimate(name, interval, float(rows.chance_hdt.mean()), "chance")
 
 
-def exposure_of(name: str, rows: Table, missing: str, rng: Generator) -> Measurement:
+def exposure_of(name: str, rows: CanaryTable, missing: str, rng: Generator) -> Measurement:
     """The mean exposure, bits; null: that of canaries the model knows nothing of."""
     if not len(rows):
         return Unresolved(name, missing, 0, NEEDED_CANARIES)
@@ -193,7 +193,7 @@ def _estimate(name: str, interval: Interval, null: float, null_kind: str) -> Est
     return utility.estimate(name, replace(interval, method=words), UNIT, null, null_kind)
 
 
-def histograms(table: Table) -> tuple[Histogram, ...]:
+def histograms(table: CanaryTable) -> tuple[Histogram, ...]:
     """Exposure by bits, of canaries put in and left out."""
     known = table.ranked
     if not len(known):

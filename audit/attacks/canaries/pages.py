@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random import Generator as Rng
 
+from audit.arrays import Floats, Ints
 from audit.attacks.canaries.extraction import Effort, Outcome, Start, searched, secret_of
 from audit.attacks.canaries.search import Scorer
 from audit.attacks.canaries.white_box import Inversion, completion_scorer, invert
@@ -16,7 +17,7 @@ from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, page_of, positions_of
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Request
-from audit.targets.interface import CandidateLogits, Encoding, Floats, Ints, Target, TokenTarget
+from audit.targets.interface import CandidateLogits, Encoding, Target, TokenTarget
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +136,7 @@ def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> tuple[Readable 
         return Unreadable("alike"), refused
     words = _distinct(ids, canary.completion)
     page, positions = pages[words[0]]
-    if page.picture is not None:
+    if page.page_image is not None:
         page = page.scrubbed(positions)
     return Readable(page, positions, words, np.array([ids[word] for word in words], np.int64)), refused
 
@@ -175,7 +176,7 @@ def sample_pages(
 
     Without any for a canary that the target cannot read.
     """
-    found, _ = read(case.reader, case.corpus, canary)
+    found, _ = read(case.token_target, case.corpus, canary)
     if isinstance(found, Unreadable):
         return np.empty(0), np.empty(0)
     drawn = rng.integers(len(found.ids), size=(n, len(found.positions)))

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from audit.arrays import Floats, Ints
 from audit.engine.interface import Request
-from audit.targets.interface import Floats, Ints
 
 Scorer = Callable[[Ints], Generator[Request, Any, Floats]]
 """The loss of completions, (n_completions, n_places) candidate numbers -> (n_completions,) nats, lower is likelier."""

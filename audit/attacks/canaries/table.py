@@ -8,19 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from audit.arrays import Bools, Floats
 from audit.attacks.canaries.extraction import Outcome, Ranked
 from audit.corpus.canaries.schema import PATTERNS, Canary
-from audit.stats.clusters import Floats
 from audit.stats.distances import hamming
 from audit.stats.exposure import chance_exposure
 
-Mask = npt.NDArray[np.bool_]
 TRIES = 3
 """Ranks that count as early (ours): what a keypad allows before it locks."""
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CanaryTable:
     """One row for each canary that could be asked for; all arrays of shape (n_canaries,).
 
     Attributes:
@@ -38,14 +37,14 @@ class Table:
     """
 
     patterns: npt.NDArray[np.str_]
-    included: Mask
-    hits: Mask
-    optimiser_hits: Mask
+    included: Bools
+    hits: Bools
+    optimiser_hits: Bools
     hdt: Floats
     optimiser_hdt: Floats
     chance: Floats
     chance_hdt: Floats
-    early: Mask
+    early: Bools
     bits: Floats
     most_bits: Floats
     chance_bits: Floats
@@ -54,18 +53,18 @@ class Table:
     def __len__(self) -> int:
         return len(self.included)
 
-    def where(self, rows: npt.ArrayLike) -> Table:
+    def where(self, rows: npt.ArrayLike) -> CanaryTable:
         """These rows, by a mask."""
         chosen = np.asarray(rows, bool)
-        return Table(**{name: column[chosen] for name, column in vars(self).items()})
+        return CanaryTable(**{name: column[chosen] for name, column in vars(self).items()})
 
     @property
-    def ranked(self) -> Table:
+    def ranked(self) -> CanaryTable:
         """The rows that have an exposure."""
         return self.where(np.isfinite(self.bits))
 
 
-def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> Table:
+def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> CanaryTable:
     """The canaries that could be asked for.
 
     Args:
@@ -79,7 +78,7 @@ def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> Table:
     lengths = np.array([len(canary.completion) for canary, _ in asked], float)
     ranks = [_exposure(outcome.ranked, outcome.enumerated) for _, outcome in asked]
     bits, most_bits, chance_bits, chance_early = np.array(ranks, float).reshape(-1, 4).T
-    return Table(
+    return CanaryTable(
         np.array([canary.pattern for canary, _ in asked], str),
         np.array([canary.included for canary, _ in asked], bool),
         np.array(strongest, float) == 0,

@@ -9,7 +9,7 @@ import numpy as np
 from audit.attacks.canaries.epsilon import EPSILON
 from audit.attacks.canaries.extraction import REASONS, Outcome
 from audit.corpus.canaries.schema import Canary, CanarySet
-from audit.record import Count, Diagnostic, Estimate, Measurement
+from audit.measurements import Count, Diagnostic, Estimate, Measurement
 
 ALARM_LEVEL = 0.01
 """One-sided level of the bound on the excess of exposure (ours): it is one more look at the canaries beside the limits

@@ -1,5 +1,5 @@
 """Document membership: was this document trained on? (methods.md#document-membership)."""
 
-from audit.attacks.membership.attack import Membership
+from audit.attacks.membership.attack import MembershipInference
 
-__all__ = ["Membership"]
+__all__ = ["MembershipInference"]

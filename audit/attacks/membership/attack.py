@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Findings, Kind, Metric, Units
+from audit.attacks.interface import Attack, Findings, Metric, MetricKind, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.membership.documents import (
     CALIBRATING,
@@ -34,7 +34,7 @@ from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.record import Count, Coverage
+from audit.measurements import Count, Coverage
 from audit.targets.interface import AdaptationRule, Target
 
 N_ADAPTED = {"quick": 0, "standard": 150, "full": 1000}
@@ -58,7 +58,7 @@ NO_REFERENCE = (
 
 
 @dataclass(frozen=True)
-class Membership(Attack):
+class MembershipInference(Attack):
     """Membership inference on documents (methods.md#document-membership).
 
     Per document the mean over its questions: loss; loss minus that of models that never saw it; Min-K% of the answers'
@@ -141,7 +141,7 @@ class Membership(Attack):
             of_score[""] = of_score["docmia"]  # the smallest sample that a limit is held against
         # Loss, calibrated loss, Min-K of answers and DocMIA, see `scores.gated_scores`; split models add two.
         methods = 2 + answering + adapted
-        kinds: dict[str, Kind] = {"auc": "auc", LOW: "low advantage"}
+        kinds: dict[str, MetricKind] = {"auc": "auc", LOW: "low advantage"}
         return tuple(
             Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *numbers, methods=1 if score else methods)
             for metric, kind in kinds.items()

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from audit.arrays import Floats
 from audit.attacks.interface import ask_all
 from audit.attacks.masking import maskable, masked_losses
 from audit.attacks.usable import loss_kind
@@ -17,7 +18,7 @@ from audit.case import Case
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Question, Split
 from audit.corpus.folding import fold
-from audit.corpus.page_view import sheet_of
+from audit.corpus.page_view import page_view
 from audit.engine.interface import Request
 from audit.stats.likelihood_ratio import logit_confidence, min_k
 from audit.targets.interface import (
@@ -25,7 +26,6 @@ from audit.targets.interface import (
     AdaptationRule,
     Adapted,
     AnswerLoss,
-    Floats,
     PageAdaptation,
     Query,
     Target,
@@ -132,7 +132,7 @@ def left_out(case: Case, document: Document) -> str | None:
         return None if _asked(document) else "no question"
     if kind == "masks":
         return None if maskable(case.target, document) is not None else "nothing to read"
-    page = case.reader.encode(document)
+    page = case.token_target.encode(document)
     return None if page is not None and page.has_loss else "nothing to read"
 
 
@@ -178,8 +178,8 @@ def _say_masks(case: Case, model: Target, document: Document, n_masks: int) -> G
 
 
 def _say_answers(case: Case, model: Target, document: Document) -> Generator[Request, Any, Said | None]:
-    sheet = sheet_of(case.corpus, document)
-    queries = [AnswerLoss(sheet, asked.question, asked.answers[0]) for asked in _asked(document)]
+    view = page_view(case.corpus, document)
+    queries = [AnswerLoss(view, asked.question, asked.answers[0]) for asked in _asked(document)]
     found: list[Floats] = yield from ask_all(model, queries)
     losses = np.array([-tokens.mean() for tokens in found])
     return Said(
@@ -195,11 +195,11 @@ def adapt_to(
     """How the target takes to each of the document's questions, `n_questions` at most, or to the page."""
     queries: list[Query[Adapted]]
     if loss_kind(case.target) == "answers":
-        sheet = sheet_of(case.corpus, document)
+        view = page_view(case.corpus, document)
         asked = _asked(document)[:n_questions]
-        queries = [Adaptation(sheet, one.question, one.answers[0], rule) for one in asked]
+        queries = [Adaptation(view, one.question, one.answers[0], rule) for one in asked]
     else:
-        page = case.reader.encode(document)
+        page = case.token_target.encode(document)
         assert page is not None
         queries = [PageAdaptation(page, rule)]
     return (yield from ask_all(case.target, queries))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from audit.attacks.membership.scores import Scored
+from audit.arrays import Floats
+from audit.attacks.membership.scores import ScoredDocuments
 from audit.stats.roc import auc_interval
-from audit.targets.interface import Floats
 
 ALPHA = 0.005
 """One-sided (ours): a reference that saw neither is taken for one that did in one audit of 200."""
 
 
-def reference_knows_members(scored: Scored) -> str | None:
+def reference_knows_members(scored: ScoredDocuments) -> str | None:
     """Why the reference looks trained on the audited documents; None when it does not, or there is none.
 
     Its own loss must tell member from held-out documents no better than chance. One that knows the members takes away
@@ -35,7 +35,7 @@ def reference_knows_members(scored: Scored) -> str | None:
     )
 
 
-def _reference(scored: Scored, *, member: bool) -> Floats:
+def _reference(scored: ScoredDocuments, *, member: bool) -> Floats:
     """Minus the reference's loss of each document of one side: the score by loss without the calibrated one."""
     values: Floats = (scored.columns["loss"] - scored.columns["calibrated"])[scored.member == member]
     return values[np.isfinite(values)]

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.attacks.interface import Findings
-from audit.attacks.membership.scores import PRIMARIES, SCORES, Scored
+from audit.attacks.membership.scores import PRIMARIES, SCORES, ScoredDocuments
 from audit.engine.interface import Progress
-from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Histogram, Measurement, Unresolved
+from audit.measurements import ALPHAS, Curve, CurvePoint, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.advantage import LOW_RATES, low_advantage
 from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
 from audit.targets.utility import estimate
@@ -44,7 +44,7 @@ QUANTITIES = {
 """The primary score in words, as an axis has it."""
 
 
-def measure_scores(scored: Scored, rng: Generator, progress: Progress) -> Findings:
+def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) -> Findings:
     """All measurements, the histogram and the ROC curve of the primary score."""
     progress.stage("membership: intervals", len(SCORES))
     found: dict[str, Measurement] = {}
@@ -78,7 +78,7 @@ def _renamed(item: Measurement, name: str) -> Measurement:
     return replace(item, name=name)
 
 
-def _unresolved(name: str, scored: Scored, score: str) -> Unresolved | None:
+def _unresolved(name: str, scored: ScoredDocuments, score: str) -> Unresolved | None:
     if score not in scored.columns:
         return Unresolved(name, scored.missing.get(score, "no document was scored"), 0)
     for label, side in zip(("member", "held-out"), scored.split(score), strict=True):
@@ -87,7 +87,7 @@ def _unresolved(name: str, scored: Scored, score: str) -> Unresolved | None:
     return None
 
 
-def _auc(name: str, scored: Scored, score: str) -> Measurement:
+def _auc(name: str, scored: ScoredDocuments, score: str) -> Measurement:
     """The chance that a member scores higher than a held-out document; null: 0.5."""
     missing = _unresolved(name, scored, score)
     if missing is not None:
@@ -95,7 +95,7 @@ def _auc(name: str, scored: Scored, score: str) -> Measurement:
     return estimate(name, auc_interval(*scored.split(score), alphas=ALPHAS), "documents", 0.5, "chance")
 
 
-def _low(name: str, scored: Scored, score: str) -> tuple[Measurement, float | None]:
+def _low(name: str, scored: ScoredDocuments, score: str) -> tuple[Measurement, float | None]:
     """The advantage at the lowest false-positive rate that is resolved, and that rate; null: 0."""
     missing = _unresolved(name, scored, score)
     if missing is not None:
@@ -121,7 +121,7 @@ def _low_rates(rates: Mapping[str, float | None], primary: str) -> tuple[Diagnos
     )
 
 
-def _tpr(name: str, scored: Scored, score: str, rate: str, rng: Generator) -> tuple[Measurement, Measurement]:
+def _tpr(name: str, scored: ScoredDocuments, score: str, rate: str, rng: Generator) -> tuple[Measurement, Measurement]:
     """The share of members found at a false-positive rate, and that rate as it came out; null: the rate itself."""
     fpr_name = f"fpr_at_{rate}"
     missing = _unresolved(name, scored, score)
@@ -138,7 +138,7 @@ def _tpr(name: str, scored: Scored, score: str, rate: str, rng: Generator) -> tu
     return tpr, estimate(fpr_name, point.fpr, "documents", RATES[rate], "chance")
 
 
-def _histogram(scored: Scored) -> tuple[Histogram, ...]:
+def _histogram(scored: ScoredDocuments) -> tuple[Histogram, ...]:
     if scored.primary not in scored.columns:
         return ()
     members, heldout = scored.split(scored.primary)
@@ -150,7 +150,7 @@ def _histogram(scored: Scored) -> tuple[Histogram, ...]:
     return (Histogram("primary_score", QUANTITIES[scored.primary], tuple(float(edge) for edge in edges), counts),)
 
 
-def _curves(scored: Scored) -> tuple[Curve, ...]:
+def _curves(scored: ScoredDocuments) -> tuple[Curve, ...]:
     if _unresolved("roc", scored, scored.primary) is not None:
         return ()
     members, heldout = scored.split(scored.primary)

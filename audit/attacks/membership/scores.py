@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from audit.arrays import Bools, Floats
 from audit.attacks.membership.documents import SCORED, adapted_ids, adapts, reference_of
 from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.engine.interface import Json, Trial
-from audit.record import Diagnostic
+from audit.measurements import Diagnostic
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
-from audit.targets.interface import Floats
 
-Mask = NDArray[np.bool_]
 SCORES = ("loss", "calibrated", "min_k", "lira", "rmia", "docmia")
 PRIMARIES = {"calibrated": "loss minus the loss of models that never saw the document", "loss": "loss"}
 """What the primary score is, in words; the first one that this audit has."""
@@ -33,7 +31,7 @@ _SPLITS = "needs split models (K of them, each trained on half of the documents:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredDocuments:
     """Member and held-out documents with their scores.
 
     Attributes:
@@ -47,7 +45,7 @@ class Scored:
     """
 
     ids: tuple[str, ...]
-    member: Mask
+    member: Bools
     columns: Mapping[str, Floats]
     missing: Mapping[str, str]
     unusable: int
@@ -120,7 +118,7 @@ def enough(adapted: Sequence[int]) -> bool:
     return min(adapted) >= RESOLVING
 
 
-def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Scored:
+def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> ScoredDocuments:
     """All scores of the member and held-out documents among the trials, in trial order."""
     pairs = list(zip(trials, outcomes, strict=True))
     tried = [(trial, outcome) for trial, outcome in pairs if trial.stratum != "public"]
@@ -134,7 +132,7 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
         _likelihood_ratios(case, rows, public, table)
         _docmia(case, [outcome["adapted"] for _, outcome in rows], table)
     counted = (("member", int(member.sum())), ("held-out", int((~member).sum())), ("public", len(public)))
-    return Scored(
+    return ScoredDocuments(
         tuple(names),
         member,
         table.columns,
@@ -202,7 +200,7 @@ def _public_ratios(case: Case, public: Sequence[tuple[Trial, Json]]) -> tuple[Fl
     return own, marginal(None, outside)
 
 
-def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]], key: str) -> tuple[Floats, Mask]:
+def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]], key: str) -> tuple[Floats, Bools]:
     """What every split model says of every document, and whether it was trained on it: (n_documents, n_models) each."""
     models = [split for split in case.references.splits if loss_kind(split.target) == loss_kind(case.target)]
     values = np.full((len(rows), len(models)), np.nan)
@@ -253,7 +251,7 @@ def cluster(features: Floats) -> Floats:
     return score
 
 
-def _complete(rows: Floats) -> Mask:
+def _complete(rows: Floats) -> Bools:
     """Which rows have no number missing: shape (n_rows,)."""
     return np.asarray(np.isfinite(rows).all(axis=1), bool)
 
@@ -267,7 +265,7 @@ def _mean(said: Sequence[Json]) -> float:
     return float(_numbers(said, "loss").mean()) if said else np.nan
 
 
-def _spread(values: Floats, known: Mask) -> Floats:
+def _spread(values: Floats, known: Bools) -> Floats:
     """`values` at the places that are `known`, NaN elsewhere."""
     column = np.full(len(known), np.nan)
     column[known] = values

@@ -13,12 +13,19 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units, ask_all
-from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, Probe, Scene
+from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, ContextProbe, Scene
 from audit.attacks.memorisation.fairness import confounded, weaknesses
 from audit.attacks.memorisation.identified import IDENTIFIED
 from audit.attacks.memorisation.known_members import baseline_knows_members
 from audit.attacks.memorisation.measures import METRICS, measure_questions
-from audit.attacks.memorisation.questions import ATTACKED, Asked, all_questions, is_unique, question_of, trained_on
+from audit.attacks.memorisation.questions import (
+    ATTACKED,
+    AskedQuestion,
+    all_questions,
+    is_unique,
+    question_of,
+    trained_on,
+)
 from audit.attacks.memorisation.removal import ATTEMPTED, clear
 from audit.attacks.memorisation.summary import (
     commonest_anls,
@@ -29,14 +36,14 @@ from audit.attacks.memorisation.summary import (
     histograms,
     page_number,
 )
-from audit.attacks.memorisation.table import Table, build_table
+from audit.attacks.memorisation.table import QuestionTable, build_table
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
-from audit.corpus.page_view import Sheet, sheet_of
+from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.stats.distances import anls
-from audit.targets.interface import Answer, AnswerLoss, Given, Target
+from audit.targets.interface import Answer, AnswerLoss, Reply, Target
 
 QUICK: tuple[Context, ...] = ("exact", "paraphrased")
 """What `--budget quick` tries: the attack itself, and the cheapest step away from it (ours)."""
@@ -164,12 +171,12 @@ class Memorisation(Attack):
         K splits reply ("splits").
         """
         asked = question_of(case.corpus, trial)
-        page = sheet_of(case.corpus, asked.document)
+        page = page_view(case.corpus, asked.document)
         cleared = yield from clear(page, asked.answers, fuzzy=self.fuzzy)
         outcome: dict[str, Json] = {"status": cleared.status, "reason": cleared.reason, "reading": cleared.reading}
         if cleared.status not in ATTEMPTED:
             return outcome
-        scene = Scene(case.corpus, asked, page, cleared.sheet, self.fuzzy, int(rng.integers(2**63)))
+        scene = Scene(case.corpus, asked, page, cleared.view, self.fuzzy, int(rng.integers(2**63)))
         models = (case.target, *case.references.baselines)
         outcome["replies"] = {}
         names = (WHOLE, *self.contexts)
@@ -181,21 +188,21 @@ class Memorisation(Attack):
         if all(AnswerLoss in model.answers for model in models):
             outcome["odds"] = []
             for model in models:
-                outcome["odds"].append((yield from _probability(model, cleared.sheet, asked)))
+                outcome["odds"].append((yield from _probability(model, cleared.view, asked)))
         splits = case.references.splits
         if any(asked.document.id in split.members for split in splits):
             (outcome["splits"],) = yield from _replies(
-                [split.target for split in splits], [scene.on(cleared.sheet)], asked
+                [split.target for split in splits], [scene.on(cleared.view)], asked
             )
         return outcome
 
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`: the answers on the whole page and, where it can be removed, without the answer."""
         asked = question_of(case.corpus, trial)
-        page = sheet_of(case.corpus, asked.document)
+        page = page_view(case.corpus, asked.document)
         cleared = yield from clear(page, asked.answers, fuzzy=self.fuzzy)
-        sheets = [page, cleared.sheet] if cleared.status in ATTEMPTED else [page]
-        queries = [Answer(sheet, asked.question.question) for sheet in sheets]
+        views = [page, cleared.view] if cleared.status in ATTEMPTED else [page]
+        queries = [Answer(view, asked.question.question) for view in views]
         exact = yield from ask_all(case.target, queries)
         other = yield from ask_all(rounded, queries)
         alike = sum(fold(one.text) == fold(two.text) for one, two in zip(exact, other, strict=True))
@@ -256,7 +263,7 @@ def _net_of(context: str) -> str:
     return "net" if context == "exact" else f"net.{context}"
 
 
-def _blind(corpus: Corpus, table: Table, progress: Progress) -> blind_baseline.Blind:
+def _blind(corpus: Corpus, table: QuestionTable, progress: Progress) -> blind_baseline.Blind:
     """Whether member and held-out documents that were asked about can be told apart without the model."""
     rows = table.attempted
     asked = {one.document.id: (one.document, bool(member)) for one, member in zip(rows.asked, rows.member, strict=True)}
@@ -265,25 +272,25 @@ def _blind(corpus: Corpus, table: Table, progress: Progress) -> blind_baseline.B
 
 
 def _replies(
-    models: Sequence[Target], probes: Sequence[Probe | None], asked: Asked
+    models: Sequence[Target], probes: Sequence[ContextProbe | None], asked: AskedQuestion
 ) -> Generator[Request, Any, list[list[Json] | None]]:
     """What each model replies to each probe, and whether that is the answer; None where there is no probe."""
     possible = [probe for probe in probes if probe is not None]
     rows: list[list[Json]] = [[] for _ in possible]
     for model in models:
-        said = yield from ask_all(model, [Answer(probe.sheet, probe.question) for probe in possible])
+        said = yield from ask_all(model, [Answer(probe.view, probe.question) for probe in possible])
         for row, given in zip(rows, said, strict=True):
             row.append(_judged(given, asked))
     found = iter(rows)
     return [None if probe is None else next(found) for probe in probes]
 
 
-def _judged(given: Given, asked: Asked) -> Json:
+def _judged(given: Reply, asked: AskedQuestion) -> Json:
     return {"text": given.text, "exact": fold(given.text) in asked.values, "nls": anls(given.text, asked.answers, 0)}
 
 
-def _probability(model: Target, sheet: Sheet, asked: Asked) -> Generator[Request, Any, float]:
+def _probability(model: Target, view: PageView, asked: AskedQuestion) -> Generator[Request, Any, float]:
     """The probability that one sample at temperature 1 gives an accepted answer (teacher forcing), in [0, 1]."""
-    losses = yield from ask_all(model, [AnswerLoss(sheet, asked.question.question, answer) for answer in asked.answers])
+    losses = yield from ask_all(model, [AnswerLoss(view, asked.question.question, answer) for answer in asked.answers])
     # Accepted answers exclude each other, but one model may spell two of them with the same tokens.
     return min(1.0, sum(float(np.exp(loss.sum())) for loss in losses))

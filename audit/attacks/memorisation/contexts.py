@@ -10,12 +10,12 @@ from typing import Literal, get_args
 from numpy.random import Generator as Rng
 from numpy.random import default_rng
 
-from audit.attacks.memorisation.questions import Asked, said
+from audit.attacks.memorisation.questions import AskedQuestion, said
 from audit.attacks.memorisation.removal import stands_on, without
 from audit.corpus import perturbations
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
-from audit.corpus.page_view import Sheet, sheet_of
+from audit.corpus.page_view import PageView, page_view
 from audit.corpus.paraphrases import paraphrased
 
 Context = Literal[
@@ -48,10 +48,10 @@ _IMAGE_ALONE: tuple[Context, ...] = ("constant", "brightness_50", "brightness_80
 
 
 @dataclass(frozen=True, eq=False)
-class Probe:
-    """A question on a sheet."""
+class ContextProbe:
+    """A question on a page view."""
 
-    sheet: Sheet
+    view: PageView
     question: str
 
 
@@ -63,23 +63,23 @@ class Scene:
         corpus: other documents are those of the same split.
         asked: the question.
         page: its page as it is.
-        sheet: its page without the answer.
+        view: its page without the answer.
         fuzzy: whether near matches of an answer are removed too, where other pages are cleared.
         seed: of all that is drawn; every context draws from a source of its own, whichever others are tried.
     """
 
     corpus: Corpus
-    asked: Asked
-    page: Sheet
-    sheet: Sheet
+    asked: AskedQuestion
+    page: PageView
+    view: PageView
     fuzzy: bool
     seed: int
 
-    def probe(self, context: str) -> Probe | None:
+    def probe(self, context: str) -> ContextProbe | None:
         """The question in this context, or on the whole page; None where the page or the corpus does not allow it."""
         if context == WHOLE:
             return self.on(self.page)
-        if context in _IMAGE_ALONE and self.sheet.open_page is None:
+        if context in _IMAGE_ALONE and self.view.open_page is None:
             return None
         return _PROBES[context](self, default_rng([self.seed, *context.encode()]))
 
@@ -90,9 +90,9 @@ class Scene:
             if documents[place].id != self.asked.document.id:
                 yield documents[place]
 
-    def on(self, sheet: Sheet) -> Probe:
-        """The question itself on another sheet."""
-        return Probe(sheet, self.asked.question.question)
+    def on(self, view: PageView) -> ContextProbe:
+        """The question itself on another page view."""
+        return ContextProbe(view, self.asked.question.question)
 
 
 def asks(document: Document, question: str, *, paraphrased: bool = True) -> bool:
@@ -103,25 +103,25 @@ def asks(document: Document, question: str, *, paraphrased: bool = True) -> bool
     )
 
 
-def _exact(scene: Scene, rng: Rng) -> Probe:
-    return scene.on(scene.sheet)
+def _exact(scene: Scene, rng: Rng) -> ContextProbe:
+    return scene.on(scene.view)
 
 
-def _paraphrased(scene: Scene, rng: Rng) -> Probe:
+def _paraphrased(scene: Scene, rng: Rng) -> ContextProbe:
     """The question in other words: the owner's, where there are some."""
     question = scene.asked.question
     own = [other for other in question.paraphrases if fold(other) != fold(question.question)]
     words = own[int(rng.integers(len(own)))] if own else paraphrased(question.question, int(rng.integers(2**32)))
-    return Probe(scene.sheet, words)
+    return ContextProbe(scene.view, words)
 
 
-def _shuffled(scene: Scene, rng: Rng) -> Probe | None:
+def _shuffled(scene: Scene, rng: Rng) -> ContextProbe | None:
     """The question on another page, on which it is never asked and the answer does not stand (D.4, questions only)."""
     for document in scene.others(rng):
         questions = [question for question in document.questions if said(question.answers)]
         if not questions or asks(document, scene.asked.question.question, paraphrased=False):
             continue
-        page = sheet_of(scene.corpus, document)
+        page = page_view(scene.corpus, document)
         if stands_on(page, scene.asked.answers):
             continue
         other = questions[int(rng.integers(len(questions)))]
@@ -129,18 +129,18 @@ def _shuffled(scene: Scene, rng: Rng) -> Probe | None:
     return None
 
 
-def _image_only(scene: Scene, rng: Rng) -> Probe | None:
+def _image_only(scene: Scene, rng: Rng) -> ContextProbe | None:
     """An unrelated question on the page without any of its answers (D.4, images only).
 
     Which answers count is known once all questions of the page were tried: see `table`.
     """
     document = scene.asked.document
     answers = said([answer for question in document.questions for answer in question.answers])
-    sheet = without(scene.page, answers, fuzzy=scene.fuzzy)
+    view = without(scene.page, answers, fuzzy=scene.fuzzy)
     for other in scene.others(rng):
         unrelated = [question.question for question in other.questions if not asks(document, question.question)]
         if unrelated:
-            return Probe(sheet, unrelated[int(rng.integers(len(unrelated)))])
+            return ContextProbe(view, unrelated[int(rng.integers(len(unrelated)))])
     return None
 
 
@@ -148,30 +148,30 @@ def _sign(rng: Rng) -> int:
     return int(rng.choice((-1, 1)))
 
 
-def _rotation(scene: Scene, rng: Rng, degrees: int) -> Probe | None:
-    return _moved(scene, perturbations.rotated(scene.sheet, degrees * _sign(rng)))
+def _rotation(scene: Scene, rng: Rng, degrees: int) -> ContextProbe | None:
+    return _moved(scene, perturbations.rotated(scene.view, degrees * _sign(rng)))
 
 
-def _shift(scene: Scene, rng: Rng, pixels: int) -> Probe | None:
-    return _moved(scene, perturbations.shifted(scene.sheet, (pixels * _sign(rng), pixels * _sign(rng))))
+def _shift(scene: Scene, rng: Rng, pixels: int) -> ContextProbe | None:
+    return _moved(scene, perturbations.shifted(scene.view, (pixels * _sign(rng), pixels * _sign(rng))))
 
 
-def _moved(scene: Scene, sheet: Sheet) -> Probe | None:
+def _moved(scene: Scene, view: PageView) -> ContextProbe | None:
     """A text without image and boxes has no place to move from."""
-    if sheet.open_page is None and all(word.box is None for word in scene.sheet.words):
+    if view.open_page is None and all(word.box is None for word in scene.view.words):
         return None
-    return scene.on(sheet)
+    return scene.on(view)
 
 
-def _changed(scene: Scene, rng: Rng, change: Callable[[Sheet], Sheet]) -> Probe:
-    return scene.on(change(scene.sheet))
+def _changed(scene: Scene, rng: Rng, change: Callable[[PageView], PageView]) -> ContextProbe:
+    return scene.on(change(scene.view))
 
 
-def _brightness(factor: float) -> Callable[[Scene, Rng], Probe]:
+def _brightness(factor: float) -> Callable[[Scene, Rng], ContextProbe]:
     return partial(_changed, change=partial(perturbations.brightened, factor=factor))
 
 
-_PROBES: Mapping[str, Callable[[Scene, Rng], Probe | None]] = {
+_PROBES: Mapping[str, Callable[[Scene, Rng], ContextProbe | None]] = {
     "exact": _exact,
     "no_text": partial(_changed, change=perturbations.without_text),
     "paraphrased": _paraphrased,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.memorisation.contexts import GATED
-from audit.record import Estimate, Measurement, Unresolved
+from audit.measurements import Estimate, Measurement, Unresolved
 
 GAP = "anls_gap.heldout"
 MAX_ANLS_GAP = 0.02

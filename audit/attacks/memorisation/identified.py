@@ -7,16 +7,17 @@ from collections import defaultdict
 import numpy as np
 from numpy.random import Generator
 
+from audit.arrays import Floats, Ints
 from audit.attacks.memorisation.questions import IDENTIFYING
-from audit.attacks.memorisation.table import Floats, Ints, Table
-from audit.record import ALPHAS, Measurement, Unresolved
+from audit.attacks.memorisation.table import QuestionTable
+from audit.measurements import ALPHAS, Measurement, Unresolved
 from audit.stats import shares
 from audit.targets.utility import estimate
 
 IDENTIFIED = "identified"
 
 
-def identified(table: Table, rng: Generator) -> Measurement:
+def identified(table: QuestionTable, rng: Generator) -> Measurement:
     """Distinct personal values that the target gives with the answer gone, net of what its baselines give: a count.
 
     Of the members' answers that are proven gone, stand in one document of training alone and are of a class that
@@ -34,7 +35,7 @@ def identified(table: Table, rng: Generator) -> Measurement:
     return estimate(IDENTIFIED, shares.scaled(net, net.n), "values", 0.0, "chance")
 
 
-def _by_value(rows: Table) -> tuple[Floats, Floats, Ints]:
+def _by_value(rows: QuestionTable) -> tuple[Floats, Floats, Ints]:
     """What is gained and lost of each distinct value, and its document; each of shape (n_values,)."""
     places: dict[tuple[int, frozenset[str]], list[int]] = defaultdict(list)
     for place, asked in enumerate(rows.asked):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from audit.record import Estimate, Measurement
+from audit.measurements import Estimate, Measurement
 
 
 def baseline_knows_members(measured: Sequence[Measurement]) -> str | None:

@@ -9,14 +9,15 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator
 
+from audit.arrays import Floats
 from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE
 from audit.attacks.memorisation.fairness import GAP, controlled
 from audit.attacks.memorisation.identified import IDENTIFIED, identified
 from audit.attacks.memorisation.questions import CLASSES
 from audit.attacks.memorisation.removal import ATTEMPTED, UNPROVEN
-from audit.attacks.memorisation.table import Floats, Table
+from audit.attacks.memorisation.table import QuestionTable
 from audit.engine.interface import Progress
-from audit.record import ALPHAS, Bound, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats import shares
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
@@ -60,7 +61,7 @@ NEEDED_DOCUMENTS = 72
 
 
 def measure_questions(
-    table: Table, n_samples: int, min_probability: float, commonest: Floats, rng: Generator, progress: Progress
+    table: QuestionTable, n_samples: int, min_probability: float, commonest: Floats, rng: Generator, progress: Progress
 ) -> tuple[Measurement, ...]:
     """All measurements of the attack.
 
@@ -90,7 +91,7 @@ def measure_questions(
     return controlled(measurements)
 
 
-def _in_context(table: Table, context: str, rng: Generator) -> Iterator[Job]:
+def _in_context(table: QuestionTable, context: str, rng: Generator) -> Iterator[Job]:
     """E, G and what one gives and the other does not, on members and on held-out pages, in one context."""
     exact = context == "exact"
     suffix = "" if exact else f".{context}"
@@ -109,7 +110,7 @@ def _in_context(table: Table, context: str, rng: Generator) -> Iterator[Job]:
             yield partial(_share, f"baseline_extracted.{split}", rows, context, "baseline", rng)
 
 
-def _groups(table: Table, rng: Generator) -> Iterator[Job]:
+def _groups(table: QuestionTable, rng: Generator) -> Iterator[Job]:
     """Net by how often training saw the answer and by what it is; and of questions whose proof is not complete."""
     members = _tried(table.split("member").attempted, "exact")
     null = _heldout_null(_tried(table.split("heldout").proven, "exact"), "exact")
@@ -128,7 +129,7 @@ def _groups(table: Table, rng: Generator) -> Iterator[Job]:
         yield partial(_near, "extracted_anls.member", proven, rng)
 
 
-def _discoverable(table: Table, n_samples: int, min_probability: float, rng: Generator) -> Iterator[Job]:
+def _discoverable(table: QuestionTable, n_samples: int, min_probability: float, rng: Generator) -> Iterator[Job]:
     """The share of answers that n samples give with probability p (Hayes et al. 2025); null: with the baselines."""
     for split in SPLITS:
         name, rows = f"discoverable.{split}", table.split(split).proven
@@ -141,7 +142,7 @@ def _discoverable(table: Table, n_samples: int, min_probability: float, rng: Gen
         yield partial(_rate, name, found[:, 0], rows, null, rng)
 
 
-def _readings(table: Table, commonest: Floats, rng: Generator) -> Iterator[Job]:
+def _readings(table: QuestionTable, commonest: Floats, rng: Generator) -> Iterator[Job]:
     """How well target and baselines read whole held-out pages; null: the members' commonest answer to everything."""
     taken = ~table.member & np.isin(table.status, list(ATTEMPTED))
     rows = table.where(taken)
@@ -156,7 +157,7 @@ def _readings(table: Table, commonest: Floats, rng: Generator) -> Iterator[Job]:
         yield partial(_mean, name, values, rows, null, rng)
 
 
-def _gap(rows: Table, rng: Generator) -> Measurement:
+def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
     """How much better the target reads whole held-out pages than its baselines: a difference of ANLS in [-1, 1].
 
     Paired by question, clustered by document; with several baselines, from their mean.
@@ -170,7 +171,7 @@ def _gap(rows: Table, rng: Generator) -> Measurement:
     return _estimate(GAP, interval, (0.0, "chance"))
 
 
-def _extractable(members: Table, rng: Generator) -> Iterator[Job]:
+def _extractable(members: QuestionTable, rng: Generator) -> Iterator[Job]:
     """M_E and S_E, averaged over the member questions that some split models saw and others did not (appendix C)."""
     rows = members.where(~np.isnan(members.inside))
     if len(members) and not len(rows):
@@ -181,20 +182,20 @@ def _extractable(members: Table, rng: Generator) -> Iterator[Job]:
     yield partial(_extractable_simplicity, EXTRACTABLE[1], rows, rng)
 
 
-def _tried(rows: Table, context: str) -> Table:
+def _tried(rows: QuestionTable, context: str) -> QuestionTable:
     """The rows that were asked in this context."""
     found = rows.results.get(context)
     return rows.where(np.zeros(len(rows), bool) if found is None else found.tried)
 
 
-def _heldout_null(rows: Table, context: str) -> Null:
+def _heldout_null(rows: QuestionTable, context: str) -> Null:
     if not len(rows):
         return None
     results = rows.results[context]
     return float(results.gained.mean() - results.lost.mean()), "held-out"
 
 
-def _net(name: str, rows: Table, context: str, null: Null, rng: Generator) -> Measurement:
+def _net(name: str, rows: QuestionTable, context: str, null: Null, rng: Generator) -> Measurement:
     """(|E - G| - |G - E|) / n."""
     if rows.n_documents < 2:
         return _few(name, rows)
@@ -202,7 +203,7 @@ def _net(name: str, rows: Table, context: str, null: Null, rng: Generator) -> Me
     return _estimate(name, shares.net(results.gained, results.lost, rows.cluster, rng, alphas=ALPHAS), null)
 
 
-def _extracted(name: str, rows: Table, context: str, rng: Generator) -> Measurement:
+def _extracted(name: str, rows: QuestionTable, context: str, rng: Generator) -> Measurement:
     """|E| / n; null: |G| / n."""
     if rows.n_documents < 2:
         return _few(name, rows)
@@ -210,36 +211,36 @@ def _extracted(name: str, rows: Table, context: str, rng: Generator) -> Measurem
     return _rate(name, results.target, rows, (float(results.baseline.mean()), "public model"), rng)
 
 
-def _near(name: str, rows: Table, rng: Generator) -> Measurement:
+def _near(name: str, rows: QuestionTable, rng: Generator) -> Measurement:
     """Answers at a similarity over the threshold."""
     results = rows.results["exact"]
     return _rate(name, results.target_near, rows, (float(results.baseline_near.mean()), "public model"), rng)
 
 
-def _share(name: str, rows: Table, context: str, column: str, rng: Generator) -> Measurement:
+def _share(name: str, rows: QuestionTable, context: str, column: str, rng: Generator) -> Measurement:
     if rows.n_documents < 2:
         return _few(name, rows)
     return _rate(name, getattr(rows.results[context], column), rows, None, rng)
 
 
-def _rate(name: str, values: Floats, rows: Table, null: Null, rng: Generator) -> Measurement:
+def _rate(name: str, values: Floats, rows: QuestionTable, null: Null, rng: Generator) -> Measurement:
     if rows.n_documents < 2:
         return _few(name, rows)
     return _estimate(name, shares.rate(values, rows.cluster, rng, alphas=ALPHAS), null)
 
 
-def _mean(name: str, values: Floats, rows: Table, null: Null, rng: Generator) -> Measurement:
+def _mean(name: str, values: Floats, rows: QuestionTable, null: Null, rng: Generator) -> Measurement:
     return _estimate(name, mean(values, rows.cluster, rng, alphas=ALPHAS), null)
 
 
-def _extractable_memorisation(name: str, rows: Table, rng: Generator) -> Measurement:
+def _extractable_memorisation(name: str, rows: QuestionTable, rng: Generator) -> Measurement:
     """In-sample minus out-sample extractability (equation 2), in [-1, 1]."""
     if rows.n_documents < 2:
         return _few(name, rows)
     return _estimate(name, shares.net(rows.inside, rows.outside, rows.cluster, rng, alphas=ALPHAS), (0.0, "chance"))
 
 
-def _extractable_simplicity(name: str, rows: Table, rng: Generator) -> Measurement:
+def _extractable_simplicity(name: str, rows: QuestionTable, rng: Generator) -> Measurement:
     """Their sum, in [0, 2]."""
     if rows.n_documents < 2:
         return _few(name, rows)
@@ -247,7 +248,7 @@ def _extractable_simplicity(name: str, rows: Table, rng: Generator) -> Measureme
     return _estimate(name, shares.scaled(half, 2.0), None)
 
 
-def _few(name: str, rows: Table) -> Unresolved:
+def _few(name: str, rows: QuestionTable) -> Unresolved:
     reason = "fewer than two documents with such questions and a proven removal"
     return Unresolved(name, reason, rows.n_documents, NEEDED_DOCUMENTS)
 

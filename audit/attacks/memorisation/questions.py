@@ -34,7 +34,7 @@ CLASSES = (*PII_CLASSES, NOT_PII, UNCLASSIFIED)
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class AskedQuestion:
     """A question about a page, with its accepted answers, of which there is one at least."""
 
     document: Document
@@ -74,23 +74,23 @@ def said(answers: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(answer for answer in answers if fold(answer)))
 
 
-def all_questions(corpus: Corpus) -> Iterator[Asked]:
+def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
     """Every question of member and held-out documents that has an answer, in file order; canaries are left out."""
     planted = planted_ids(corpus)
     for document in corpus.of(*ATTACKED):
         if document.id in planted:
             continue
         for question in document.questions:
-            asked = Asked(document, question)
+            asked = AskedQuestion(document, question)
             if asked.answers:
                 yield asked
 
 
-def question_of(corpus: Corpus, trial: Trial) -> Asked:
+def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:
     """The question of a trial."""
     document = corpus.document(trial.unit)
     name = trial.id.removeprefix(f"{trial.unit}{_JOINT}")
-    return Asked(document, next(question for question in document.questions if question.id == name))
+    return AskedQuestion(document, next(question for question in document.questions if question.id == name))
 
 
 def trained_on(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
@@ -103,7 +103,7 @@ def trained_on(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
     return documents
 
 
-def is_unique(asked: Asked, trained: Mapping[str, AbstractSet[str]]) -> bool:
+def is_unique(asked: AskedQuestion, trained: Mapping[str, AbstractSet[str]]) -> bool:
     """Whether training saw the answer in this document alone.
 
     Documents are counted, not questions (ours): several phrasings of one question about one page repeat a fact no more

@@ -6,8 +6,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from audit.corpus.page_view import Sheet
-from audit.corpus.removal.proof import READER, ReadCrop, Reading, crops_of, proof_of
+from audit.corpus.page_view import PageView
+from audit.corpus.removal.proof import TESSERACT, ReadCrop, Reading, crops_of, proof_of
 from audit.corpus.removal.redact import derivable, found, remove
 from audit.engine.interface import Request
 
@@ -29,19 +29,19 @@ class Cleared:
     """A page without an answer.
 
     Attributes:
-        sheet: the page without it.
+        view: the page without it.
         status: one of `STATUSES`.
         reason: why the answer can be told from what is left, where it can.
         reading: what an OCR made of the places (`audit.corpus.removal.proof.Reading`); None where it was not asked.
     """
 
-    sheet: Sheet
+    view: PageView
     status: str
     reason: str | None = None
     reading: Reading | None = None
 
 
-def clear(page: Sheet, answers: Sequence[str], *, fuzzy: bool) -> Generator[Request, Any, Cleared]:
+def clear(page: PageView, answers: Sequence[str], *, fuzzy: bool) -> Generator[Request, Any, Cleared]:
     """The page without these answers, and whether they are gone (methods.md#memorisation); used with `yield from`.
 
     Args:
@@ -51,29 +51,29 @@ def clear(page: Sheet, answers: Sequence[str], *, fuzzy: bool) -> Generator[Requ
     """
     removal = remove(page, answers, fuzzy=fuzzy)
     if not removal.words:
-        return Cleared(removal.sheet, ABSENT)
-    reason = derivable([word.text for word in removal.sheet.words], answers)
+        return Cleared(removal.view, ABSENT)
+    reason = derivable([word.text for word in removal.view.words], answers)
     if reason is not None:
-        return Cleared(removal.sheet, DERIVABLE, reason)
+        return Cleared(removal.view, DERIVABLE, reason)
     before = yield from _read(crops_of(page, removal))
-    after = yield from _read(crops_of(removal.sheet, removal))
+    after = yield from _read(crops_of(removal.view, removal))
     proof = proof_of(page, removal, answers, before, after)
-    return Cleared(removal.sheet, proof.status, None, proof.reading)
+    return Cleared(removal.view, proof.status, None, proof.reading)
 
 
 def _read(crops: tuple[ReadCrop, ...]) -> Generator[Request, Any, list[str | None]]:
     """What an OCR reads there."""
     if not crops:
         return []
-    texts: list[str | None] = yield Request(READER, crops)
+    texts: list[str | None] = yield Request(TESSERACT, crops)
     return texts
 
 
-def without(page: Sheet, answers: Sequence[str], *, fuzzy: bool) -> Sheet:
+def without(page: PageView, answers: Sequence[str], *, fuzzy: bool) -> PageView:
     """The page without these answers, where nothing rests on their being gone."""
-    return remove(page, answers, fuzzy=fuzzy).sheet
+    return remove(page, answers, fuzzy=fuzzy).view
 
 
-def stands_on(page: Sheet, answers: Sequence[str]) -> bool:
+def stands_on(page: PageView, answers: Sequence[str]) -> bool:
     """Whether one of these answers, or a near match, stands on the page."""
     return bool(found([word.text for word in page.words], answers))

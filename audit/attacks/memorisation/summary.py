@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from audit.attacks.memorisation.questions import CLASSES, PII_CLASSES, Asked, all_questions, said
+from audit.arrays import Bools, Floats
+from audit.attacks.memorisation.questions import CLASSES, PII_CLASSES, AskedQuestion, all_questions, said
 from audit.attacks.memorisation.removal import STATUSES, UNPROVEN
-from audit.attacks.memorisation.table import Floats, Mask, Table
+from audit.attacks.memorisation.table import QuestionTable
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
-from audit.corpus.page_view import sheet_of
+from audit.corpus.page_view import page_view
 from audit.corpus.removal.proof import Reading
 from audit.corpus.removal.redact import remove
-from audit.record import Count, Coverage, Diagnostic, DrawnPage, Histogram
+from audit.measurements import Count, Coverage, Diagnostic, DrawnPage, Histogram
 from audit.stats.distances import anls
 
 MAX_PAGES = 4
@@ -30,7 +31,7 @@ _LABELS = {"member": "member", "heldout": "held-out"}
 _STEPS = 20
 
 
-def counts(table: Table) -> tuple[Count, ...]:
+def counts(table: QuestionTable) -> tuple[Count, ...]:
     """Questions by what became of their answers, the sets E, G and M, and what is in M.
 
     With several baselines an answer is in G when at least half of them give it.
@@ -57,7 +58,7 @@ def counts(table: Table) -> tuple[Count, ...]:
     return tuple(found)
 
 
-def _sets(rows: Table, label: str) -> list[Count]:
+def _sets(rows: QuestionTable, label: str) -> list[Count]:
     extracted, generalised = _given(rows)
     return [
         Count(f"{label} E", int(extracted.sum()), "answers that the model gives when the answer is gone"),
@@ -69,7 +70,7 @@ def _sets(rows: Table, label: str) -> list[Count]:
     ]
 
 
-def _given(rows: Table) -> tuple[Mask, Mask]:
+def _given(rows: QuestionTable) -> tuple[Bools, Bools]:
     """Which questions are in E and which in G."""
     results = rows.results.get("exact")
     if results is None:
@@ -77,7 +78,7 @@ def _given(rows: Table) -> tuple[Mask, Mask]:
     return results.target > 0, results.baseline >= 0.5
 
 
-def _memorised(members: Table) -> Iterator[Count]:
+def _memorised(members: QuestionTable) -> Iterator[Count]:
     extracted, generalised = _given(members)
     rows = members.where(extracted & ~generalised)
     personal = rows.where(np.isin(rows.pii, PII_CLASSES))
@@ -91,7 +92,7 @@ def _memorised(members: Table) -> Iterator[Count]:
         yield Count(f"M: {name}", by_class[name], "answers in M of this class")
 
 
-def diagnostics(table: Table, n_baselines: int) -> tuple[Diagnostic, ...]:
+def diagnostics(table: QuestionTable, n_baselines: int) -> tuple[Diagnostic, ...]:
     """How many baselines there are, and how many questions each context could be tried on."""
     return (
         Diagnostic("baselines", n_baselines, "models that never saw the audited pages, which G is averaged over"),
@@ -102,7 +103,7 @@ def diagnostics(table: Table, n_baselines: int) -> tuple[Diagnostic, ...]:
     )
 
 
-def histograms(table: Table) -> tuple[Histogram, ...]:
+def histograms(table: QuestionTable) -> tuple[Histogram, ...]:
     """The scores of appendix C, of all member questions, those in M and those in G (figure 5); none without splits."""
     members = table.split("member").proven
     rows = members.where(~np.isnan(members.inside))
@@ -117,7 +118,7 @@ def histograms(table: Table) -> tuple[Histogram, ...]:
     return tuple(_histogram(name, quantity, values, start, series) for name, quantity, values, start in scores)
 
 
-def _histogram(name: str, quantity: str, values: Floats, start: float, series: dict[str, Mask]) -> Histogram:
+def _histogram(name: str, quantity: str, values: Floats, start: float, series: dict[str, Bools]) -> Histogram:
     edges = tuple(round(start + 2 * step / _STEPS, 1) for step in range(_STEPS + 1))
     heights = {
         label: tuple(int(height) for height in np.histogram(np.round(values[mask], 9), bins=edges)[0])
@@ -126,7 +127,7 @@ def _histogram(name: str, quantity: str, values: Floats, start: float, series: d
     return Histogram(name, quantity, edges, heights)
 
 
-def coverage(table: Table, corpus: Corpus) -> tuple[Coverage, ...]:
+def coverage(table: QuestionTable, corpus: Corpus) -> tuple[Coverage, ...]:
     """How many of the members' questions net rests on, of all that have an answer: those proven to be off the page.
 
     In all and by class of personal information; questions that the budget left out, whose answer could not be removed,
@@ -140,7 +141,7 @@ def coverage(table: Table, corpus: Corpus) -> tuple[Coverage, ...]:
     )
 
 
-def commonest_anls(table: Table, corpus: Corpus) -> Floats:
+def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
     """ANLS of the members' commonest answer (the first of equals) on each question, shape (n_questions,)."""
     answers = Counter(
         answers[0]
@@ -159,7 +160,7 @@ def page_number(corpus: Corpus, document: Document) -> int:
     return 1 + corpus.documents.index(document)
 
 
-def drawn_pages(corpus: Corpus, table: Table, *, fuzzy: bool) -> tuple[DrawnPage, ...]:
+def drawn_pages(corpus: Corpus, table: QuestionTable, *, fuzzy: bool) -> tuple[DrawnPage, ...]:
     """Up to four member pages as boxes: those of memorised answers first, then other attacked ones."""
     rows = table.split("member").proven
     extracted, generalised = _given(rows)
@@ -174,9 +175,9 @@ def drawn_pages(corpus: Corpus, table: Table, *, fuzzy: bool) -> tuple[DrawnPage
     return tuple(pages.values())
 
 
-def _drawn(corpus: Corpus, asked: Asked, *, fuzzy: bool) -> DrawnPage | None:
+def _drawn(corpus: Corpus, asked: AskedQuestion, *, fuzzy: bool) -> DrawnPage | None:
     """A page as boxes; None where words have no place on it."""
-    page = sheet_of(corpus, asked.document)
+    page = page_view(corpus, asked.document)
     boxes = [(index, word.box) for index, word in enumerate(page.words) if word.box is not None]
     if page.size is None or not boxes:
         return None

@@ -9,16 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from audit.arrays import Bools, Floats, Ints
 from audit.attacks.columns import rows_where
-from audit.attacks.memorisation.questions import Asked, is_unique, question_of, trained_on
+from audit.attacks.memorisation.questions import AskedQuestion, is_unique, question_of, trained_on
 from audit.attacks.memorisation.removal import ATTEMPTED, PROVEN
 from audit.case import Case, SplitModel
 from audit.corpus.folding import fold
 from audit.engine.interface import Json, Trial
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +30,7 @@ class Results:
         target_near, baseline_near: 1 where the target came near the answer, the share of baselines that did.
     """
 
-    tried: Mask
+    tried: Bools
     target: Floats
     baseline: Floats
     target_anls: Floats
@@ -51,13 +48,13 @@ class Results:
         """G - E, averaged over the baselines."""
         return (1 - self.target) * self.baseline
 
-    def where(self, mask: Mask) -> Results:
+    def where(self, mask: Bools) -> Results:
         """The rows that `mask` takes."""
         return rows_where(self, mask)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class QuestionTable:
     """One row a question; every column has shape (n_questions,) or (n_questions, ...).
 
     Attributes:
@@ -79,8 +76,8 @@ class Table:
     status: NDArray[np.str_]
     reason: NDArray[np.str_]
     reading: NDArray[np.str_]
-    member: Mask
-    unique: Mask
+    member: Bools
+    unique: Bools
     pii: NDArray[np.str_]
     cluster: Ints
     results: dict[str, Results]
@@ -91,21 +88,21 @@ class Table:
     def __len__(self) -> int:
         return len(self.status)
 
-    def where(self, mask: Mask) -> Table:
+    def where(self, mask: Bools) -> QuestionTable:
         """The rows that `mask` takes."""
         return rows_where(self, mask)
 
-    def split(self, name: str) -> Table:
+    def split(self, name: str) -> QuestionTable:
         """The rows of "member" or "heldout" documents."""
         return self.where(self.member if name == "member" else ~self.member)
 
     @property
-    def proven(self) -> Table:
+    def proven(self) -> QuestionTable:
         """The questions whose answer is proven to be off the page."""
         return self.where(self.status == PROVEN)
 
     @property
-    def attempted(self) -> Table:
+    def attempted(self) -> QuestionTable:
         """The questions that were asked, proven or not."""
         return self.where(np.isin(self.status, list(ATTEMPTED)))
 
@@ -115,7 +112,7 @@ class Table:
         return len(np.unique(self.cluster))
 
 
-def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], anls_threshold: float) -> Table:
+def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], anls_threshold: float) -> QuestionTable:
     """The trials and their outcomes, in the same order, as a table."""
     asked = [question_of(case.corpus, trial) for trial in trials]
     trained = trained_on(case.corpus)
@@ -124,7 +121,7 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], a
     shares = [_shares(case.references.splits, one, outcome) for one, outcome in zip(asked, outcomes, strict=True)]
     column = np.empty(len(asked), object)
     column[:] = asked
-    return Table(
+    return QuestionTable(
         asked=column,
         status=np.array([outcome["status"] for outcome in outcomes], np.str_),
         reason=np.array([outcome["reason"] or "" for outcome in outcomes], np.str_),
@@ -141,7 +138,7 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], a
 
 
 def _results(
-    asked: Sequence[Asked], outcomes: Sequence[Json], n_models: int, anls_threshold: float
+    asked: Sequence[AskedQuestion], outcomes: Sequence[Json], n_models: int, anls_threshold: float
 ) -> dict[str, Results]:
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.get("replies", {}))
     accepted = _on_page(asked, outcomes)
@@ -166,7 +163,7 @@ def _results(
     return results
 
 
-def _on_page(asked: Sequence[Asked], outcomes: Sequence[Json]) -> Mapping[tuple[str, str], set[str]]:
+def _on_page(asked: Sequence[AskedQuestion], outcomes: Sequence[Json]) -> Mapping[tuple[str, str], set[str]]:
     """By document and status: the folded answers that are off its page as surely.
 
     On "image only" each of them counts (appendix D.4): all answers are off that page, and what is gone after one
@@ -178,7 +175,7 @@ def _on_page(asked: Sequence[Asked], outcomes: Sequence[Json]) -> Mapping[tuple[
     return values
 
 
-def _shares(splits: Sequence[SplitModel], asked: Asked, outcome: Json) -> tuple[float, float]:
+def _shares(splits: Sequence[SplitModel], asked: AskedQuestion, outcome: Json) -> tuple[float, float]:
     """In-sample and out-sample extractability of one question (appendix C); NaN where they cannot be had."""
     replies = outcome.get("splits")
     hits: dict[bool, list[bool]] = {True: [], False: []}

@@ -19,7 +19,7 @@ from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.removal.redact import found
 from audit.engine.interface import Json, Trial
-from audit.record import ALPHAS, Count, Measurement, Unresolved
+from audit.measurements import ALPHAS, Count, Measurement, Unresolved
 from audit.stats.intervals import proportion
 from audit.targets.utility import estimate
 
@@ -31,7 +31,7 @@ PAGES = "for models that answer questions only"
 
 
 @dataclass(frozen=True)
-class Probe:
+class AbsentKeyProbe:
     """A question about a key that a document does not have."""
 
     key: str
@@ -43,7 +43,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Reply:
+class AbsentKeyReply:
     """What the target replied about a key that a document lacks.
 
     Attributes:
@@ -51,7 +51,7 @@ class Reply:
         document: its id.
         key: what was asked for.
         text: the reply.
-        trained: whether it is a value of providers in, of any key; see `Values`.
+        trained: whether it is a value of providers in, of any key; see `AbsentKeyAnswers`.
         unseen: whether it is a value of providers out; likewise.
     """
 
@@ -69,7 +69,9 @@ def key_of(document: Document, question: Question) -> str | None:
     return labels.get(question.entity or "", question.category)
 
 
-def probes_for(corpus: Corpus, documents: Sequence[Document], n_absent: int, n_keys: int) -> dict[str, list[Probe]]:
+def probes_for(
+    corpus: Corpus, documents: Sequence[Document], n_absent: int, n_keys: int
+) -> dict[str, list[AbsentKeyProbe]]:
     """The questions about missing keys, by document id.
 
     Documents and keys are taken in an order that follows from their names alone and follows no order of theirs (ours),
@@ -88,7 +90,7 @@ def probes_for(corpus: Corpus, documents: Sequence[Document], n_absent: int, n_k
     missing = {document.id: sorted(wordings.keys() - _keys_on(document)) for document in documents if document.words}
     lacking = _scattered(name for name, keys in missing.items() if keys)
     return {
-        name: [Probe(key, wordings[key]) for key in _scattered(missing[name], name)[:n_keys]]
+        name: [AbsentKeyProbe(key, wordings[key]) for key in _scattered(missing[name], name)[:n_keys]]
         for name in lacking[:n_absent]
     }
 
@@ -123,7 +125,7 @@ def measure_absent(
     """The share of questions about missing keys that are answered with a trained value, clustered by provider.
 
     Null: the share answered with an unseen one, as if there were as many of these as of trained ones (ours: the more
-    values, the more are hit by chance). See `Values` for both.
+    values, the more are hit by chance). See `AbsentKeyAnswers` for both.
 
     Args:
         corpus: the data set.
@@ -131,7 +133,7 @@ def measure_absent(
         outcomes: theirs.
         reason: why this model was not asked; None when it was.
     """
-    values = Values.of(corpus, outcomes)
+    values = AbsentKeyAnswers.of(corpus, outcomes)
     replies = judged(corpus, values, trials, outcomes)
     wordless = [
         document["id"]
@@ -166,7 +168,7 @@ def measure_absent(
 
 
 @dataclass(frozen=True)
-class Values:
+class AbsentKeyAnswers:
     """Folded answers, without those that the reference gave to any of the questions (methods.md#provider-membership).
 
     Both sides are made alike (ours). A value that many providers have, such as a town, is hit by chance; were it left
@@ -182,7 +184,7 @@ class Values:
     unseen: frozenset[str]
 
     @classmethod
-    def of(cls, corpus: Corpus, outcomes: Sequence[Json]) -> Values:
+    def of(cls, corpus: Corpus, outcomes: Sequence[Json]) -> AbsentKeyAnswers:
         """Those of a data set, and of what the pretrained model replied."""
         known = {fold(said["pretrained"]) for _, said in _asked(outcomes) if said["pretrained"] is not None}
         inside = {provider_of(document) for document in corpus.of("member")} - {""}
@@ -204,7 +206,9 @@ class Values:
         return min(1.0, share * len(self.trained) / len(self.unseen)) if self.unseen else None
 
 
-def judged(corpus: Corpus, values: Values, trials: Sequence[Trial], outcomes: Sequence[Json]) -> list[Reply]:
+def judged(
+    corpus: Corpus, values: AbsentKeyAnswers, trials: Sequence[Trial], outcomes: Sequence[Json]
+) -> list[AbsentKeyReply]:
     """What each reply is, in trial order; pages without words are passed over.
 
     What stands on the page, or nearly so, or is an answer to any of its questions, is neither trained nor unseen.
@@ -219,7 +223,7 @@ def judged(corpus: Corpus, values: Values, trials: Sequence[Trial], outcomes: Se
             trained, unseen = value in values.trained, value in values.unseen
             if (trained or unseen) and (value in _answers(page) or found([word.text for word in page.words], [text])):
                 trained = unseen = False
-            replies.append(Reply(trial.unit, document, said["key"], text, trained, unseen))
+            replies.append(AbsentKeyReply(trial.unit, document, said["key"], text, trained, unseen))
     return replies
 
 

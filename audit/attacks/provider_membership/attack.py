@@ -11,7 +11,7 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.budget import SEED, sample
-from audit.attacks.interface import Attack, EvidenceShape, Findings, Kind, Metric, Units
+from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, MetricKind, Units
 from audit.attacks.provider_membership import absent_keys, certainty
 from audit.attacks.provider_membership.columns import CHANGES
 from audit.attacks.provider_membership.evidence import entries
@@ -34,13 +34,13 @@ from audit.attacks.provider_membership.providers import (
     untold,
 )
 from audit.attacks.provider_membership.queries import GIVE, NO_REFERENCE, ask_about, loss_of, reference_of, unreferenced
-from audit.attacks.provider_membership.table import MEMORY, Table
+from audit.attacks.provider_membership.table import MEMORY, ProviderTable
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.providers import unnamed_members
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.record import Count, Exposed
+from audit.measurements import Count, Exposed
 from audit.targets.interface import Target
 
 N_PERMUTATIONS = {"quick": 50, "standard": 200, "full": 500}
@@ -106,7 +106,7 @@ class ProviderMembership(Attack):
         asked = [provider for provider in providers_of(corpus, perhaps_askable(corpus)) if provider.asked]
         members = sum(provider.member for provider in asked)
         sides = (members, len(asked) - members)
-        kinds: dict[str, Kind] = {
+        kinds: dict[str, MetricKind] = {
             "balanced_accuracy": "balanced accuracy",
             "auc": "auc",
             certainty.METRIC: "low advantage",
@@ -163,7 +163,7 @@ class ProviderMembership(Attack):
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """What is asked about each kept-aside document of the provider, one after the other; see `asking`."""
         documents = asked_of(case, trial.unit)
-        probes: Mapping[str, Sequence[absent_keys.Probe]] = {}
+        probes: Mapping[str, Sequence[absent_keys.AbsentKeyProbe]] = {}
         if self._probes_nothing(case) is None:
             probes = absent_keys.probes_for(case.corpus, documents, self.n_absent, self.n_absent_keys)
         reference = reference_of(case)
@@ -226,7 +226,7 @@ class ProviderMembership(Attack):
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """The key from numbers to names, and what the attack made of each provider; see `evidence.entries`."""
         providers = providers_of(case.corpus, askable(case))
-        values = absent_keys.Values.of(case.corpus, outcomes)
+        values = absent_keys.AbsentKeyAnswers.of(case.corpus, outcomes)
         replies = absent_keys.judged(case.corpus, values, trials, outcomes)
         rows = entries(table_of(trials, outcomes), providers, replies, n_seeds=self.n_seeds, share=self.share)
         for row in rows:
@@ -255,7 +255,7 @@ def _tried(providers: Sequence[Provider], trials: Sequence[Trial]) -> list[Provi
     return [provider for provider in providers if provider.name in taken]
 
 
-def _weaknesses(lacking: str | None, unnamed: str | None, starved: str | None, table: Table) -> tuple[str, ...]:
+def _weaknesses(lacking: str | None, unnamed: str | None, starved: str | None, table: ProviderTable) -> tuple[str, ...]:
     """That there is no model to compare with, or that it said nothing; that it is not known who is in; a deep cut."""
     compared = table.user is not None or any(name in table.features for name in CHANGES)
     silent = None if compared else NO_NUMBER
@@ -290,7 +290,7 @@ def _counts(corpus: Corpus, providers: Sequence[Provider], compared: Matched) ->
     )
 
 
-def _exposed(measured: Measured, table: Table, providers: Sequence[Provider]) -> tuple[Exposed, ...]:
+def _exposed(measured: Measured, table: ProviderTable, providers: Sequence[Provider]) -> tuple[Exposed, ...]:
     """The surest rightly named members, by number."""
     if measured.score is None:
         return ()

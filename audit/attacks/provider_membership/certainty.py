@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from audit.arrays import Floats
 from audit.attacks.provider_membership.columns import directed, sides, unscored
-from audit.attacks.provider_membership.table import Table
-from audit.record import ALPHAS, Diagnostic, Estimate, Measurement, Unresolved
+from audit.attacks.provider_membership.table import ProviderTable
+from audit.measurements import ALPHAS, Diagnostic, Estimate, Measurement, Unresolved
 from audit.stats.advantage import LOW_RATES, low_advantage, lowest_resolved
-from audit.stats.clusters import Floats
 from audit.stats.roc import nonmembers_needed
 from audit.targets.utility import estimate
 
@@ -39,7 +39,7 @@ class Certain:
     alarms: tuple[str, ...]
 
 
-def measure_certain(table: Table, rng: Generator, uncompared: str) -> Certain:
+def measure_certain(table: ProviderTable, rng: Generator, uncompared: str) -> Certain:
     """The advantage of each score at the lowest false-positive rate that providers out resolve; null: 0.
 
     Args:
@@ -59,7 +59,7 @@ def measure_certain(table: Table, rng: Generator, uncompared: str) -> Certain:
     return Certain(tuple(found), () if rate is None else (Diagnostic("low_fpr", rate, meaning),), _alarms(found))
 
 
-def _advantage(name: str, table: Table, column: Floats | None, rng: Generator, nothing: str) -> Measurement:
+def _advantage(name: str, table: ProviderTable, column: Floats | None, rng: Generator, nothing: str) -> Measurement:
     if column is None:
         return Unresolved(name, nothing, 0)
     missing = unscored(name, table, column)

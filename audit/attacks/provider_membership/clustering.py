@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from audit.stats.clusters import Floats
+from audit.arrays import Floats
 
 N_STARTS = 10
 """Starts of K-means, of which the tightest is kept (methods.md#provider-membership)."""

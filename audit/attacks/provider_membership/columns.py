@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from audit.arrays import Floats
 from audit.attacks.provider_membership.inference import MIN_JUDGED, NEEDED, smaller_side
-from audit.attacks.provider_membership.table import Table
-from audit.record import Unresolved
-from audit.stats.clusters import Floats
+from audit.attacks.provider_membership.table import ProviderTable
+from audit.measurements import Unresolved
 
 CONSTANT = "every provider has the same value, which tells nobody from anybody"
 LOWER = ("loss", "memory_change")
@@ -16,13 +16,13 @@ CHANGES = ("loss_change", "confidence_change")
 """Features that there are with a reference only."""
 
 
-def directed(table: Table, name: str) -> Floats | None:
+def directed(table: ProviderTable, name: str) -> Floats | None:
     """A feature so that more speaks for membership, shape (n,); None where no provider has it."""
     column = table.features.get(name)
     return -column if column is not None and name in LOWER else column
 
 
-def unscored(name: str, table: Table, column: Floats) -> Unresolved | None:
+def unscored(name: str, table: ProviderTable, column: Floats) -> Unresolved | None:
     """Why a score says nothing; None when it does."""
     known = ~np.isnan(column)
     if smaller_side(table.member[known]) < MIN_JUDGED:
@@ -33,7 +33,7 @@ def unscored(name: str, table: Table, column: Floats) -> Unresolved | None:
     return None
 
 
-def sides(table: Table, column: Floats) -> tuple[Floats, Floats]:
+def sides(table: ProviderTable, column: Floats) -> tuple[Floats, Floats]:
     """The scores of members and of the others, where known."""
     known = ~np.isnan(column)
     return column[known & table.member], column[known & ~table.member]

@@ -8,11 +8,11 @@ import numpy as np
 
 from audit.attacks.provider_membership.inference import UNLABELLED, Inference, balanced, mean_known, memory_calls
 from audit.attacks.provider_membership.permuting import JOINT, Permuted
-from audit.attacks.provider_membership.table import MEMORY, Table
-from audit.record import Diagnostic
+from audit.attacks.provider_membership.table import MEMORY, ProviderTable
+from audit.measurements import Diagnostic
 
 
-def against_null(table: Table, inference: Inference, null: Mapping[str, Permuted]) -> list[Diagnostic]:
+def against_null(table: ProviderTable, inference: Inference, null: Mapping[str, Permuted]) -> list[Diagnostic]:
     """Where each method stands among permuted labels, whom it calls members, and how its seeds differ."""
     found = []
     for method, calls in inference.calls.items():
@@ -44,7 +44,7 @@ def against_null(table: Table, inference: Inference, null: Mapping[str, Permuted
     return found
 
 
-def memory_tests(table: Table) -> list[Diagnostic]:
+def memory_tests(table: ProviderTable) -> list[Diagnostic]:
     """Whom the memorisation tests call members: one that calls all the same adds nothing to an ensemble."""
     calls = memory_calls(table, 0)
     if calls is None:

@@ -7,19 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from audit.attacks.provider_membership.absent_keys import Reply
+from audit.arrays import Floats
+from audit.attacks.provider_membership.absent_keys import AbsentKeyReply
 from audit.attacks.provider_membership.columns import LOWER
 from audit.attacks.provider_membership.inference import infer
 from audit.attacks.provider_membership.matching import IN, OUT
 from audit.attacks.provider_membership.measures import scores_of
 from audit.attacks.provider_membership.providers import Provider
-from audit.attacks.provider_membership.table import Table
+from audit.attacks.provider_membership.table import ProviderTable
 from audit.engine.interface import SILENT
-from audit.stats.clusters import Floats
 
 
 def entries(
-    table: Table, providers: Sequence[Provider], replies: Sequence[Reply], *, n_seeds: int, share: float
+    table: ProviderTable,
+    providers: Sequence[Provider],
+    replies: Sequence[AbsentKeyReply],
+    *,
+    n_seeds: int,
+    share: float,
 ) -> Iterator[dict[str, Any]]:
     """One object a provider: number, name, in or out, features, scores, ranks (1 = most like a member).
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from audit.arrays import Floats
 from audit.attacks.provider_membership.columns import sides, unscored
-from audit.attacks.provider_membership.table import Table
-from audit.record import Curve, CurvePoint, Histogram
-from audit.stats.clusters import Floats
+from audit.attacks.provider_membership.table import ProviderTable
+from audit.measurements import Curve, CurvePoint, Histogram
 from audit.stats.roc import roc_points
 
 N_BINS = 20
 
 
-def histogram(table: Table, column: Floats, quantity: str) -> tuple[Histogram, ...]:
+def histogram(table: ProviderTable, column: Floats, quantity: str) -> tuple[Histogram, ...]:
     """How a score, in words `quantity`, is distributed on either side; nothing where no number of it is finite."""
     members, others = sides(table, np.where(np.isfinite(column), column, np.nan))
     if not members.size + others.size:
@@ -28,7 +28,7 @@ def histogram(table: Table, column: Floats, quantity: str) -> tuple[Histogram, .
     return (Histogram("primary_score", quantity, tuple(float(edge) for edge in edges), counts),)
 
 
-def curves(table: Table, scores: Mapping[str, Floats]) -> tuple[Curve, ...]:
+def curves(table: ProviderTable, scores: Mapping[str, Floats]) -> tuple[Curve, ...]:
     """The ROC curves of user inference and of APK, as far as they say anything."""
     series = {}
     for name, label in (("user", "user inference"), ("apk", "APK")):

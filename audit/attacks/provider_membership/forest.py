@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from audit.attacks.provider_membership.table import Ints, Mask
-from audit.stats.clusters import Floats
+from audit.arrays import Bools, Floats, Ints
 
 SHARE = 0.15
 """Share of the providers whose membership the attacker knows, r (ours, methods.md#provider-membership; the paper
@@ -36,7 +35,7 @@ that were trained on nobody of it (`jackknife`), so that intervals cost no furth
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class ForestVotes:
     """What one forest says.
 
     Attributes:
@@ -54,7 +53,7 @@ class Judged:
         return np.where(np.isnan(self.probability), np.nan, (self.probability > 0.5).astype(np.float64))
 
 
-def groups_of(member: Mask) -> Ints:
+def groups_of(member: Bools) -> Ints:
     """The group of each provider, shape (n,): of either side as many in each, give or take one.
 
     There are `N_GROUPS`, or as many as the smaller side has providers. Groups are the same in every run. Providers are
@@ -73,7 +72,7 @@ def groups_of(member: Mask) -> Ints:
     return groups
 
 
-def training_share(member: Mask, share: float, rng: np.random.Generator) -> Ints:
+def training_share(member: Bools, share: float, rng: np.random.Generator) -> Ints:
     """The providers whose membership the attacker knows: as many of either side, group by group, groups at random.
 
     Together they are `share` of all providers, but two a side at least and half of the smaller side at most. Of the
@@ -101,7 +100,7 @@ def training_share(member: Mask, share: float, rng: np.random.Generator) -> Ints
     return np.sort(np.concatenate([side[:n_each] for side in sides])).astype(np.int64)
 
 
-def partial_knowledge(features: Floats, member: Mask, share: float, seed: int) -> Judged:
+def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) -> ForestVotes:
     """APK with one training share.
 
     How large leaves must be is chosen by cross-validation inside the training share. A provider without a feature gets
@@ -132,10 +131,10 @@ def partial_knowledge(features: Floats, member: Mask, share: float, seed: int) -
             forest = _fitted(filled[known], member[known], _best_leaf(filled[known], member[known], rng), N_TREES, rng)
             probability[rest] = forest.probability(filled[rest])
             importance[usable] = forest.importance
-    return Judged(probability, importance)
+    return ForestVotes(probability, importance)
 
 
-def _best_leaf(features: npt.NDArray[np.float32], member: Mask, rng: np.random.Generator) -> float:
+def _best_leaf(features: npt.NDArray[np.float32], member: Bools, rng: np.random.Generator) -> float:
     """The smallest leaf that gives the highest accuracy in cross-validation; both sides are equally large here."""
     from sklearn.model_selection import StratifiedKFold
 
@@ -168,13 +167,13 @@ class _Forest:
 
     @property
     def importance(self) -> Floats:
-        """See `Judged`; the mean over the trees that have a branch."""
+        """See `ForestVotes`; the mean over the trees that have a branch."""
         shares = np.asarray(np.sum([tree.feature_importances_ for tree in self.trees], axis=0), np.float64)
         return shares / (shares.sum() or 1.0)
 
 
 def _fitted(
-    features: npt.NDArray[np.float32], member: Mask, leaf: float, trees: int, rng: np.random.Generator
+    features: npt.NDArray[np.float32], member: Bools, leaf: float, trees: int, rng: np.random.Generator
 ) -> _Forest:
     from sklearn.tree import DecisionTreeRegressor
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from audit.arrays import Bools, Floats
 from audit.attacks.provider_membership.clustering import majority, remembers, unmoved, zero_knowledge
 from audit.attacks.provider_membership.forest import MIN_SIDE, partial_knowledge
-from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Mask, Table
+from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, ProviderTable
 from audit.engine.interface import Progress
-from audit.stats.clusters import Floats
 
 MIN_JUDGED = 2
 """Providers of a side that a method must judge (ours)."""
@@ -59,7 +59,7 @@ class Inference:
         return None if self.probabilities is None else mean_known(self.probabilities)
 
 
-def infer(table: Table, progress: Progress, *, n_seeds: int, share: float) -> Inference:
+def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: float) -> Inference:
     """Run every method that the table allows; `progress` is advanced once a seed.
 
     Args:
@@ -95,7 +95,7 @@ def infer(table: Table, progress: Progress, *, n_seeds: int, share: float) -> In
     return Inference({method: np.stack(rows) for method, rows in calls.items()}, forests, importance, lacks)
 
 
-def lacking(table: Table, method: str) -> Lack | None:
+def lacking(table: ProviderTable, method: str) -> Lack | None:
     """What the table lacks for a method; None when nothing."""
     smaller, n = smaller_side(table.member), len(table)
     needed = MIN_SIDE if method.startswith("apk") else MIN_JUDGED
@@ -110,13 +110,13 @@ def lacking(table: Table, method: str) -> Lack | None:
     return None
 
 
-def forest_features(table: Table) -> tuple[tuple[str, ...], Floats]:
+def forest_features(table: ProviderTable) -> tuple[tuple[str, ...], Floats]:
     """What APK looks at: the names, and the columns, shape (n, n_features)."""
     names = tuple(name for name in FEATURES if name in table.features)
     return names, np.column_stack([table.features[name] for name in names]) if names else np.empty((len(table), 0))
 
 
-def memory_calls(table: Table, seed: int) -> tuple[Floats, Floats] | None:
+def memory_calls(table: ProviderTable, seed: int) -> tuple[Floats, Floats] | None:
     """What M1 and M2 call each provider, shape (n,) each; None without the memorisation tests."""
     if not all(name in table.features for name in MEMORY):
         return None
@@ -133,7 +133,7 @@ def says_nothing(calls: Floats) -> bool:
     return all(np.unique(row[~np.isnan(row)]).size < 2 for row in calls)
 
 
-def right_shares(calls: Floats, member: Mask) -> Floats:
+def right_shares(calls: Floats, member: Bools) -> Floats:
     """For each provider the share of seeds that call it right, of those that judge it, shape (n,); NaN: none does.
 
     Args:
@@ -144,7 +144,7 @@ def right_shares(calls: Floats, member: Mask) -> Floats:
     return np.where(member, called, 1 - called)
 
 
-def balanced(called: Floats, member: Mask) -> float:
+def balanced(called: Floats, member: Bools) -> float:
     """Balanced accuracy of calls, over the providers that were judged; 0.5 where a side has none.
 
     Args:
@@ -165,6 +165,6 @@ def mean_known(rows: Floats) -> Floats:
     return means
 
 
-def smaller_side(member: Mask) -> int:
+def smaller_side(member: Bools) -> int:
     """How many providers the smaller side has."""
     return int(min(member.sum(), (~member).sum()))

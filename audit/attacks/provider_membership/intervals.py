@@ -14,20 +14,19 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from audit.arrays import Bools, Floats
 from audit.attacks.provider_membership.forest import groups_of
 from audit.attacks.provider_membership.inference import MIN_JUDGED, balanced, mean_known, right_shares, smaller_side
-from audit.attacks.provider_membership.table import Mask
 from audit.stats.balanced import balanced_accuracy
-from audit.stats.clusters import Floats
 from audit.stats.group_jackknife import group_jackknife, reaching
 from audit.stats.intervals import Interval
 from audit.stats.roc import auc, auc_interval
 
-Statistic = Callable[[Floats, Mask], float]
+MembershipStatistic = Callable[[Floats, Bools], float]
 """A number in [0, 1] from what seeds say, shape (n_seeds, n), NaN for not judged, and who is a member, shape (n,)."""
 
 
-def accuracy(calls: Floats, member: Mask, rng: np.random.Generator, alphas: tuple[float, ...]) -> Interval | None:
+def accuracy(calls: Floats, member: Bools, rng: np.random.Generator, alphas: tuple[float, ...]) -> Interval | None:
     """Balanced accuracy over the providers that were judged; None where fewer than two of a side were.
 
     Args:
@@ -45,7 +44,7 @@ def accuracy(calls: Floats, member: Mask, rng: np.random.Generator, alphas: tupl
     return _resampled(lambda said, own: balanced(mean_known(said), own), calls, member, given, alphas)
 
 
-def forest_area(probabilities: Floats, member: Mask, alphas: tuple[float, ...]) -> Interval | None:
+def forest_area(probabilities: Floats, member: Bools, alphas: tuple[float, ...]) -> Interval | None:
     """The mean AUC of the single forests, over the providers each judges; None where fewer than two of a side are.
 
     An attacker knows some companies, and has one forest. Given that forest, whoever it judges without a leak is as
@@ -65,7 +64,7 @@ def forest_area(probabilities: Floats, member: Mask, alphas: tuple[float, ...]) 
     return _resampled(mean_area, probabilities, member, given, alphas)
 
 
-def mean_area(probabilities: Floats, member: Mask) -> float:
+def mean_area(probabilities: Floats, member: Bools) -> float:
     """The mean over forests of the AUC among those that each judges; of forests that judge both sides, else 0.5.
 
     Args:
@@ -82,7 +81,7 @@ def mean_area(probabilities: Floats, member: Mask) -> float:
 
 
 def _resampled(
-    statistic: Statistic, said: Floats, member: Mask, given: Interval, alphas: tuple[float, ...]
+    statistic: MembershipStatistic, said: Floats, member: Bools, given: Interval, alphas: tuple[float, ...]
 ) -> Interval:
     """The interval of what forests reach, over companies trained on and judged.
 
@@ -105,7 +104,7 @@ def _resampled(
 
 
 def _without(
-    statistic: Statistic, said: Floats, member: Mask, known: Mask, judged: Mask
+    statistic: MembershipStatistic, said: Floats, member: Bools, known: Bools, judged: Bools
 ) -> Iterator[tuple[float, int]]:
     """The number without each group, and how many of the group are judged; groups that every forest knows have none."""
     groups = groups_of(member)

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from audit.attacks.provider_membership.table import Mask
+from audit.arrays import Bools
 from audit.engine.interface import Json, Trial
 
 IN, OUT = "in", "out"
@@ -105,7 +105,7 @@ def matched(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
     )
 
 
-def partnered(sizes: Sequence[Size], member: Mask, names: Sequence[str]) -> list[Size]:
+def partnered(sizes: Sequence[Size], member: Bools, names: Sequence[str]) -> list[Size]:
     """The smaller of what each provider and its partner of the other side have, part by part.
 
     Each side is ordered by parts, then by their sum, then by the parts themselves, ties as hashes of names fall. The

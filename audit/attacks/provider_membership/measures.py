@@ -12,6 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator
 
+from audit.arrays import Floats, Ints
 from audit.attacks.interface import Findings
 from audit.attacks.provider_membership import certainty
 from audit.attacks.provider_membership.columns import CHANGES, directed, sides, unscored
@@ -28,10 +29,9 @@ from audit.attacks.provider_membership.inference import (
 )
 from audit.attacks.provider_membership.intervals import accuracy, forest_area
 from audit.attacks.provider_membership.permuting import permuted_accuracies
-from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, Ints, Table
+from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, ProviderTable
 from audit.engine.interface import Progress
-from audit.record import ALPHAS, Estimate, Measurement, Unresolved
-from audit.stats.clusters import Floats
+from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats.medians import median_interval
 from audit.stats.roc import auc_interval, nonmembers_needed, tpr_at_fpr
 from audit.targets.utility import estimate
@@ -101,14 +101,14 @@ def primary_method(unreferenced: str | None) -> str:
     return "apk" if unreferenced is None else "azk"
 
 
-def scores_of(table: Table, inference: Inference) -> dict[str, Floats]:
+def scores_of(table: ProviderTable, inference: Inference) -> dict[str, Floats]:
     """The scores that may rank providers, the preferred one first, each of shape (n,), NaN where unknown."""
     found = {"apk": inference.probability, "user": table.user, "accuracy": table.features.get("accuracy")}
     return {name: column for name, column in found.items() if column is not None}
 
 
 def measure_table(
-    table: Table,
+    table: ProviderTable,
     rng: Generator,
     progress: Progress,
     *,
@@ -169,7 +169,7 @@ def measure_table(
 
 
 def _accuracy(
-    name: str, table: Table, inference: Inference, method: str, questions: int, rng: Generator
+    name: str, table: ProviderTable, inference: Inference, method: str, questions: int, rng: Generator
 ) -> Measurement:
     """The balanced accuracy of a method over providers; null: 0.5."""
     if questions and not len(table):
@@ -187,7 +187,7 @@ def _accuracy(
     return Unresolved(name, lack.reason + among, lack.n, lack.needed)
 
 
-def _areas(table: Table, scores: Mapping[str, Floats], uncompared: str) -> dict[str, Measurement]:
+def _areas(table: ProviderTable, scores: Mapping[str, Floats], uncompared: str) -> dict[str, Measurement]:
     """The chance that a member scores higher than a provider that is out, by score and feature; null: 0.5."""
     columns = {"auc": scores.get("user")}
     columns |= {f"auc.{name}": directed(table, name) for name in (*FEATURES, *MEMORY)}
@@ -198,7 +198,7 @@ def _areas(table: Table, scores: Mapping[str, Floats], uncompared: str) -> dict[
     }
 
 
-def _area(name: str, table: Table, column: Floats | None, nothing: str) -> Measurement:
+def _area(name: str, table: ProviderTable, column: Floats | None, nothing: str) -> Measurement:
     if column is None:
         return Unresolved(name, nothing, 0)
     missing = unscored(name, table, column)
@@ -208,7 +208,7 @@ def _area(name: str, table: Table, column: Floats | None, nothing: str) -> Measu
     return estimate(name, interval, "providers", 0.5, "chance")
 
 
-def _forest_area(name: str, table: Table, inference: Inference) -> Measurement:
+def _forest_area(name: str, table: ProviderTable, inference: Inference) -> Measurement:
     """The chance that a forest of APK finds a member likelier than a provider that is out; null: 0.5."""
     if inference.probabilities is not None:
         if says_nothing(inference.calls["apk"]):
@@ -220,7 +220,7 @@ def _forest_area(name: str, table: Table, inference: Inference) -> Measurement:
     return Unresolved(name, lack.reason, lack.n, lack.needed)
 
 
-def _tpr(table: Table, rate: str, rng: Generator, uncompared: str) -> Measurement:
+def _tpr(table: ProviderTable, rate: str, rng: Generator, uncompared: str) -> Measurement:
     """The share of members that user inference finds at a false-positive rate; null: the rate itself."""
     name = f"tpr_at_fpr_{rate}"
     if table.user is None:
@@ -236,7 +236,7 @@ def _tpr(table: Table, rate: str, rng: Generator, uncompared: str) -> Measuremen
     return estimate(name, point.tpr, "providers", RATES[rate], "chance")
 
 
-def _power(table: Table) -> Measurement:
+def _power(table: ProviderTable) -> Measurement:
     """The median number of questions compared of a provider; it has no null."""
     if not len(table):
         return Unresolved(POWER, "no provider is compared", 0)
@@ -244,7 +244,7 @@ def _power(table: Table) -> Measurement:
     return replace(estimate(POWER, found, "providers", 0.0, "chance"), null=None, null_kind=None)
 
 
-def _surest(table: Table, inference: Inference, primary: str, score: Floats) -> Ints:
+def _surest(table: ProviderTable, inference: Inference, primary: str, score: Floats) -> Ints:
     """Rows of the members that the primary method calls members, the highest scores first.
 
     APK by the mean probability over forests, which is its score, AZK where most seeds do.

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from audit.arrays import Floats
 from audit.attacks.provider_membership.matching import IN, Matched, matched
-from audit.attacks.provider_membership.table import FEATURES, MEMORY, Table
+from audit.attacks.provider_membership.table import FEATURES, MEMORY, ProviderTable
 from audit.engine.interface import Json, Trial
-from audit.stats.clusters import Floats
 
 _CHANGES = {"loss_change": "loss", "confidence_change": "confidence"}
 
 
-def table_of(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Table:
+def table_of(trials: Sequence[Trial], outcomes: Sequence[Json]) -> ProviderTable:
     """One row a provider of whom anything was asked, in trial order, both sides cut to match (see `matching`).
 
     A feature is the mean over those of the provider's questions that have it; `memory_change`, which is asked once a
@@ -24,12 +24,12 @@ def table_of(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Table:
     return tabulated(matched(trials, outcomes))
 
 
-def tabulated(compared: Matched) -> Table:
+def tabulated(compared: Matched) -> ProviderTable:
     """The same of what was cut to match already."""
     trials, outcomes = compared.trials, compared.outcomes
     columns = {name: _column([_values(outcome, name) for outcome in outcomes]) for name in (*FEATURES, *MEMORY)}
     user = _column([_gains(outcome) for outcome in outcomes])
-    return Table(
+    return ProviderTable(
         tuple(trial.unit for trial in trials),
         np.array([trial.stratum == IN for trial in trials], bool),
         np.array([len(_questions(outcome)) for outcome in outcomes], np.int64),

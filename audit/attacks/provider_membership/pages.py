@@ -7,25 +7,16 @@ from typing import Any, cast
 
 import numpy as np
 
+from audit.arrays import Floats, Ints
 from audit.attacks.interface import ask
-from audit.attacks.provider_membership.question_scores import Numbers
+from audit.attacks.provider_membership.question_scores import QuestionScores
 from audit.corpus.documents import Document
 from audit.engine.interface import Request
-from audit.targets.interface import (
-    NOT_READ,
-    BestLinks,
-    Encoding,
-    Floats,
-    Ints,
-    TagProbabilities,
-    Target,
-    TokenTarget,
-    TrainingLoss,
-)
+from audit.targets.interface import NOT_READ, BestLinks, Encoding, TagProbabilities, Target, TokenTarget, TrainingLoss
 from audit.targets.utility import Found, bio_spans, spade_entities
 
 
-def read_page(model: Target, document: Document) -> Generator[Request, Any, Numbers | None]:
+def read_page(model: Target, document: Document) -> Generator[Request, Any, QuestionScores | None]:
     """What the model makes of the page; None where its loss reads nothing of it. Used with `yield from`.
 
     Accuracy is F1 of the page's fields (entities, or links where the model only links), none where neither page nor
@@ -43,17 +34,17 @@ def read_page(model: Target, document: Document) -> Generator[Request, Any, Numb
     loss = float(losses[0])
     if tags is not None:
         return _tagged(page, loss, tags, links, reader.labels)
-    return Numbers(loss) if links is None else _linked(page, loss, links)
+    return QuestionScores(loss) if links is None else _linked(page, loss, links)
 
 
-def _tagged(page: Encoding, loss: float, tags: Floats, links: Ints | None, labels: Sequence[str]) -> Numbers:
+def _tagged(page: Encoding, loss: float, tags: Floats, links: Ints | None, labels: Sequence[str]) -> QuestionScores:
     """Of a tagger; with links, of SPADE extraction."""
     assert page.labels is not None
     read = page.labels != NOT_READ
     best = np.where(read, tags.argmax(axis=1), NOT_READ)
     true, found = (_entities(page, classes, own, labels) for classes, own in ((page.labels, page.links), (best, links)))
     right, confidence = (best == page.labels)[read].mean(), tags.max(axis=1)[read].mean()
-    return Numbers(loss, float(confidence), _f1(true, found), float(right))
+    return QuestionScores(loss, float(confidence), _f1(true, found), float(right))
 
 
 def _entities(page: Encoding, classes: Ints, links: Ints | None, labels: Sequence[str]) -> Found:
@@ -62,12 +53,12 @@ def _entities(page: Encoding, classes: Ints, links: Ints | None, labels: Sequenc
     return spade_entities(page.words, classes, links, labels)
 
 
-def _linked(page: Encoding, loss: float, links: Ints) -> Numbers:
+def _linked(page: Encoding, loss: float, links: Ints) -> QuestionScores:
     """Of SPADE linking."""
     assert page.links is not None
     true, found = ({(int(child), int(own[child])) for child in np.flatnonzero(own >= 0)} for own in (page.links, links))
     right = (links == page.links)[page.links != NOT_READ].mean()
-    return Numbers(loss, None, _f1(true, found), float(right))
+    return QuestionScores(loss, None, _f1(true, found), float(right))
 
 
 def _f1(true: Found, found: Found) -> float | None:

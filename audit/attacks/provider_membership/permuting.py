@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from audit.arrays import Bools, Floats
 from audit.attacks.provider_membership.inference import MIN_JUDGED, Inference, balanced, smaller_side
-from audit.attacks.provider_membership.table import Mask
 from audit.engine.interface import Progress
-from audit.stats.clusters import Floats
 
 JOINT = 5
 """Seeds that are judged jointly, at most (ours): shares of 15 % leave 44 % of the providers that none of five knows."""
@@ -47,7 +46,7 @@ class Permuted:
 
 
 def permuted_accuracies(
-    inference: Inference, member: Mask, rng: np.random.Generator, progress: Progress, *, n_permutations: int
+    inference: Inference, member: Bools, rng: np.random.Generator, progress: Progress, *, n_permutations: int
 ) -> dict[str, Permuted]:
     """Every method under permuted labels; `progress` is advanced for each permutation.
 
@@ -60,7 +59,7 @@ def permuted_accuracies(
         progress: told of each permutation.
         n_permutations: how many.
     """
-    called: dict[str, tuple[Floats, Mask]] = {}
+    called: dict[str, tuple[Floats, Bools]] = {}
     for method, every in inference.calls.items():
         calls = every[:JOINT]
         judged = ~np.isnan(calls).any(axis=0)

@@ -16,7 +16,7 @@ from audit.corpus.folding import fold
 from audit.corpus.providers import unnamed_members
 from audit.targets.interface import Answer, AnswerLoss, MaskedLoss, Target, TrainingLoss
 
-Kind = Literal["answers", "pages", "masks"]
+QueryStyle = Literal["answers", "pages", "masks"]
 Askable = Callable[[Document], bool]
 MIN_PROVIDERS = 2
 """Providers in, and out, without which nothing can be compared (ours: one alone has no spread)."""
@@ -184,7 +184,7 @@ def has_question(document: Document) -> bool:
     return bool(questions_of(document))
 
 
-def kind_of(target: Target) -> Kind | None:
+def kind_of(target: Target) -> QueryStyle | None:
     """Whether a target is asked about answers, pages or masked pages; None: it gives no loss of a document."""
     if {Answer, AnswerLoss} <= target.answers:
         return "answers"
@@ -202,7 +202,7 @@ def askable(case: Case) -> Askable:
         return lambda document: maskable(case.target, document) is not None
 
     def has_loss(document: Document) -> bool:
-        page = case.reader.encode(document)
+        page = case.token_target.encode(document)
         return page is not None and page.has_loss
 
     return has_loss

@@ -16,18 +16,18 @@ import numpy as np
 
 from audit.attacks.interface import ask, ask_all
 from audit.attacks.masking import N_MASKS, maskable, masked_losses
-from audit.attacks.provider_membership.absent_keys import Probe
+from audit.attacks.provider_membership.absent_keys import AbsentKeyProbe
 from audit.attacks.provider_membership.pages import read_page
 from audit.attacks.provider_membership.providers import answers_of, kind_of, knows_public, questions_of
-from audit.attacks.provider_membership.question_scores import Numbers
+from audit.attacks.provider_membership.question_scores import QuestionScores
 from audit.case import Case
 from audit.corpus.documents import Document, Question
 from audit.corpus.folding import fold
-from audit.corpus.page_view import Sheet, sheet_of
+from audit.corpus.page_view import PageView, page_view
 from audit.corpus.removal.redact import Removal, remove
 from audit.engine.interface import Json, Request
 from audit.stats.distances import anls, similarity
-from audit.targets.interface import Answer, AnswerLoss, Given, Target
+from audit.targets.interface import Answer, AnswerLoss, Reply, Target
 
 BLUR = 20.0
 """Radius in pixels of the Gaussian blur over what is removed (Tito et al. 2024, appendix D.1.1)."""
@@ -67,7 +67,7 @@ def unreferenced(case: Case) -> str | None:
 
 
 def ask_about(
-    case: Case, document: Document, probes: Sequence[Probe], reference: Target | None
+    case: Case, document: Document, probes: Sequence[AbsentKeyProbe], reference: Target | None
 ) -> Generator[Request, Any, Json]:
     """All that is asked about one document; used with `yield from`.
 
@@ -88,37 +88,37 @@ def ask_about(
 def loss_of(case: Case, model: Target, document: Document) -> Generator[Request, Any, float]:
     """The training loss of a document that can be asked about, nats: the mean over its questions, or of its page."""
     if kind_of(model) == "answers":
-        losses = yield from _losses(model, sheet_of(case.corpus, document), questions_of(document))
+        losses = yield from _losses(model, page_view(case.corpus, document), questions_of(document))
         return float(np.mean(losses))
     said = yield from _read(case, model, document)
     assert said is not None
     return said.loss
 
 
-def _read(case: Case, model: Target, document: Document) -> Generator[Request, Any, Numbers | None]:
+def _read(case: Case, model: Target, document: Document) -> Generator[Request, Any, QuestionScores | None]:
     """What an encoder makes of the page; of a masked language model the mean loss of the tokens that masks hide."""
     if kind_of(model) != "masks":
         return (yield from read_page(model, document))
     page = maskable(case.target, document)
     assert page is not None
     hidden = yield from masked_losses(model, document, page, N_MASKS)
-    return None if hidden is None else Numbers(float(hidden.mean()))
+    return None if hidden is None else QuestionScores(float(hidden.mean()))
 
 
 def _ask_answers(
-    case: Case, document: Document, probes: Sequence[Probe], reference: Target | None
+    case: Case, document: Document, probes: Sequence[AbsentKeyProbe], reference: Target | None
 ) -> Generator[Request, Any, Json]:
-    sheet, questions = sheet_of(case.corpus, document), questions_of(document)
+    view, questions = page_view(case.corpus, document), questions_of(document)
     texts = [*(question.question for question in questions), *(probe.question for probe in probes)]
-    given, losses = yield from _said(case.target, sheet, questions, [*texts, NO_QUESTION])
-    known: list[Given] = []
+    given, losses = yield from _said(case.target, view, questions, [*texts, NO_QUESTION])
+    known: list[Reply] = []
     if reference is not None:
-        known, known_losses = yield from _said(reference, sheet, questions, texts)
-    memory = yield from _without_answers(case.target, sheet, questions)
-    change = yield from _change(case.target, sheet, given[-1].text)
+        known, known_losses = yield from _said(reference, view, questions, texts)
+    memory = yield from _without_answers(case.target, view, questions)
+    change = yield from _change(case.target, view, given[-1].text)
     rows = []
     for place, question in enumerate(questions):
-        before = Numbers(known_losses[place], known[place].confidence) if known else None
+        before = QuestionScores(known_losses[place], known[place].confidence) if known else None
         rows.append(_judged(given[place], losses[place], question).as_json(before, memory[place]))
     absent = [
         probe.as_json(given[place].text, known[place].text if known else None)
@@ -128,38 +128,38 @@ def _ask_answers(
 
 
 def _said(
-    model: Target, sheet: Sheet, questions: Sequence[Question], texts: Sequence[str]
-) -> Generator[Request, Any, tuple[list[Given], list[float]]]:
+    model: Target, view: PageView, questions: Sequence[Question], texts: Sequence[str]
+) -> Generator[Request, Any, tuple[list[Reply], list[float]]]:
     """What a model replies to each of `texts`, and its losses of the questions."""
-    given = yield from ask_all(model, [Answer(sheet, text) for text in texts])
-    losses = yield from _losses(model, sheet, questions)
+    given = yield from ask_all(model, [Answer(view, text) for text in texts])
+    losses = yield from _losses(model, view, questions)
     return given, losses
 
 
-def _losses(model: Target, sheet: Sheet, questions: Sequence[Question]) -> Generator[Request, Any, list[float]]:
+def _losses(model: Target, view: PageView, questions: Sequence[Question]) -> Generator[Request, Any, list[float]]:
     """The training loss of each question's first accepted answer, nats a token."""
-    queries = [AnswerLoss(sheet, question.question, answers_of(question)[0]) for question in questions]
+    queries = [AnswerLoss(view, question.question, answers_of(question)[0]) for question in questions]
     found = yield from ask_all(model, queries)
     return [float(-tokens.mean()) for tokens in found]
 
 
-def _judged(given: Given, loss: float, question: Question) -> Numbers:
+def _judged(given: Reply, loss: float, question: Question) -> QuestionScores:
     answers = answers_of(question)
     exact = fold(given.text) in {fold(answer) for answer in answers}
-    return Numbers(loss, given.confidence, float(exact), anls(given.text, answers))
+    return QuestionScores(loss, given.confidence, float(exact), anls(given.text, answers))
 
 
 def _without_answers(
-    target: Target, sheet: Sheet, questions: Sequence[Question]
+    target: Target, view: PageView, questions: Sequence[Question]
 ) -> Generator[Request, Any, list[float | None]]:
     """NLS_mem of each question: the similarity of the reply when the answer is gone, in [0, 1].
 
     None where the answer does not stand on the page, or cannot be taken out of its image.
     """
-    removals = [remove(sheet, answers_of(question), blur=BLUR) for question in questions]
-    gone = [bool(removal.words) and _hidden(sheet, removal) for removal in removals]
+    removals = [remove(view, answers_of(question), blur=BLUR) for question in questions]
+    gone = [bool(removal.words) and _hidden(view, removal) for removal in removals]
     asked = zip(removals, questions, gone, strict=True)
-    queries = [Answer(removal.sheet, question.question) for removal, question, removed in asked if removed]
+    queries = [Answer(removal.view, question.question) for removal, question, removed in asked if removed]
     replies = iter((yield from ask_all(target, queries)))
     return [
         anls(next(replies).text, answers_of(question)) if removed else None
@@ -167,24 +167,24 @@ def _without_answers(
     ]
 
 
-def _change(target: Target, sheet: Sheet, output: str) -> Generator[Request, Any, float | None]:
+def _change(target: Target, view: PageView, output: str) -> Generator[Request, Any, float | None]:
     """dNLS_mem: how much the output to no question changes when it is taken from the page; 1 - NLS, in [0, 1].
 
     An output that does not stand on the page leaves nothing to remove: the model says the same again, and the change is
     0, as for one that it knows by heart. None (ours) where that would mean nothing: the model says nothing at all, or
     nobody knows which words stand on the page, or where in its image.
     """
-    if not fold(output) or not sheet.words:
+    if not fold(output) or not view.words:
         return None
-    removal = remove(sheet, [output], blur=BLUR)
+    removal = remove(view, [output], blur=BLUR)
     if not removal.words:
         return 0.0
-    if not _hidden(sheet, removal):
+    if not _hidden(view, removal):
         return None
-    again = yield from ask(target, Answer(removal.sheet, NO_QUESTION))
+    again = yield from ask(target, Answer(removal.view, NO_QUESTION))
     return 1.0 - similarity(output, again.text)
 
 
-def _hidden(sheet: Sheet, removal: Removal) -> bool:
+def _hidden(view: PageView, removal: Removal) -> bool:
     """Whether the image, where there is one, does not show the removed words any more."""
-    return sheet.open_page is None or len(removal.boxes) == len(removal.words)
+    return view.open_page is None or len(removal.boxes) == len(removal.words)

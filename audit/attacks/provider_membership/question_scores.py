@@ -9,7 +9,7 @@ from audit.engine.interface import Json
 
 
 @dataclass(frozen=True)
-class Numbers:
+class QuestionScores:
     """What a model showed of one question; a page of a token classifier is one question. None: there is no such number.
 
     Attributes:
@@ -24,7 +24,7 @@ class Numbers:
     accuracy: float | None = None
     similarity: float | None = None
 
-    def as_json(self, pretrained: Numbers | None, memory_similarity: float | None = None) -> dict[str, Json]:
+    def as_json(self, pretrained: QuestionScores | None, memory_similarity: float | None = None) -> dict[str, Json]:
         """For the journal, beside what the reference showed of the same question; None where not finite."""
         known = None
         if pretrained is not None:

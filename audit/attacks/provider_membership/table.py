@@ -7,12 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
-from audit.stats.clusters import Floats
-
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
+from audit.arrays import Bools, Floats, Ints
 
 FEATURES = ("accuracy", "similarity", "loss", "confidence", "loss_change", "confidence_change")
 """What the paper's unsupervised attack (the first two) and its supervised one (all) look at
@@ -24,7 +20,7 @@ METHODS = ("azk", "apk", "azk_ensemble", "apk_ensemble")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ProviderTable:
     """One row a provider; everything the attacks use.
 
     Attributes:
@@ -39,7 +35,7 @@ class Table:
     """
 
     names: tuple[str, ...]
-    member: Mask
+    member: Bools
     n_questions: Ints
     n_documents: Ints
     features: Mapping[str, Floats] = field(default_factory=lambda: MappingProxyType({}))
@@ -62,13 +58,13 @@ class Table:
         """The number of providers."""
         return len(self.names)
 
-    def at_least(self, questions: int) -> Table:
+    def at_least(self, questions: int) -> ProviderTable:
         """The providers with at least so many questions, in the same order."""
         return self.take(np.flatnonzero(self.n_questions >= questions))
 
-    def take(self, rows: Ints) -> Table:
+    def take(self, rows: Ints) -> ProviderTable:
         """These rows, in this order."""
-        return Table(
+        return ProviderTable(
             names=tuple(self.names[row] for row in rows),
             member=self.member[rows],
             n_questions=self.n_questions[rows],

@@ -14,7 +14,7 @@ from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units
 from audit.attacks.reconstruction.cdmi import (
     Alone,
-    Judged,
+    JudgedCandidates,
     MaskedModel,
     Oracle,
     Reconstructed,
@@ -204,7 +204,7 @@ class Reconstruction(Attack):
         page = self._scrubbed(field, rng)
         attacker = self._attacker(case, case.target, page, field.positions)
         # Where both take their candidates from the public model, what is known of a prefix serves both.
-        shared = isinstance(attacker, Judged)
+        shared = isinstance(attacker, JudgedCandidates)
         public = Alone(attacker.proposals if shared else self._from_public(case, page, field.positions))
         sources = rng.spawn(2 * len(self.rules) + 1)
         found: dict[str, tuple[Reconstructed, Reconstructed]] = {}
@@ -246,13 +246,15 @@ class Reconstruction(Attack):
         page = field.scrubbed()
         return page.with_noise([int(rng.integers(2**32))]) if self.image_noise else page
 
-    def _attacker(self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]) -> MaskedModel | Judged:
+    def _attacker(
+        self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]
+    ) -> MaskedModel | JudgedCandidates:
         """A target with a masked-language-model head needs no help from the public one to reconstruct."""
         public = case.references.auxiliary
         assert public is not None
         if FillMask in target.answers:
             return MaskedModel(Proposals(target, page, positions, self.n_candidates), public)
-        return Judged(self._from_public(case, page, positions), target, self.screened)
+        return JudgedCandidates(self._from_public(case, page, positions), target, self.screened)
 
     def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> Proposals:
         assert case.references.auxiliary is not None
@@ -292,10 +294,10 @@ class Reconstruction(Attack):
                 "category": field.entity.category,
                 "split": field.document.split,
                 "value": (
-                    field.document.text_of(field.entity) if whole else case.reader.token_strings(outcome["truth"])
+                    field.document.text_of(field.entity) if whole else case.token_target.token_strings(outcome["truth"])
                 ),
-                "recovered": case.reader.token_strings(shown["tokens"]),
-                "baseline": case.reader.token_strings(baseline["tokens"]),
+                "recovered": case.token_target.token_strings(shown["tokens"]),
+                "baseline": case.token_target.token_strings(baseline["tokens"]),
                 "exact": bool(right),
                 "exact_in_any_attempt": any(
                     shot["tokens"] == outcome["truth"] for _, found in _by_method(outcome) for shot in found["attack"]

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random import Generator as Rng
 
+from audit.arrays import Floats
 from audit.attacks.interface import ask_all
-from audit.attacks.reconstruction.methods import SHIPPED, Node, Rule, Told
+from audit.attacks.reconstruction.methods import SHIPPED, Node, PrefixKnowledge, Rule
 from audit.attacks.reconstruction.proposals import Prefix, Proposals
-from audit.attacks.reconstruction.sampling import Floats, most_likely
+from audit.attacks.reconstruction.sampling import most_likely
 from audit.attacks.reconstruction.shots import Shot
 from audit.engine.interface import Request
 from audit.targets.interface import CandidateLogits, Candidates, FirstOrderLoss, Target, TrainingLoss
@@ -26,7 +27,7 @@ class Player(Protocol):
         """Where its candidates come from (step 1)."""
         ...
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """What it knows of the candidates after each of these prefixes, which are of one length."""
         ...
 
@@ -37,13 +38,13 @@ class Alone:
 
     proposals: Proposals
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """See `Player.told`."""
-        return [Told(found.ids, found.logits) for found in (yield from self.proposals.after(prefixes))]
+        return [PrefixKnowledge(found.ids, found.logits) for found in (yield from self.proposals.after(prefixes))]
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedCandidates:
     """Step 2: the public model proposes, and the target's training loss is read with every candidate, once a prefix."""
 
     proposals: Proposals
@@ -51,14 +52,14 @@ class Judged:
     screened: int | None = None
     _losses: dict[Prefix, Floats] = field(default_factory=dict)
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """See `Player.told`."""
         candidates = yield from self.proposals.after(prefixes)
         new = {prefix: found for prefix, found in zip(prefixes, candidates, strict=True) if prefix not in self._losses}
         losses = yield from self._asked(new)
         self._losses.update(zip(new, losses, strict=True))
         return [
-            Told(found.ids, found.logits, self._losses[prefix])
+            PrefixKnowledge(found.ids, found.logits, self._losses[prefix])
             for prefix, found in zip(prefixes, candidates, strict=True)
         ]
 
@@ -78,9 +79,9 @@ class Judged:
         asked = [FirstOrderLoss(query.page, query.position, query.candidates) for query in queries]
         losses = [np.maximum(found, 0.0) for found in (yield from ask_all(self.target, asked))]
         chosen = [
-            most_likely(np.exp(SHIPPED.node(Told(found.ids, found.logits, own), len(prefix)).log_target), found.ids)[
-                : self.screened
-            ]
+            most_likely(
+                np.exp(SHIPPED.node(PrefixKnowledge(found.ids, found.logits, own), len(prefix)).log_target), found.ids
+            )[: self.screened]
             for (prefix, found), own in zip(candidates.items(), losses, strict=True)
         ]
         exact = yield from ask_all(
@@ -103,7 +104,7 @@ class MaskedModel:
     public: Target
     _logits: dict[Prefix, Floats] = field(default_factory=dict)
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """See `Player.told`."""
         candidates = yield from self.proposals.after(prefixes)
         new = {
@@ -113,7 +114,7 @@ class MaskedModel:
         }
         self._logits.update(zip(new, (yield from ask_all(self.public, [*new.values()])), strict=True))
         return [
-            Told(found.ids, found.logits, public=self._logits[prefix])
+            PrefixKnowledge(found.ids, found.logits, public=self._logits[prefix])
             for prefix, found in zip(prefixes, candidates, strict=True)
         ]
 
@@ -136,22 +137,22 @@ class Oracle:
     truth: Prefix
     judges: bool
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Told]]:
+    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """See `Player.told`."""
         candidates = yield from self.proposals.after(prefixes)
         return [
             self._planted(found, self.truth[len(prefix)]) for prefix, found in zip(prefixes, candidates, strict=True)
         ]
 
-    def _planted(self, found: Candidates, truth: int) -> Told:
+    def _planted(self, found: Candidates, truth: int) -> PrefixKnowledge:
         true = found.ids == truth
         if self.judges:
-            return Told(found.ids, found.logits, np.where(true, 0.0, 1.0))
+            return PrefixKnowledge(found.ids, found.logits, np.where(true, 0.0, 1.0))
         logits = found.logits.copy()
         if true.any():
             place, best = int(true.argmax()), int(logits.argmax())
             logits[[place, best]] = logits[[best, place]]
-        return Told(found.ids, logits)
+        return PrefixKnowledge(found.ids, logits)
 
 
 def nodes_after(player: Player, rule: Rule, prefixes: Sequence[Prefix]) -> Generator[Request, Any, dict[Prefix, Node]]:

@@ -22,7 +22,7 @@ ATTACKED: tuple[Split, ...] = ("member", "heldout")
 LENGTHS = (3, 15)
 """Of the fields that the paper's attack tries, least and most tokens (section 5.1)."""
 Length = Literal["usual", "long", "short"]
-Part = Literal["whole", "start", "end"]
+FieldPart = Literal["whole", "start", "end"]
 REASONS = {
     "unknown tokens": "fields that hold [UNK], which no reconstruction can spell out",
     "no window": "fields that do not fit into one window of the model",
@@ -52,7 +52,7 @@ class Field:
     whole: tuple[int, ...]
     positions: tuple[int, ...]
     length: Length
-    part: Part
+    part: FieldPart
     left_out: str | None
 
     @property
@@ -131,7 +131,7 @@ def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, m
         return (Field(document, entity, None, (), (), "usual", "whole", reason),)
     whole = page.positions_of(entity.words)
     length: Length = "short" if len(whole) < min_tokens else "long" if len(whole) > max_tokens else "usual"
-    parts: dict[Part, tuple[int, ...]] = {"whole": whole}
+    parts: dict[FieldPart, tuple[int, ...]] = {"whole": whole}
     if length == "long":
         parts = {"start": whole[:max_tokens], "end": whole[-max_tokens:]}
     left_out = "unknown tokens" if np.isin(page.ids[list(whole)], page.unknown_id).any() else None
@@ -150,14 +150,14 @@ def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | No
     """
     if AnswerLoss in case.target.answers:
         return _read_with_questions(case, without_telling_questions(document, entity), entity)
-    around = case.reader.encode(document, entity.words)
+    around = case.token_target.encode(document, entity.words)
     if around is None:
         return None, "no window"
     window = case.corpus.manifest.recipe.window
-    fits = len(around.ids) < case.reader.card.max_tokens
+    fits = len(around.ids) < case.token_target.card.max_tokens
     if fits or window == "sliding":
         return around, None
-    first = case.reader.encode(document)
+    first = case.token_target.encode(document)
     if first is not None and len(first.positions_of(entity.words)) == len(around.positions_of(entity.words)):
         return first, None
     return (None, "outside the trained window") if window == "first" else (around, None)
@@ -167,5 +167,5 @@ def _read_with_questions(case: Case, document: Document, entity: Entity) -> tupl
     """The same for a model that answers questions, which reads a page from its beginning only."""
     if not document.questions:
         return None, "no question"
-    page = case.reader.encode(document, entity.words)
+    page = case.token_target.encode(document, entity.words)
     return (None, "outside the trained window") if page is None else (page, None)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
+from audit.arrays import Floats
 from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, TUNED
 from audit.attacks.reconstruction.table import (
     EXCESSES,
@@ -18,12 +19,11 @@ from audit.attacks.reconstruction.table import (
     LENGTHS_APART,
     PLAYERS,
     SPLIT_NAMES,
-    Floats,
-    Table,
+    FieldTable,
     named,
     unresolved,
 )
-from audit.record import ALPHAS, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats.intervals import Interval, proportion
 from audit.stats.rates import excess_mean, excess_rate
 from audit.stats.resampling import MIN_CLUSTERS
@@ -58,7 +58,7 @@ allows on fields of usual length."""
 _APART_WORDS = {"long": "fields too long to be attacked whole", "short": "fields of one or two word pieces"}
 
 
-def excess(name: str, table: Table, method: str, rng: Generator) -> Measurement:
+def excess(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
     """(attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control).
 
     Distances are turned into similarities (1 - HD), so that more is worse.
@@ -76,7 +76,7 @@ def excess(name: str, table: Table, method: str, rng: Generator) -> Measurement:
     return estimate(name, of(*columns, rng, alphas=ALPHAS), "fields", 0.0, "held-out")
 
 
-def jobs(usual: Table, apart: dict[str, Table], methods: Sequence[str], rng: Generator) -> Iterator[Job]:
+def jobs(usual: FieldTable, apart: dict[str, FieldTable], methods: Sequence[str], rng: Generator) -> Iterator[Job]:
     """Every measurement of this module but the default method's excess on fields of usual length.
 
     Args:
@@ -142,7 +142,7 @@ def _estimates(measurements: Sequence[Measurement], name: str) -> list[Estimate]
     return [one for one in measurements if isinstance(one, Estimate) and one.name in names]
 
 
-def _exact(name: str, table: Table, player: str, baseline: str) -> Measurement:
+def _exact(name: str, table: FieldTable, player: str, baseline: str) -> Measurement:
     """Share rebuilt exactly by a method; the attack's null is the public model, the public model's is chance."""
     few = unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
@@ -153,7 +153,7 @@ def _exact(name: str, table: Table, player: str, baseline: str) -> Measurement:
     return estimate(name, interval, "fields", float(table.scores["pr", baseline].mean()), "public model")
 
 
-def _detection(name: str, table: Table, methods: Sequence[str]) -> Measurement:
+def _detection(name: str, table: FieldTable, methods: Sequence[str]) -> Measurement:
     """Share of fields that one of these methods rebuilds exactly with a target that remembers them all."""
     if not len(table):
         return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
@@ -161,7 +161,7 @@ def _detection(name: str, table: Table, methods: Sequence[str]) -> Measurement:
     return estimate(name, proportion(detected, table.cluster, alphas=ALPHAS), "fields", 0.0, "chance")
 
 
-def _gain(name: str, table: Table, method: str, rng: Generator) -> Measurement:
+def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
     """Share of held-out fields rebuilt exactly with the target, minus the share by the public model alone."""
     few = unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:

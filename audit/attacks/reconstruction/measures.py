@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator
 
+from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Findings
 from audit.attacks.reconstruction import gated, multishot
@@ -22,8 +23,7 @@ from audit.attacks.reconstruction.table import (
     PLAYERS,
     SCORES,
     SPLIT_NAMES,
-    Floats,
-    Table,
+    FieldTable,
     Uniform,
     build_table,
     unresolved,
@@ -32,7 +32,7 @@ from audit.case import Case
 from audit.corpus.documents import CATEGORIES
 from audit.corpus.folding import occurrences
 from audit.engine.interface import Json, Progress
-from audit.record import ALPHAS, Count, Diagnostic, Histogram, Measurement, Unresolved
+from audit.measurements import ALPHAS, Count, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
 from audit.stats.distances import Distances, improvement_factor
 from audit.stats.intervals import proportion
@@ -86,7 +86,7 @@ def measure_fields(
         progress: told of every measurement.
     """
 
-    def table_of(length: Length) -> Table:
+    def table_of(length: Length) -> FieldTable:
         rows = [place for place, field in enumerate(fields) if field.length == length]
         own, found = [fields[row] for row in rows], [outcomes[row] for row in rows]
         return build_table(own, found, seen, methods, uniform)
@@ -123,7 +123,7 @@ def measure_fields(
     )
 
 
-def _jobs(table: Table, categories: Sequence[str], rng: Generator) -> Iterator[Job]:
+def _jobs(table: FieldTable, categories: Sequence[str], rng: Generator) -> Iterator[Job]:
     """Every measurement of the paper's as a call, so that progress can be shown between them."""
     for group, what in product(GROUPS, EXCESSES):
         yield partial(gated.excess, f"{what}.{group}", table.group(group), DEFAULT, rng)
@@ -146,7 +146,7 @@ def _jobs(table: Table, categories: Sequence[str], rng: Generator) -> Iterator[J
             yield partial(_ipf, f"ipf.{split}.{category}", rows.category_of(category), EPSILONS[""], rng)
 
 
-def _recall(name: str, table: Table) -> Measurement:
+def _recall(name: str, table: FieldTable) -> Measurement:
     """Share of fields all of whose tokens were among the candidates given the true prefix: the ceiling of PR.
 
     Null: as many candidates drawn uniformly.
@@ -157,7 +157,7 @@ def _recall(name: str, table: Table) -> Measurement:
     return estimate(name, interval, "fields", float(table.chance["recall"].mean()), "chance")
 
 
-def _score(name: str, table: Table, score: str, player: str, rng: Generator) -> Measurement:
+def _score(name: str, table: FieldTable, score: str, player: str, rng: Generator) -> Measurement:
     """One of PR, HD, LD, JWD; the attack's null is the public model, the public model's is chance."""
     few = unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
@@ -172,7 +172,7 @@ def _score(name: str, table: Table, score: str, player: str, rng: Generator) -> 
     return estimate(name, interval, "fields", float(table.chance[score].mean()), "chance")
 
 
-def _ipf(name: str, table: Table, epsilon: float, rng: Generator) -> Measurement:
+def _ipf(name: str, table: FieldTable, epsilon: float, rng: Generator) -> Measurement:
     """The improvement factor over the baseline (equation 6); 1 = no better than the public model."""
     few = unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
@@ -218,7 +218,7 @@ def _attacked(everything: Sequence[Field], fields: Sequence[Field]) -> tuple[Cou
     )
 
 
-def _counts(table: Table) -> tuple[Count, ...]:
+def _counts(table: FieldTable) -> tuple[Count, ...]:
     counts = []
     for split, label in (("member", "member"), ("heldout", "held-out")):
         rows = table.split(split)
@@ -232,7 +232,7 @@ def _counts(table: Table) -> tuple[Count, ...]:
     return tuple(counts)
 
 
-def _diagnostics(outcomes: Sequence[Json], table: Table) -> tuple[Diagnostic, ...]:
+def _diagnostics(outcomes: Sequence[Json], table: FieldTable) -> tuple[Diagnostic, ...]:
     """Of the default method on fields of usual length."""
     if not outcomes:
         return ()
@@ -263,7 +263,7 @@ def _diagnostics(outcomes: Sequence[Json], table: Table) -> tuple[Diagnostic, ..
     return tuple(diagnostics)
 
 
-def _hamming_histogram(table: Table) -> Histogram:
+def _hamming_histogram(table: FieldTable) -> Histogram:
     counts = {}
     for (split, label), player in product((("member", "member"), ("heldout", "held-out")), PLAYERS):
         column = table.split(split).scores["hd", player]

@@ -11,9 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.random import Generator as Rng
 
+from audit.arrays import Floats, Ints
 from audit.attacks.reconstruction.sampling import (
-    Floats,
-    Ints,
     Mean,
     combine,
     draw,
@@ -28,7 +27,7 @@ DEFAULT, LOWEST_LOSS, TUNED = "default", "lowest_loss", "tuned"
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class PrefixKnowledge:
     """What an attacker knows of the candidates after one prefix.
 
     Attributes:
@@ -75,7 +74,7 @@ class Node:
 class Rule(Protocol):
     """How a token is chosen among the candidates."""
 
-    def node(self, told: Told, step: int) -> Node:
+    def node(self, told: PrefixKnowledge, step: int) -> Node:
         """What follows a prefix of `step` tokens."""
         ...
 
@@ -90,7 +89,7 @@ class Sampling:
     mean: Mean = "geometric"
     top_p: float = 0.10
 
-    def node(self, told: Told, step: int) -> Node:
+    def node(self, told: PrefixKnowledge, step: int) -> Node:
         """See `Rule.node`."""
         temperature = temperature_at(step, self.temperature, self.temperature_start)
         log_p = log_g = log_softmax(told.logits / temperature)
@@ -111,7 +110,7 @@ class LowestLoss:
     a candidate's logarithm, before it is weighed. This rule heeds the public model only among equal losses.
     """
 
-    def node(self, told: Told, step: int) -> Node:
+    def node(self, told: PrefixKnowledge, step: int) -> Node:
         """See `Rule.node`. Losses that are not finite come last; ties go to the more likely, then to the lower id."""
         losses = np.zeros(len(told.ids)) if told.losses is None else told.losses
         ranked = np.where(np.isfinite(losses), losses, np.inf)

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator
 
+from audit.arrays import Floats, Ints
 from audit.attacks.reconstruction.methods import DEFAULT, TUNED
 from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, read_shots
 from audit.attacks.reconstruction.table import (
@@ -18,14 +19,12 @@ from audit.attacks.reconstruction.table import (
     PLAYERS,
     SPLIT_NAMES,
     TUNED_BASELINE,
-    Floats,
-    Ints,
-    Table,
+    FieldTable,
     named,
     unresolved,
 )
 from audit.engine.interface import Json
-from audit.record import ALPHAS, Curve, CurvePoint, Diagnostic, Measurement
+from audit.measurements import ALPHAS, Curve, CurvePoint, Diagnostic, Measurement
 from audit.stats.intervals import Interval
 from audit.stats.ranking import area, area_interval, at, at_interval, curve_points, excess_area
 from audit.stats.resampling import MIN_CLUSTERS
@@ -65,13 +64,13 @@ class _Ranked:
     cluster: Ints
 
     @classmethod
-    def of(cls, table: Table, ranking: str) -> _Ranked:
+    def of(cls, table: FieldTable, ranking: str) -> _Ranked:
         """The fields of a table, ranked by a membership score or as the baseline."""
         outcome = {column: table.rankings[ranking, column] for column in ("pr", "hd")}
         return cls(table.rankings[ranking, "score"], outcome, table.cluster)
 
 
-def jobs(table: Table, rng: Generator) -> Iterator[Job]:
+def jobs(table: FieldTable, rng: Generator) -> Iterator[Job]:
     """Every measurement of the multi-shot attack by the default method, as a call."""
     for split, player, suffix in _PLACES:
         rows = table.split(split)
@@ -83,7 +82,7 @@ def jobs(table: Table, rng: Generator) -> Iterator[Job]:
         yield partial(_excess, f"excess_accauc.{group}", table.group(group), PRIMARY, BASELINE, rng)
 
 
-def tuned_jobs(table: Table, rng: Generator) -> Iterator[Job]:
+def tuned_jobs(table: FieldTable, rng: Generator) -> Iterator[Job]:
     """The same by the tuned method."""
     for split, player, suffix in _TUNED_PLACES:
         rows = table.split(split)
@@ -96,7 +95,7 @@ def tuned_jobs(table: Table, rng: Generator) -> Iterator[Job]:
         yield partial(_excess, name, table.group(group), TUNED, TUNED_BASELINE, rng)
 
 
-def _measured(name: str, quantity: str, table: Table, ranking: str, baseline: str, rng: Generator) -> Measurement:
+def _measured(name: str, quantity: str, table: FieldTable, ranking: str, baseline: str, rng: Generator) -> Measurement:
     """AccAt(p), HamAt(p), AccAUC or HamAAC; the attack's null is the public model, the public model's is chance."""
     few = unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
@@ -125,7 +124,7 @@ def _value(quantity: str, rows: _Ranked) -> float:
     return 1 - found if quantity == "hamaac" else found
 
 
-def _excess(name: str, table: Table, ranking: str, baseline: str, rng: Generator) -> Measurement:
+def _excess(name: str, table: FieldTable, ranking: str, baseline: str, rng: Generator) -> Measurement:
     """AccAUC: (attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control)."""
     splits = [table.split(split) for split in SPLIT_NAMES]
     few = unresolved(name, splits, MIN_CLUSTERS)
@@ -136,13 +135,13 @@ def _excess(name: str, table: Table, ranking: str, baseline: str, rng: Generator
     return estimate(name, interval, "fields", 0.0, "held-out")
 
 
-def _columns(table: Table, ranking: str, baseline: str) -> tuple[Floats, Floats, Floats, Floats, Ints]:
+def _columns(table: FieldTable, ranking: str, baseline: str) -> tuple[Floats, Floats, Floats, Floats, Ints]:
     """Score and hit of attack and baseline, and the documents."""
     attack, without = (_Ranked.of(table, name) for name in (ranking, baseline))
     return attack.score, attack.outcome["pr"], without.score, without.outcome["pr"], table.cluster
 
 
-def curves(table: Table, rng: Generator) -> tuple[Curve, ...]:
+def curves(table: FieldTable, rng: Generator) -> tuple[Curve, ...]:
     """HamAt(p) and AccAt(p) on member fields, attack and baseline (figure 6), and the attack's on held-out fields."""
     drawn = []
     for name, column, quantity in (

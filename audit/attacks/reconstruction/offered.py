@@ -11,7 +11,7 @@ from audit.attacks.reconstruction.table import EXCESSES, GROUPS, LENGTHS_APART
 from audit.corpus.documents import Corpus, Document, Entity, Split
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.engine.interface import Trial
-from audit.record import Coverage
+from audit.measurements import Coverage
 
 ALL = "all"
 

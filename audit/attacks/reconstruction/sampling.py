@@ -6,10 +6,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from audit.arrays import Floats, Ints
+
 Mean = Literal["geometric", "arithmetic"]
 HOT_STEPS = 3
 """Steps over which the temperature falls to its final value (appendix A)."""

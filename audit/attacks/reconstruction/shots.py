@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from audit.arrays import Floats
+
 Score = Callable[[Floats, Floats], float]
 
 

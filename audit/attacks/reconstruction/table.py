@@ -10,18 +10,16 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from audit.arrays import Bools, Floats, Ints
 from audit.attacks.columns import rows_where
 from audit.attacks.reconstruction.fields import Field
 from audit.attacks.reconstruction.methods import DEFAULT, TUNED
 from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, baseline_score, best, read_shots
 from audit.corpus.folding import Occurrence, fold
 from audit.engine.interface import Json
-from audit.record import Unresolved
+from audit.measurements import Unresolved
 from audit.stats.distances import hamming, jaro_winkler, levenshtein
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 SCORES = ("pr", "hd", "ld", "jwd")
 PLAYERS = ("attack", "baseline")
 SPLIT_NAMES = ("member", "heldout")
@@ -30,7 +28,7 @@ LENGTHS_APART = ("long", "short")
 """Fields of unusual length with a value of their own: groups beside the paper's, never mixed with them."""
 EXCESSES = ("excess_pr", "excess_hamming")
 BASELINE, TUNED_BASELINE = "baseline", "tuned_baseline"
-"""In `Table.rankings`: the attempts without the model, ranked by their public perplexity, by method."""
+"""In `FieldTable.rankings`: the attempts without the model, ranked by their public perplexity, by method."""
 
 
 def named(name: str, method: str) -> str:
@@ -39,7 +37,7 @@ def named(name: str, method: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FieldTable:
     """One row a field; every column has shape (n_fields,).
 
     Attributes:
@@ -55,31 +53,31 @@ class Table:
         chance: by score, what a guess of uniformly drawn tokens gets; "recall": what uniformly drawn candidates reach.
     """
 
-    member: Mask
-    unique: Mask
-    reached: Mask
+    member: Bools
+    unique: Bools
+    reached: Bools
     category: NDArray[np.str_]
     cluster: Ints
     in_member: Ints
     in_public: Ints
     scores: dict[tuple[str, str], Floats]
-    oracle: dict[str, Mask]
+    oracle: dict[str, Bools]
     rankings: dict[tuple[str, str], Floats]
     chance: dict[str, Floats]
 
-    def where(self, mask: Mask) -> Table:
+    def where(self, mask: Bools) -> FieldTable:
         """The rows that `mask` takes."""
         return rows_where(self, mask)
 
-    def split(self, name: str) -> Table:
+    def split(self, name: str) -> FieldTable:
         """The rows of "member" or "heldout" documents."""
         return self.where(self.member if name == "member" else ~self.member)
 
-    def group(self, name: str) -> Table:
+    def group(self, name: str) -> FieldTable:
         """The rows whose value is "unique", "repeated", or "all"."""
         return self if name == "all" else self.where(self.unique if name == "unique" else ~self.unique)
 
-    def category_of(self, name: str) -> Table:
+    def category_of(self, name: str) -> FieldTable:
         """The rows of a category."""
         return self.where(self.category == name)
 
@@ -87,7 +85,7 @@ class Table:
         return len(self.cluster)
 
 
-def unresolved(name: str, tables: Sequence[Table], needed: int) -> Unresolved | None:
+def unresolved(name: str, tables: Sequence[FieldTable], needed: int) -> Unresolved | None:
     """Why a measurement on each of these tables, or a comparison of members and held-out, cannot be had.
 
     Args:
@@ -111,7 +109,7 @@ class Uniform:
     rng: Generator
 
     def chance(self, truths: Sequence[list[int]]) -> dict[str, Floats]:
-        """See `Table.chance`: one draw a field for LD and JWD, the others exact."""
+        """See `FieldTable.chance`: one draw a field for LD and JWD, the others exact."""
         guesses = [self.rng.integers(self.vocabulary, size=len(truth)).tolist() for truth in truths]
         reach = min(1.0, self.n_candidates / self.vocabulary)
         return {
@@ -128,7 +126,7 @@ def build_table(
     seen: Mapping[str, Occurrence],
     methods: Sequence[str],
     uniform: Uniform,
-) -> Table:
+) -> FieldTable:
     """The fields and their outcomes, in the same order, as a table.
 
     Args:
@@ -136,7 +134,7 @@ def build_table(
         outcomes: see `Reconstruction.attempt`.
         seen: where the corpus' values stand.
         methods: of the attack.
-        uniform: who guesses for `Table.chance`.
+        uniform: who guesses for `FieldTable.chance`.
     """
     places = [seen[fold(field.document.text_of(field.entity))] for field in attacked]
     documents = {document: place for place, document in enumerate(sorted({field.document.id for field in attacked}))}
@@ -145,7 +143,7 @@ def build_table(
     for method, player in product(methods, PLAYERS):
         firsts = [shots_of(outcome, method)[player][0]["tokens"] for outcome in outcomes]
         scores |= {(score, named(player, method)): column for score, column in _scores(truths, firsts).items()}
-    return Table(
+    return FieldTable(
         member=np.array([field.document.split == "member" for field in attacked], bool),
         unique=np.array([place.unique for place in places], bool),
         reached=np.array([outcome["reached"] for outcome in outcomes], bool),

@@ -13,13 +13,12 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator as Rng
 
+from audit.arrays import Floats, Ints
 from audit.attacks.interface import ask_all
 from audit.attacks.reconstruction.attack import Reconstruction
 from audit.attacks.reconstruction.fields import field_of
 from audit.attacks.reconstruction.proposals import Proposals
 from audit.attacks.reconstruction.sampling import (
-    Floats,
-    Ints,
     combine,
     log_likelihood_of_losses,
     log_softmax,
@@ -27,7 +26,7 @@ from audit.attacks.reconstruction.sampling import (
     temperature_at,
 )
 from audit.case import Case
-from audit.engine.interface import Attempt, Progress, Source, Trial, Work
+from audit.engine.interface import Attempt, Progress, Trial, Work, WorkSource
 from audit.engine.local import LocalEngine
 from audit.targets.interface import FillMask, TrainingLoss
 
@@ -151,7 +150,7 @@ def collect(case: Case, attack: Reconstruction, progress: Progress) -> list[Taug
     progress.stage("asking the shadow target, fields", len(trials))
     work = _Teaching(case, attack)
     taught = {}
-    for trial_id, found in LocalEngine().run(Source(work, {}, lambda _: work), trials):
+    for trial_id, found in LocalEngine().run(WorkSource(work, {}, lambda _: work), trials):
         taught[trial_id] = found
         progress.advance()
     return [taught[trial.id] for trial in trials]

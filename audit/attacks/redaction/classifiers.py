@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from audit.arrays import Floats, Ints
 from audit.corpus.documents import CATEGORIES
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Features = Any
 """A table of one row a sample: a scipy sparse matrix, or an array (n, n_features)."""
 

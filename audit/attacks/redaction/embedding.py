@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from audit.attacks.redaction.classifiers import Features, Floats, Ints
+from audit.arrays import Floats, Ints
+from audit.attacks.redaction.classifiers import Features
 from audit.attacks.redaction.samples import Samples
 from audit.corpus.documents import CATEGORIES
 from audit.corpus.redaction.contexts import LINE_END, STAR, RedactedSpan, fits

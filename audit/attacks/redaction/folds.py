@@ -7,8 +7,9 @@ from typing import Self, cast
 
 import numpy as np
 
+from audit.arrays import Ints
 from audit.attacks.redaction import embedding
-from audit.attacks.redaction.classifiers import TAKES_SPARSE, Features, Ints, by_length, fit, most_common
+from audit.attacks.redaction.classifiers import TAKES_SPARSE, Features, by_length, fit, most_common
 from audit.attacks.redaction.embedding import EmbeddingName, dictionary, lengths
 from audit.attacks.redaction.samples import Samples, samples_of
 from audit.case import Case

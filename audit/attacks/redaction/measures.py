@@ -11,10 +11,11 @@ from typing import get_args
 import numpy as np
 from numpy.random import Generator
 
+from audit.arrays import Bools, Floats, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Findings
-from audit.attacks.redaction.classifiers import CLASSIFIERS, Ints
-from audit.attacks.redaction.predictions import BLIND, Hits, Told, gather
+from audit.attacks.redaction.classifiers import CLASSIFIERS
+from audit.attacks.redaction.predictions import BLIND, Predictions, gather
 from audit.attacks.redaction.samples import samples_of
 from audit.attacks.redaction.target_gain import EXCESS, GAINS, measure_gain
 from audit.attacks.redaction.text_leak import (
@@ -31,8 +32,8 @@ from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.corpus.redaction.text_under_box import count_covered
 from audit.engine.interface import Json, Progress, Trial
-from audit.record import ALPHAS, Count, Diagnostic, Measurement, Unresolved
-from audit.stats.clusters import Floats, cluster_sums
+from audit.measurements import ALPHAS, Count, Diagnostic, Measurement, Unresolved
+from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval, agreeing, proportion
 from audit.stats.means import mean
 from audit.stats.resampling import NoSpreadError, bootstrap
@@ -126,7 +127,7 @@ def measure_redaction(
     )
 
 
-def _kinds(told: Told, predicted: Ints) -> Iterator[Count]:
+def _kinds(told: Predictions, predicted: Ints) -> Iterator[Count]:
     """The category that stands for `worst_class`, and what is judged together, or not at all, for being rare."""
     kinds = kinds_of(told.samples.classes)
     if kinds.n_rare:
@@ -165,7 +166,7 @@ def _mean_f1(totals: Floats) -> Floats:
 
 
 def _jobs(
-    told: Told, declared: Mask, classifiers: Sequence[str], rng: Generator
+    told: Predictions, declared: Mask, classifiers: Sequence[str], rng: Generator
 ) -> Iterator[Callable[[], list[Measurement]]]:
     first = classifiers[0]
     for (mask, classifier), predicted in told.by.items():
@@ -192,7 +193,7 @@ def _named(job: Callable[[], Measurement], suffixes: Sequence[str]) -> list[Meas
     return [replace(found, name=f"{found.name}{suffix}") for suffix in suffixes]
 
 
-def _of(told: Told, predicted: Ints, rng: Generator) -> Iterator[Callable[[], Measurement]]:
+def _of(told: Predictions, predicted: Ints, rng: Generator) -> Iterator[Callable[[], Measurement]]:
     yield partial(_accuracy, told, predicted)
     yield partial(_macro_f1, told, predicted, rng)
     yield partial(_lift, "lift", told, predicted, "prior", rng)
@@ -201,13 +202,13 @@ def _of(told: Told, predicted: Ints, rng: Generator) -> Iterator[Callable[[], Me
     yield partial(worst_class_of, told, predicted)
 
 
-def _accuracy(told: Told, predicted: Ints) -> Measurement:
+def _accuracy(told: Predictions, predicted: Ints) -> Measurement:
     """The share of values whose category is told; null: naming the commonest of the training folds."""
     found = proportion(told.hits(predicted), told.documents, alphas=ALPHAS)
     return estimate("accuracy", found, "values", float(told.hits(told.blind["prior"]).mean()), "chance")
 
 
-def _macro_f1(told: Told, predicted: Ints, rng: Generator) -> Measurement:
+def _macro_f1(told: Predictions, predicted: Ints, rng: Generator) -> Measurement:
     sums = _totals(told.samples.classes, told.blind["prior"])
     found = macro_f1(told.samples.classes, predicted, told.documents, rng)
     return estimate("macro_f1", found, "values", float(_mean_f1(sums)[0]), "chance")
@@ -225,14 +226,14 @@ def _totals(classes: Ints, predicted: Ints) -> Floats:
     return np.array(columns, np.float64)[None, None]
 
 
-def _lift(name: str, told: Told, predicted: Ints, over: str, rng: Generator) -> Measurement:
+def _lift(name: str, told: Predictions, predicted: Ints, over: str, rng: Generator) -> Measurement:
     """How much more often the context tells the category than somebody who does not read it; null: 0."""
     right, blind = told.hits(predicted), told.hits(told.blind[over])
     found = net(right & ~blind, blind & ~right, told.documents, rng, alphas=ALPHAS)
     return estimate(name, found, "values", 0.0, "chance" if over == "prior" else "blind")
 
 
-def _of_category(told: Told, category: int, predicted: Ints) -> Iterator[Callable[[], Measurement]]:
+def _of_category(told: Predictions, category: int, predicted: Ints) -> Iterator[Callable[[], Measurement]]:
     """The share of a category's values that are told, and of what is taken for it, that is; null: by length alone."""
     true, said = told.samples.classes == category, predicted == category
     length = told.blind["length-only"] == category
@@ -241,7 +242,7 @@ def _of_category(told: Told, category: int, predicted: Ints) -> Iterator[Callabl
     yield partial(_share, f"precision.{name}", told, true, said, true, f"values taken for it ({int(said.sum())})")
 
 
-def _share(name: str, told: Told, hits: Hits, among: Hits, null: Hits, what: str) -> Measurement:
+def _share(name: str, told: Predictions, hits: Bools, among: Bools, null: Bools, what: str) -> Measurement:
     """The share of hits among some values; its null is the share of `null` among them."""
     n = int(among.sum())
     if n < NEEDED:
@@ -252,7 +253,7 @@ def _share(name: str, told: Told, hits: Hits, among: Hits, null: Hits, what: str
     return estimate(name, found, "values", baseline, kind)
 
 
-def _dictionary_share(told: Told, rng: Generator) -> Measurement:
+def _dictionary_share(told: Predictions, rng: Generator) -> Measurement:
     """Of the values of its category in other documents, the share that is as wide as the bar; null: all of them."""
     assert told.names is not None
     assert told.fits is not None
@@ -265,7 +266,7 @@ def _dictionary_share(told: Told, rng: Generator) -> Measurement:
     )
 
 
-def _fitting(told: Told) -> Iterator[Diagnostic]:
+def _fitting(told: Predictions) -> Iterator[Diagnostic]:
     if told.names is None or told.fits is None or not (told.names > 0).any():
         return
     known = told.names > 0

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from audit.arrays import Bools, Ints
 from audit.attacks.budget import FOLDS
-from audit.attacks.redaction.classifiers import Ints
 from audit.attacks.redaction.folds import FoldTrial
 from audit.attacks.redaction.samples import Samples
 from audit.corpus.documents import Mask
@@ -17,11 +16,10 @@ from audit.engine.interface import Json, Trial
 
 BLIND = ("length-only", "prior")
 """Who sees the values' lengths only, and who knows only how common each category is."""
-Hits = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class Predictions:
     """What everybody says of every value, in the order of the data set; all arrays are (n_values,).
 
     Attributes:
@@ -44,13 +42,13 @@ class Told:
         """The document of each value."""
         return self.samples.documents
 
-    def hits(self, predicted: Ints) -> Hits:
+    def hits(self, predicted: Ints) -> Bools:
         """Where this is right."""
-        hits: Hits = self.samples.classes == predicted
+        hits: Bools = self.samples.classes == predicted
         return hits
 
 
-def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Told:
+def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Predictions:
     """Put the folds together."""
     by: dict[tuple[Mask, str], Ints] = {}
     blind = {who: np.zeros(len(samples), np.int64) for who in BLIND}
@@ -65,4 +63,4 @@ def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Told:
         for name in ("names", "fits", "own"):
             if name in outcome:
                 widths.setdefault(name, np.zeros(len(samples), np.int64))[held] = outcome[name]
-    return Told(samples, by, blind, widths.get("names"), widths.get("fits"), widths.get("own"))
+    return Predictions(samples, by, blind, widths.get("names"), widths.get("fits"), widths.get("own"))

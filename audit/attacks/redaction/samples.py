@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from audit.arrays import Bools, Ints
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.folding import fold
 from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +34,7 @@ class Samples:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def of(self, rows: npt.NDArray[np.bool_] | Ints) -> Samples:
+    def of(self, rows: Bools | Ints) -> Samples:
         """Some of them, in order."""
         places = np.arange(len(self))[rows]
         return replace(

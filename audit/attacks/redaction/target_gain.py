@@ -9,15 +9,15 @@ from typing import Self
 import numpy as np
 from numpy.random import Generator
 
+from audit.arrays import Bools, Ints
 from audit.attacks.redaction import embedding
-from audit.attacks.redaction.classifiers import Features, Ints, fit
-from audit.attacks.redaction.predictions import Hits
+from audit.attacks.redaction.classifiers import Features, fit
 from audit.attacks.redaction.samples import Samples
 from audit.attacks.redaction.target_guess import Said, by_category, can_say, categories_of_tags
 from audit.attacks.redaction.text_leak import NEEDED
 from audit.case import Case
 from audit.engine.interface import Json, Progress
-from audit.record import ALPHAS, Count, Measurement, Unresolved
+from audit.measurements import ALPHAS, Count, Measurement, Unresolved
 from audit.stats.rates import excess_rate
 from audit.stats.shares import net
 from audit.targets.interface import TagProbabilities
@@ -74,12 +74,12 @@ def measure_gain(case: Case, samples: Samples, said: Mapping[str, Json], rng: Ge
         return Gain(tuple(Unresolved(name, reason, len(rows), None) for name in GAINS), counts)
     heard = [answer for answer in answers if answer is not None]
     if TagProbabilities in case.target.answers:
-        tags = categories_of_tags(case.corpus, case.reader.labels)
+        tags = categories_of_tags(case.corpus, case.token_target.labels)
         heard = [by_category(answer, tags) for answer in heard]
     alone, together = (told == rows.classes for told in _told(rows, heard, progress))
     splits = np.array([case.corpus.document(span.document).split for span in rows.spans], dtype=object)
 
-    def sides(among: Hits) -> tuple[_Side, _Side]:
+    def sides(among: Bools) -> tuple[_Side, _Side]:
         member, heldout = (among & (splits == split) for split in SPLITS)
         return _Side.of(member, together, alone, rows), _Side.of(heldout, together, alone, rows)
 
@@ -93,12 +93,12 @@ def measure_gain(case: Case, samples: Samples, said: Mapping[str, Json], rng: Ge
 class _Side:
     """Values of a split, all of shape (n,): where context and target, and context alone, are right; the document."""
 
-    together: Hits
-    alone: Hits
+    together: Bools
+    alone: Bools
     documents: Ints
 
     @classmethod
-    def of(cls, own: Hits, together: Hits, alone: Hits, rows: Samples) -> Self:
+    def of(cls, own: Bools, together: Bools, alone: Bools, rows: Samples) -> Self:
         """Those of the values where `own` holds."""
         return cls(together[own], alone[own], rows.documents[own])
 

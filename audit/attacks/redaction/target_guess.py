@@ -61,7 +61,7 @@ def say(case: Case, document: Document, entity: Entity, mask: Mask) -> Generator
         For a tagger the probability of each tag, the mean over the value's tokens; for a masked language model the
         tokens it would put there; None when the target cannot read the place.
     """
-    page, positions = _hidden(case.reader, document, entity, mask)
+    page, positions = _hidden(case.token_target, document, entity, mask)
     if page is None or not positions:
         return None
     if TagProbabilities in case.target.answers:
@@ -100,13 +100,13 @@ def _hidden(
 
 def _covered(page: Encoding, document: Document, entities: Sequence[Entity]) -> Encoding:
     """The page with all of every hidden value painted over in its image, however short the bar among its words."""
-    if page.picture is None or document.size is None:
+    if page.page_image is None or document.size is None:
         return page
     width, height = document.size
     whole = (0.0, 0.0, float(width), float(height))
     boxes = [document.words[index].box or whole for entity in entities for index in entity.words]
     shares = np.clip(np.array(boxes, np.float64) / [width, height, width, height], 0, 1)
-    return replace(page, picture=page.picture.painted(shares))
+    return replace(page, page_image=page.page_image.painted(shares))
 
 
 def redacted(

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audit.attacks.redaction.classifiers import Ints
-from audit.attacks.redaction.predictions import Told
+from audit.arrays import Ints
+from audit.attacks.redaction.predictions import Predictions
 from audit.corpus.documents import CATEGORIES
-from audit.record import ALPHAS, Measurement, Unresolved
+from audit.measurements import ALPHAS, Measurement, Unresolved
 from audit.stats.telling import WorstClass, lift_share, worst_class
 from audit.targets.utility import estimate
 
@@ -33,7 +33,7 @@ def methods_of(classifiers: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     return {base: (base, *(f"{base}.{name}" for name in classifiers[1:])) for base in GATED}
 
 
-def lift_share_of(told: Told, predicted: Ints) -> Measurement:
+def lift_share_of(told: Predictions, predicted: Ints) -> Measurement:
     """See `audit.stats.telling.lift_share`, over naming the commonest category of the training folds; null: 0."""
     prior = told.hits(told.blind["prior"])
     rest = int(np.sum(~prior))
@@ -43,7 +43,7 @@ def lift_share_of(told: Told, predicted: Ints) -> Measurement:
     return estimate("lift_share", found, "values", 0.0, "blind")
 
 
-def worst_class_of(told: Told, predicted: Ints) -> Measurement:
+def worst_class_of(told: Predictions, predicted: Ints) -> Measurement:
     """See `audit.stats.telling.worst_class`, over the categories, rare ones together as one; null: 0."""
     found = _worst(told, predicted)
     if isinstance(found, Unresolved):
@@ -51,13 +51,13 @@ def worst_class_of(told: Told, predicted: Ints) -> Measurement:
     return estimate("worst_class", found.interval, "values", 0.0, "blind")
 
 
-def told_best(told: Told, predicted: Ints) -> int | None:
+def told_best(told: Predictions, predicted: Ints) -> int | None:
     """The category that `worst_class_of` is about, `RARE` for the rare ones together; None when it is unresolved."""
     found = _worst(told, predicted)
     return None if isinstance(found, Unresolved) else found.place
 
 
-def _worst(told: Told, predicted: Ints) -> WorstClass | Unresolved:
+def _worst(told: Predictions, predicted: Ints) -> WorstClass | Unresolved:
     kinds = kinds_of(told.samples.classes)
     classes, said = kinds.of(told.samples.classes), kinds.of(predicted)
     judged = classes != kinds.left_out

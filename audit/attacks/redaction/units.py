@@ -6,9 +6,8 @@ from functools import partial
 
 import numpy as np
 
+from audit.arrays import Bools, Ints
 from audit.attacks.interface import Units
-from audit.attacks.redaction.classifiers import Ints
-from audit.attacks.redaction.predictions import Hits
 from audit.attacks.redaction.samples import groups_of
 from audit.attacks.redaction.target_gain import EXCESS, SPLITS
 from audit.attacks.redaction.text_leak import NEEDED, kinds_of
@@ -56,7 +55,7 @@ def _rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
     return own, others, len(places)
 
 
-def _target_gain(corpus: Corpus, spans: tuple[RedactedSpan, ...], uncommon: Hits) -> Units:
+def _target_gain(corpus: Corpus, spans: tuple[RedactedSpan, ...], uncommon: Bools) -> Units:
     """Members and held-out documents with a value that is not of the commonest category."""
     held = {split: set[str]() for split in SPLITS}
     for span, rare in zip(spans, uncommon, strict=True):

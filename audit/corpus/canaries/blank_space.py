@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL.Image import Image
 
-from audit.corpus.canaries.layout import Cell, line_width
+from audit.arrays import Bools, Ints
+from audit.corpus.canaries.layout import WordCell, line_width
 from audit.corpus.documents import Box, Document
 
 SHARES = (1.0, 0.8, 0.65, 0.5)
@@ -24,10 +24,12 @@ SPECKS = 0.002
 _STEPS = 4
 """Places are tried in steps of the line's height over this number."""
 
-_Counts = NDArray[np.int64]
+_Counts = Ints
 
 
-def blank_place(document: Document, page: Image | None, cells: Sequence[Cell], rng: np.random.Generator) -> Box | None:
+def blank_place(
+    document: Document, page: Image | None, cells: Sequence[WordCell], rng: np.random.Generator
+) -> Box | None:
     """A blank place for a line, drawn from all there are of the largest height that has any.
 
     Args:
@@ -56,7 +58,7 @@ def _heights(boxes: Sequence[Box]) -> Iterator[int]:
     yield from sorted({max(MIN_HEIGHT, round(usual * share)) for share in SHARES}, reverse=True)
 
 
-def _ink(page: Image) -> NDArray[np.bool_]:
+def _ink(page: Image) -> Bools:
     """Where the page is not paper: (height, width)."""
     pixels = np.asarray(page.convert("L"), np.int16)
     return np.abs(pixels - np.median(pixels)) > CONTRAST
@@ -65,7 +67,7 @@ def _ink(page: Image) -> NDArray[np.bool_]:
 def _place(
     size: tuple[int, int],
     boxes: Sequence[Box],
-    ink: NDArray[np.bool_] | None,
+    ink: Bools | None,
     line: tuple[int, int],
     rng: np.random.Generator,
 ) -> Box | None:

@@ -27,7 +27,7 @@ _DARK = 128
 
 
 @dataclass(frozen=True)
-class Cell:
+class WordCell:
     """The place of one word in a line.
 
     Attributes:
@@ -44,12 +44,12 @@ class Cell:
         return max(map(len, self.fitting))
 
 
-def line_width(cells: Sequence[Cell], height: float) -> int:
+def line_width(cells: Sequence[WordCell], height: float) -> int:
     """How wide a line of this height is, in whole pixels; a letter's width stands between words."""
     return math.ceil(_letters(cells) * ADVANCE * height / LEADING)
 
 
-def word_boxes(box: Box, cells: Sequence[Cell]) -> tuple[Box, ...]:
+def word_boxes(box: Box, cells: Sequence[WordCell]) -> tuple[Box, ...]:
     """The box of each word of a line that fills `box`, in pixels, to a tenth; what is written does not change them."""
     x0, y0, x1, y1 = box
     step = (x1 - x0) / _letters(cells)
@@ -62,7 +62,7 @@ def word_boxes(box: Box, cells: Sequence[Cell]) -> tuple[Box, ...]:
     return tuple(boxes)
 
 
-def drawn(page: Image, box: Box, cells: Sequence[Cell]) -> Image:
+def drawn(page: Image, box: Box, cells: Sequence[WordCell]) -> Image:
     """A copy of `page` with the line in `box`: no pixel outside it changes.
 
     Args:
@@ -85,11 +85,11 @@ def drawn(page: Image, box: Box, cells: Sequence[Cell]) -> Image:
     return copy
 
 
-def _letters(cells: Sequence[Cell]) -> int:
+def _letters(cells: Sequence[WordCell]) -> int:
     return sum(cell.letters for cell in cells) + len(cells) - 1
 
 
-def _font(box: Box, cells: Sequence[Cell]) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+def _font(box: Box, cells: Sequence[WordCell]) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     """Letters as large as the line allows; smaller where a word of wide letters would leave its cell."""
     size = (box[3] - box[1]) / LEADING
     rooms = [

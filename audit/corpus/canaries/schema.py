@@ -18,10 +18,10 @@ from PIL.Image import Image
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.corpus.canaries.layout import Cell, drawn, word_boxes
+from audit.corpus.canaries.layout import WordCell, drawn, word_boxes
 from audit.corpus.documents import STRICT, Box, Category, Corpus, Document, Entity, Question, Word
 from audit.corpus.images import open_image
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.corpus.paths import inside, printable
 from audit.corpus.validation import form_problems
 from audit.errors import ManifestError
@@ -258,7 +258,7 @@ def positions_of(canary: Canary, document: Document) -> tuple[int, ...]:
     return tuple(range(len(document.words) - len(canary.completion), len(document.words)))
 
 
-def sheet_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -> Sheet:
+def sheet_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -> PageView:
     """The canary's page as a model that answers questions is shown it.
 
     Args:
@@ -272,7 +272,7 @@ def sheet_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
     page = page_of(corpus, canary, canary.completion if completion is None else completion)
     words = page.words[: -len(canary.completion)] if completion is None else page.words
     opener = None if page.image is None else partial(image_of, corpus, canary, completion)
-    return Sheet(words, page.size, opener)
+    return PageView(words, page.size, opener)
 
 
 def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -> Image:
@@ -316,12 +316,12 @@ def question_of(canary: Canary) -> str:
     return pattern.question(name)
 
 
-def _cells(canary: Canary, completion: Sequence[str] | None) -> tuple[Cell, ...]:
+def _cells(canary: Canary, completion: Sequence[str] | None) -> tuple[WordCell, ...]:
     """The words of the canary's line."""
     return cells_of(canary.pattern, canary.prefix, completion or (None,) * len(canary.completion))
 
 
-def cells_of(pattern: str, prefix: Sequence[str], completion: Sequence[str | None]) -> tuple[Cell, ...]:
+def cells_of(pattern: str, prefix: Sequence[str], completion: Sequence[str | None]) -> tuple[WordCell, ...]:
     """The words of a line; those of the completion have room for any candidate."""
     candidates = PATTERNS[pattern].candidates
-    return (*(Cell(word, (word,)) for word in prefix), *(Cell(word, candidates) for word in completion))
+    return (*(WordCell(word, (word,)) for word in prefix), *(WordCell(word, candidates) for word in completion))

@@ -15,14 +15,14 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Question
 from audit.corpus.importers.conversion import gathered, page_size, raise_listed, read_json
-from audit.corpus.importers.interface import Collected, Request, Rule, Source
+from audit.corpus.importers.interface import Collected, ImportRequest, Rule, Source
 from audit.corpus.importers.ocr_json import read_words
 from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, collect_pages
-from audit.corpus.importers.splits import Part
+from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.paths import inside
 from audit.errors import ManifestError, UsageError
 
-FOLDERS: Mapping[Part, str] = {"train": "train", "validation": "val"}
+FOLDERS: Mapping[OfficialPart, str] = {"train": "train", "validation": "val"}
 IMAGE_FOLDERS = (("spdocvqa_images",), ("documents",), ("images",), ("train/documents", "val/documents"))
 OCR_FOLDERS = (("spdocvqa_ocr",), ("ocr_results",), ("ocr",), ("train/ocr_results", "val/ocr_results"))
 _LOOSE = ConfigDict(hide_input_in_errors=True)
@@ -49,7 +49,7 @@ _file_type = TypeAdapter(_File)
 class _Asked:
     """What the files of questions say about one page."""
 
-    part: Part
+    part: OfficialPart
     source: str | None
     questions: list[Question] = field(default_factory=list)
 
@@ -67,7 +67,7 @@ class DocVQA(Source):
     divisions = frozenset({"official"})
     holds = "questions and answers"
 
-    def collect(self, src: Path, request: Request) -> Collected:
+    def collect(self, src: Path, request: ImportRequest) -> Collected:
         """See `Source.collect`."""
         files = _files(src)
         if request.rule == "official" and len(files) < len(FOLDERS):
@@ -82,9 +82,9 @@ class DocVQA(Source):
         return collect_pages(pages, request, {note: crossing} if crossing else {})
 
 
-def _files(src: Path) -> dict[Part, Path]:
+def _files(src: Path) -> dict[OfficialPart, Path]:
     """The file of questions of each part; the one with question types where both versions are there."""
-    found: dict[Part, Path] = {}
+    found: dict[OfficialPart, Path] = {}
     for part, name in FOLDERS.items():
         folders = [folder for folder in ("", "spdocvqa_qas", name) if (src / folder).is_dir()]
         files = [path for folder in folders for path in sorted((src / folder).glob(f"{name}*.json"))]
@@ -99,7 +99,7 @@ def _files(src: Path) -> dict[Part, Path]:
     return found
 
 
-def _questions(files: Mapping[Part, Path], rule: Rule, problems: list[str]) -> tuple[dict[str, _Asked], int]:
+def _questions(files: Mapping[OfficialPart, Path], rule: Rule, problems: list[str]) -> tuple[dict[str, _Asked], int]:
     """What is asked, by name of the page, and how many questions would be held out on a page of the training part."""
     pages: dict[str, _Asked] = {}
     crossing = 0

@@ -22,7 +22,7 @@ from audit.corpus.importers.conversion import (
     source_files,
     split_sizes,
 )
-from audit.corpus.importers.interface import Collected, Request, Source
+from audit.corpus.importers.interface import Collected, ImportRequest, Source
 from audit.corpus.importers.splits import equal_images
 from audit.errors import ManifestError
 
@@ -87,7 +87,7 @@ class FUNSD(Source):
     description = "annotations/, images/"
     tasks = tuple(TASKS)
 
-    def collect(self, src: Path, request: Request) -> Collected:
+    def collect(self, src: Path, request: ImportRequest) -> Collected:
         """See `Source.collect`."""
         forms = _forms(src)
         images = {name: form.image for name, form in forms.items()}

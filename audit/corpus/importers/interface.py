@@ -11,10 +11,18 @@ from typing import ClassVar, Literal
 from audit.corpus.documents import Assignment, Document, Manifest, Membership, Redaction, Split, Task, TaskKind
 from audit.corpus.importers.conversion import ImportReport, check_destination, publish
 from audit.corpus.importers.providers import WITHOUT_NAMES, ByProvider, check_provider_shares, divide_by_provider
-from audit.corpus.importers.splits import Division, Given, Part, assigned_of, check_division, divide, joined
+from audit.corpus.importers.splits import (
+    Division,
+    NamedMembers,
+    OfficialPart,
+    assigned_of,
+    check_division,
+    divide,
+    joined,
+)
 from audit.errors import UsageError
 
-Rule = Division | ByProvider | Given
+Rule = Division | ByProvider | NamedMembers
 """By what documents become members: a draw, the source's own parts, providers, or the owner's word."""
 Way = Literal["official", "by-provider"]
 """A division that a source must have something for: parts of its own, or providers that it names."""
@@ -22,7 +30,7 @@ DEFAULT_TASK: TaskKind = "token-classification"
 
 
 @dataclass(frozen=True)
-class Request:
+class ImportRequest:
     """What the owner wants made of a source.
 
     Attributes:
@@ -47,7 +55,7 @@ class Request:
         alike: Iterable[Collection[str]],
         *,
         sources: Iterable[Collection[str]] = (),
-        parts: Mapping[str, Part] | None = None,
+        parts: Mapping[str, OfficialPart] | None = None,
         providers: Mapping[str, str | None] | None = None,
     ) -> tuple[Mapping[str, Split], Mapping[str, int]]:
         """Draw the split of every document that gets one, and count what an owner wants to know of the draw.
@@ -136,7 +144,7 @@ class Source(ABC):
             ManifestError: files of the source are missing or broken; all problems are listed.
             EngineError: the data set cannot be written.
         """
-        request = Request(shares, seed, division, self._task(task))
+        request = ImportRequest(shares, seed, division, self._task(task))
         self._check_rule(shares, division)
         check_destination(dst)
         found = self.collect(src, request)
@@ -146,7 +154,7 @@ class Source(ABC):
         return found.report
 
     @abstractmethod
-    def collect(self, src: Path, request: Request) -> Collected:
+    def collect(self, src: Path, request: ImportRequest) -> Collected:
         """Read the source and divide it; see `convert` for what is raised."""
 
     def _task(self, task: TaskKind | None) -> TaskKind:

@@ -13,8 +13,8 @@ from pydantic import BeforeValidator
 from audit.corpus.answers import stands
 from audit.corpus.documents import Document, Question, Split, Task, Word
 from audit.corpus.importers.conversion import ImportReport, printing, raise_listed, split_sizes
-from audit.corpus.importers.interface import Collected, Request
-from audit.corpus.importers.splits import Part, copies_of_trained, equal_images
+from audit.corpus.importers.interface import Collected, ImportRequest
+from audit.corpus.importers.splits import OfficialPart, copies_of_trained, equal_images
 from audit.errors import ManifestError
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
@@ -42,7 +42,7 @@ class Page:
     size: tuple[int, int]
     words: tuple[Word, ...]
     questions: tuple[Question, ...]
-    part: Part
+    part: OfficialPart
     source: str | None = None
     provider: str | None = None
 
@@ -61,7 +61,7 @@ def asked(identifier: str, question: str, answers: Iterable[str]) -> Question:
     return Question(identifier, text, accepted)
 
 
-def collect_pages(pages: Mapping[str, Page], request: Request, notes: Mapping[str, int]) -> Collected:
+def collect_pages(pages: Mapping[str, Page], request: ImportRequest, notes: Mapping[str, int]) -> Collected:
     """Divide pages: one document a page, its id the page's.
 
     Args:
@@ -70,7 +70,7 @@ def collect_pages(pages: Mapping[str, Page], request: Request, notes: Mapping[st
         notes: counts of the importer's own, for the report.
 
     Raises:
-        UsageError: as `Request.divide`.
+        UsageError: as `ImportRequest.divide`.
         ManifestError: two questions of a page share an id, or an image cannot be decoded.
     """
     raise_listed(

@@ -28,9 +28,9 @@ from audit.corpus.importers.conversion import (
     raise_listed,
     read_text,
 )
-from audit.corpus.importers.interface import Collected, Request, Rule, Source
+from audit.corpus.importers.interface import Collected, ImportRequest, Rule, Source
 from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, collect_pages
-from audit.corpus.importers.splits import Part
+from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.paths import inside
 from audit.errors import ManifestError, UsageError
 
@@ -69,7 +69,7 @@ _record_type = TypeAdapter(_Record)
 class _Asked:
     """What the records say about one page; all of them repeat its words and its provider."""
 
-    part: Part
+    part: OfficialPart
     tokens: tuple[str, ...]
     boxes: tuple[Box, ...]
     provider: str | None
@@ -91,7 +91,7 @@ class PFLDocVQA(Source):
     divisions = frozenset({"official", "by-provider"})
     holds = "questions and answers"
 
-    def collect(self, src: Path, request: Request) -> Collected:
+    def collect(self, src: Path, request: ImportRequest) -> Collected:
         """See `Source.collect`."""
         files = _files(src)
         parts = {path: _part(path, request.rule) for path in files}
@@ -134,7 +134,7 @@ def _files(src: Path) -> list[Path]:
     return sorted(checked, key=lambda path: (_named_part(path) != "train", path))
 
 
-def _named_part(path: Path) -> Part | None:
+def _named_part(path: Path) -> OfficialPart | None:
     """The part that the name of a file speaks of."""
     tokens = re.split(r"[^a-z]+", path.stem.lower())
     if any(token in ("red", "val", "valid", "validation", "test") for token in tokens):
@@ -142,7 +142,7 @@ def _named_part(path: Path) -> Part | None:
     return "train" if any(token in ("train", "client") for token in tokens) else None
 
 
-def _part(path: Path, rule: Rule) -> Part:
+def _part(path: Path, rule: Rule) -> OfficialPart:
     part = _named_part(path)
     if part is None and rule == "official":
         raise UsageError(

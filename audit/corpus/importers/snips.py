@@ -14,13 +14,13 @@ from pathlib import Path
 from audit.corpus.documents import Document, Split, Task, Word
 from audit.corpus.folding import fold
 from audit.corpus.importers.conversion import ImportReport, printing, raise_listed, split_sizes
-from audit.corpus.importers.interface import Collected, Request, Source
-from audit.corpus.importers.splits import Part, copies_of_trained
+from audit.corpus.importers.interface import Collected, ImportRequest, Source
+from audit.corpus.importers.splits import OfficialPart, copies_of_trained
 from audit.corpus.paths import inside
 from audit.corpus.validation import is_bio
 from audit.errors import UsageError
 
-FOLDERS: Mapping[str, Part] = {"train": "train", "valid": "validation", "test": "validation"}
+FOLDERS: Mapping[str, OfficialPart] = {"train": "train", "valid": "validation", "test": "validation"}
 FILES = ("seq.in", "seq.out", "label")
 _NOT_UTF8 = "lines that are not UTF-8, read as Latin-1"
 _SPACES = "utterances with spaces at an end or doubled, which were dropped"
@@ -31,7 +31,7 @@ _EMPTY = "empty lines, left out"
 class _Utterance:
     """One utterance of the source; `reason` says why it is left out, if it is."""
 
-    part: Part
+    part: OfficialPart
     words: tuple[str, ...]
     tags: tuple[str, ...]
     intent: str
@@ -51,7 +51,7 @@ class Snips(Source):
     divisions = frozenset({"official"})
     holds = "intents and slots"
 
-    def collect(self, src: Path, request: Request) -> Collected:
+    def collect(self, src: Path, request: ImportRequest) -> Collected:
         """See `Source.collect`."""
         folders = [name for name in FOLDERS if (src / name).is_dir()]
         if "train" not in folders:
@@ -117,7 +117,7 @@ def _lines(path: Path, notes: Counter[str]) -> Iterator[str]:
         yield printing(text)
 
 
-def _utterance(part: Part, sentence: str, tagged: str, intent: str) -> _Utterance:
+def _utterance(part: OfficialPart, sentence: str, tagged: str, intent: str) -> _Utterance:
     words, tags, intent = tuple(sentence.split()), tuple(tagged.split()), " ".join(intent.split())
     reason = None
     if len(words) != len(tags):

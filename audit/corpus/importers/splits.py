@@ -19,7 +19,7 @@ from audit.corpus.images import decode, read_header
 from audit.corpus.paths import printable
 from audit.errors import ManifestError, UsageError
 
-Part = Literal["train", "validation"]
+OfficialPart = Literal["train", "validation"]
 Division = Literal["drawn", "official"]
 ASSIGNED: Mapping[Division, Assignment] = {"drawn": "random", "official": "official"}
 MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
@@ -27,11 +27,11 @@ INVENTED = (
     "This division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of "
     "it says nothing: name the documents that it was trained on (--members FILE){official}, or train it on these."
 )
-_OF_PART: Mapping[Part, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
+_OF_PART: Mapping[OfficialPart, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
 
 
 @dataclass(frozen=True)
-class Given:
+class NamedMembers:
     """The members that the owner names; the others are drawn.
 
     Attributes:
@@ -43,7 +43,7 @@ class Given:
     assigned: Assignment = "official"
 
     @classmethod
-    def read(cls, path: Path, assigned: Assignment = "official") -> Given:
+    def read(cls, path: Path, assigned: Assignment = "official") -> NamedMembers:
         """From a file with one id or file name a line; blank lines say nothing.
 
         Raises:
@@ -78,9 +78,9 @@ class Given:
         return frozenset(identifier for identifier in found.values() if identifier is not None)
 
 
-def assigned_of(division: Division | Given) -> Assignment:
+def assigned_of(division: Division | NamedMembers) -> Assignment:
     """What the manifest says of how documents came to be members."""
-    return division.assigned if isinstance(division, Given) else ASSIGNED[division]
+    return division.assigned if isinstance(division, NamedMembers) else ASSIGNED[division]
 
 
 def demands(division: object, documents: Mapping[str, int], *, has_official: bool) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def demands(division: object, documents: Mapping[str, int], *, has_official: boo
         has_official: whether the source has a division of its own.
     """
     must = MUST.format(member=documents.get("member", 0))
-    if division == "official" or isinstance(division, Given):
+    if division == "official" or isinstance(division, NamedMembers):
         return (must,)
     return (must, INVENTED.format(official=" or take the source's own division (--official)" if has_official else ""))
 
@@ -116,7 +116,7 @@ def check_shares(shares: Mapping[Split, float]) -> None:
         raise UsageError("no split has a share: nothing would be imported")
 
 
-def check_division(shares: Mapping[Split, float], division: Division | Given) -> None:
+def check_division(shares: Mapping[Split, float], division: Division | NamedMembers) -> None:
     """As `check_shares`; with the source's own division, of the shares of each of its parts by themselves.
 
     With members that are given, heldout and public are shares of the others.
@@ -124,7 +124,7 @@ def check_division(shares: Mapping[Split, float], division: Division | Given) ->
     Raises:
         UsageError: as `check_shares`.
     """
-    if isinstance(division, Given):
+    if isinstance(division, NamedMembers):
         check_shares({split: share for split, share in shares.items() if split != "member"})
         return
     if division == "drawn":
@@ -140,10 +140,10 @@ def check_division(shares: Mapping[Split, float], division: Division | Given) ->
 def divide(
     images: Iterable[Collection[str]],
     sources: Iterable[Collection[str]],
-    parts: Mapping[str, Part],
+    parts: Mapping[str, OfficialPart],
     shares: Mapping[Split, float],
     seed: int,
-    division: Division | Given,
+    division: Division | NamedMembers,
 ) -> dict[str, Split]:
     """Draw a split for every page that gets one.
 
@@ -167,7 +167,7 @@ def divide(
     check_division(shares, division)
     images = tuple(map(tuple, images))
     groups = joined([*images, *sources])
-    if isinstance(division, Given):
+    if isinstance(division, NamedMembers):
         members = division.members([name for group in groups for name in group])
         others: dict[Split, float] = {split: share for split, share in shares.items() if split != "member"}
         drawn = assign([group for group in groups if members.isdisjoint(group)], others, seed)
@@ -184,7 +184,7 @@ def divide(
     return drawn
 
 
-def copies_of_trained(images: Iterable[Collection[str]], parts: Mapping[str, Part]) -> frozenset[str]:
+def copies_of_trained(images: Iterable[Collection[str]], parts: Mapping[str, OfficialPart]) -> frozenset[str]:
     """Pages of the validation part whose image is that of a page of the training part; `images` as in `divide`."""
     mixed = (group for group in images if {parts[name] for name in group} == {"train", "validation"})
     return frozenset(name for group in mixed for name in group if parts[name] == "validation")

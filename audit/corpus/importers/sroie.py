@@ -22,7 +22,7 @@ from audit.corpus.importers.conversion import (
     source_files,
     split_sizes,
 )
-from audit.corpus.importers.interface import Collected, Request, Source
+from audit.corpus.importers.interface import Collected, ImportRequest, Source
 from audit.corpus.importers.locating import Location, locate
 from audit.corpus.importers.receipt_questions import question_of
 from audit.corpus.importers.splits import equal_images
@@ -67,7 +67,7 @@ class SROIE(Source):
     divisions = frozenset({"by-provider"})
     lacks = "neither labels nor links"
 
-    def collect(self, src: Path, request: Request) -> Collected:
+    def collect(self, src: Path, request: ImportRequest) -> Collected:
         """See `Source.collect`."""
         receipts = _receipts(src)
         images = {name: receipt.image for name, receipt in receipts.items()}

@@ -33,7 +33,7 @@ from audit.corpus.importers.conversion import (
     read_json,
     split_sizes,
 )
-from audit.corpus.importers.interface import Collected, Request, Source
+from audit.corpus.importers.interface import Collected, ImportRequest, Source
 from audit.corpus.paths import inside
 from audit.errors import ManifestError, UsageError
 
@@ -106,7 +106,7 @@ class TAB(Source):
     tasks = tuple(TASKS)
     lacks = "neither boxes nor links"
 
-    def collect(self, src: Path, request: Request) -> Collected:
+    def collect(self, src: Path, request: ImportRequest) -> Collected:
         """See `Source.collect`."""
         texts = _texts(src)
         alike: dict[str, list[str]] = defaultdict(list)

@@ -23,7 +23,7 @@ the page's edge: where a value begins that is set flush right tells how long it 
 
 
 @dataclass(frozen=True)
-class Bar:
+class RedactionBar:
     """How wide a value stands on its page, how high its line is, and how wide the average character, all in pixels.
 
     Where a black bar is as long as the value, anybody can measure it.
@@ -68,14 +68,16 @@ class BarredPage:
         words = self.lines[line]
         return extent(self.document.words, [index for index in words if index not in unread] or words)
 
-    def layout(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[tuple[float, ...], Bar | None]:
+    def layout(
+        self, entity: Entity, mask: Mask, unread: Collection[int]
+    ) -> tuple[tuple[float, ...], RedactionBar | None]:
         """The numbers of `LAYOUT`, and what the value measures."""
         numbers = self._numbers(entity)
         pieces = [self._boxes(index for index in self.lines[number] if index in entity.words) for number in numbers]
         assert self.document.size is not None  # validated: documents with boxes have one
         width, height = self.document.size
         top, bottom = self._extent(numbers[0], ())
-        bar = Bar(
+        bar = RedactionBar(
             sum(max(box[2] for box in piece) - min(box[0] for box in piece) for piece in pieces),
             max(bottom - top, 1.0),
             self._character(numbers, entity),

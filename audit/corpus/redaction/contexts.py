@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.corpus.documents import Category, Document, Entity, Mask
-from audit.corpus.redaction.bars import Bar, BarredPage
+from audit.corpus.redaction.bars import BarredPage, RedactionBar
 from audit.corpus.redaction.lines import runs
 from audit.corpus.redaction.sentences import sentence_starts
 
@@ -53,10 +53,10 @@ class RedactedSpan:
     n_characters: int
     sentence: tuple[str, int]
     layout: tuple[float, ...] = ()
-    bar: Bar | None = None
+    bar: RedactionBar | None = None
 
     @property
-    def shown(self) -> Bar | None:
+    def shown(self) -> RedactionBar | None:
         """The bar, where the mask is as long as the value, and so shows it."""
         return self.bar if any(self.layout[2:]) else None
 
@@ -69,7 +69,7 @@ class RedactedSpan:
 def redacted_spans(documents: Iterable[Document], mask: Mask) -> tuple[RedactedSpan, ...]:
     """Every value with `attack` set, hidden, in the order of documents and of their entities.
 
-    Sentences are divided by `audit.corpus.redaction.sentences`, within paragraphs and never inside a value. On pages with boxes
+    Sentences are divided by `sentences`, within paragraphs and never inside a value. On pages with boxes
     the context is the value's lines and the nearest line above and below, when they are no further than `BLOCK`. Under
     masks of one length nothing may tell how many lines a value fills: its context is its first line, the one above, and
     the next that has a readable word, however far. A value in several pieces is hidden in all of them; its context is
@@ -152,7 +152,9 @@ class _Text:
         number = self.number[min(entity.words)]
         return number, [list(self.sentences[number])]
 
-    def layout(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[tuple[float, ...], Bar | None]:
+    def layout(
+        self, entity: Entity, mask: Mask, unread: Collection[int]
+    ) -> tuple[tuple[float, ...], RedactionBar | None]:
         return (), None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from audit.corpus.removal.matching import fold, wanted
+from audit.corpus.removal.matching import normalise_ocr, wanted
 
 YES_OR_NO = "yes or no"
 SUM = "sum of visible amounts"
@@ -22,7 +22,7 @@ MIN_TERMS = 4
 MIN_ADDENDS = 3
 """Amounts that stand one after another, as in a column, and add up to the answer; two may stand anywhere."""
 
-_YES_OR_NO = frozenset(map(fold, ("yes", "no")))
+_YES_OR_NO = frozenset(map(normalise_ocr, ("yes", "no")))
 _AMOUNT = re.compile(r"(?:[^\d.,]*[^\d.,-])?(\d{1,3}(?:,\d{3})+|\d+)\.(\d{2})[^\w.,]*")
 _NUMBERED = re.compile(r"(\D*)(\d{1,9})(\D*)")
 
@@ -41,7 +41,7 @@ def derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
         sheet_words: what is left of the page, in reading order.
         answers: the accepted answers; one that follows is enough.
     """
-    if any(fold(answer) in _YES_OR_NO for answer in answers):
+    if any(normalise_ocr(answer) in _YES_OR_NO for answer in answers):
         return YES_OR_NO
     amounts = [amount for word in sheet_words if (amount := _amount(word))]
     sums = frozenset(_sums(amounts))
@@ -73,11 +73,11 @@ def _continues(words: Sequence[str], answer: str) -> bool:
     match = _NUMBERED.fullmatch(answer.strip())
     if match is None:
         return False
-    own, value = (fold(match[1]), fold(match[3])), int(match[2])
+    own, value = (normalise_ocr(match[1]), normalise_ocr(match[3])), int(match[2])
     numbers: dict[tuple[str, str], list[int]] = {}
     for word in words:
         seen = _NUMBERED.fullmatch(word)
-        if seen is not None and (fold(seen[1]), fold(seen[3])) == own:
+        if seen is not None and (normalise_ocr(seen[1]), normalise_ocr(seen[3])) == own:
             numbers.setdefault((seen[1], seen[3]), []).append(int(seen[2]))
     return any(_fits(row, value) for row in numbers.values())
 

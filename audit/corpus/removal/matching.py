@@ -1,8 +1,9 @@
 """Where an answer stands among the words of a page, whatever an OCR made of it (methods.md#memorisation).
 
-Words and answers are compared after `fold`. A window of 1 to (answer words + 2) consecutive words, across lines, holds
-the answer when its folded words, joined, equal it, contain it, or are within Levenshtein distance 1 (answers of 4 to 7
-folded characters) or 2 (8 and more). Shorter answers are looked for as whole words only. Which words of a window go:
+Words and answers are compared after `normalise_ocr`. A window of 1 to (answer words + 2) consecutive words, across
+lines, holds the answer when its folded words, joined, equal it, contain it, or are within Levenshtein distance 1
+(answers of 4 to 7 folded characters) or 2 (8 and more). Shorter answers are looked for as whole words only. Which words
+of a window go:
 
 - of a window that equals or contains the answer, those that the answer touches: what stands beside it stays;
 - of windows that are near the answer and overlap, the nearest one, then the one with as many words as the answer, then
@@ -52,7 +53,7 @@ def letters_and_digits(text: str) -> str:
     return "".join(character for character in decomposed if character.isalnum() or character == "|")
 
 
-def fold(text: str) -> str:
+def normalise_ocr(text: str) -> str:
     """`text` without differences of case, accents, punctuation, spacing and OCR look-alikes (0O, 1lI|, 5S, 8B)."""
     return _folded(letters_and_digits(text))
 
@@ -100,7 +101,7 @@ class Wanted:
     Attributes:
         text: without an amount's currency.
         bare: `letters_and_digits` of it.
-        folded: `fold` of it. An answer that has none ("-", "%") is itself in all forms, and equals itself only.
+        folded: `normalise_ocr` of it. An answer that has none ("-", "%") is itself in all forms and equals itself only.
         n_words: how many words it has.
         decimal: its value, where it is a number with two decimals.
     """

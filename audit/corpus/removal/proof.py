@@ -2,7 +2,7 @@
 
 Method: methods.md#memorisation.
 
-The three parts look for the answer in other ways than `audit.corpus.removal.redact` takes it away, so that they can fail.
+The three parts look for the answer in other ways than `redact` takes it away, so that they can fail.
 """
 
 from __future__ import annotations
@@ -17,12 +17,20 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
 from audit.corpus.documents import Box
-from audit.corpus.page_view import Sheet
-from audit.corpus.removal.matching import MIN_INSIDE, Wanted, fold, found, letters_and_digits, wanted, whole_word
+from audit.corpus.page_view import PageView
+from audit.corpus.removal.matching import (
+    MIN_INSIDE,
+    Wanted,
+    found,
+    letters_and_digits,
+    normalise_ocr,
+    wanted,
+    whole_word,
+)
 from audit.corpus.removal.redact import Removal
-from audit.corpus.removal.tesseract import READER, ReadCrop
+from audit.corpus.removal.tesseract import TESSERACT, ReadCrop
 
-__all__ = ["READER", "Proof", "ReadCrop", "Reading", "Status", "crops_of", "proof_of", "survives"]
+__all__ = ["TESSERACT", "Proof", "ReadCrop", "Reading", "Status", "crops_of", "proof_of", "survives"]
 
 Reading = Literal["gone", "still read", "no control", "not installed", "no image"]
 Status = Literal["proven", "unproven", "survives"]
@@ -59,21 +67,21 @@ class Proof:
         return "proven" if self.reading in ("gone", "no image") else "unproven"
 
 
-def crops_of(sheet: Sheet, removal: Removal) -> tuple[ReadCrop, ...]:
-    """The places of the removed words, to be read on `sheet`: the page as it was, or `removal.sheet`.
+def crops_of(view: PageView, removal: Removal) -> tuple[ReadCrop, ...]:
+    """The places of the removed words, to be read on `view`: the page as it was, or `removal.view`.
 
-    Words that stood next to each other make one place. Put to `READER` both before and after:
+    Words that stood next to each other make one place. Put to `TESSERACT` both before and after:
 
-        before = yield Request(READER, crops_of(sheet, removal))
-        after = yield Request(READER, crops_of(removal.sheet, removal))
-        proof = proof_of(sheet, removal, answers, before, after)
+        before = yield Request(TESSERACT, crops_of(view, removal))
+        after = yield Request(TESSERACT, crops_of(removal.view, removal))
+        proof = proof_of(view, removal, answers, before, after)
 
     Returns:
         At most `MAX_CROPS`; none without an image, or without boxes.
     """
-    if sheet.open_page is None or len(removal.boxes) != len(removal.words):
+    if view.open_page is None or len(removal.boxes) != len(removal.words):
         return ()
-    return tuple(_crop(sheet, removal, place) for place in _places(removal)[:MAX_CROPS])
+    return tuple(_crop(view, removal, place) for place in _places(removal)[:MAX_CROPS])
 
 
 def _places(removal: Removal) -> list[list[int]]:
@@ -87,15 +95,15 @@ def _places(removal: Removal) -> list[list[int]]:
     return places
 
 
-def _crop(sheet: Sheet, removal: Removal, place: Sequence[int]) -> ReadCrop:
+def _crop(view: PageView, removal: Removal, place: Sequence[int]) -> ReadCrop:
     boxes = [removal.boxes[position] for position in place]
     x0, y0 = (min(box[corner] for box in boxes) for corner in (0, 1))
     x1, y1 = (max(box[corner] for box in boxes) for corner in (2, 3))
-    return ReadCrop(sheet, (x0, y0, x1, y1), min(box[3] - box[1] for box in boxes))
+    return ReadCrop(view, (x0, y0, x1, y1), min(box[3] - box[1] for box in boxes))
 
 
 def proof_of(
-    before: Sheet,
+    before: PageView,
     removal: Removal,
     answers: Sequence[str],
     texts_before: Sequence[str | None],
@@ -107,15 +115,15 @@ def proof_of(
         before: the page as it was.
         removal: what was done to it.
         answers: those that were removed.
-        texts_before: what `READER` answered to `crops_of(before, removal)`.
-        texts_after: what it answered to `crops_of(removal.sheet, removal)`.
+        texts_before: what `TESSERACT` answered to `crops_of(before, removal)`.
+        texts_after: what it answered to `crops_of(removal.view, removal)`.
     """
-    image = removal.sheet.image
+    image = removal.view.image
     pixels = None
     if image is not None:
         boxed = all(before.words[index].box is not None for index in removal.words)
         pixels = boxed and all(_one_colour(image, box) for box in removal.boxes)
-    words = not survives([word.text for word in removal.sheet.words], answers)
+    words = not survives([word.text for word in removal.view.words], answers)
     return Proof(pixels, words, _reading(removal, answers, texts_before, texts_after))
 
 
@@ -127,7 +135,7 @@ def _one_colour(image: Image, box: Box) -> bool:
 def _reading(
     removal: Removal, answers: Sequence[str], before: Sequence[str | None], after: Sequence[str | None]
 ) -> Reading:
-    if removal.sheet.open_page is None:
+    if removal.view.open_page is None:
         return "no image"
     if any(text is not None and survives(text.split(), answers) for text in after):
         return "still read"
@@ -156,7 +164,7 @@ class _Left:
     def __init__(self, words: Sequence[str]) -> None:
         self.words = words
         self.bare = [text for word in words if (text := letters_and_digits(word))]
-        self.folded = [fold(text) for text in self.bare]
+        self.folded = [normalise_ocr(text) for text in self.bare]
         self.page = "".join(self.folded)
 
     def holds(self, answer: Wanted) -> bool:

@@ -16,7 +16,7 @@ from PIL.Image import Image
 from PIL.ImageFilter import GaussianBlur
 
 from audit.corpus.documents import Box, Word
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.corpus.removal.derivable import derivable
 from audit.corpus.removal.matching import found
 
@@ -36,19 +36,19 @@ class Removal:
     """A page without some of its words.
 
     Attributes:
-        sheet: the page without them; its image is painted or blurred when it is first asked for.
+        view: the page without them; its image is painted or blurred when it is first asked for.
         words: indices of the removed words in the page as it was, ascending.
         boxes: what is painted or blurred, one box for each removed word that has one, in whole pixels of the page;
             empty where the page has no layout.
     """
 
-    sheet: Sheet
+    view: PageView
     words: tuple[int, ...]
     boxes: tuple[Box, ...]
 
 
 def remove(
-    sheet: Sheet,
+    view: PageView,
     answers: Sequence[str],
     *,
     fuzzy: bool = True,
@@ -60,7 +60,7 @@ def remove(
     What is blurred is not proven gone: `audit.corpus.removal.proof` wants one colour.
 
     Args:
-        sheet: the page.
+        view: the page.
         answers: the accepted answers; all are taken away.
         fuzzy: as in `found`.
         colour: RGB, of the patches.
@@ -70,28 +70,28 @@ def remove(
     Returns:
         The removal; of no words when no answer stands on the page.
     """
-    words = found([word.text for word in sheet.words], answers, fuzzy=fuzzy)
+    words = found([word.text for word in view.words], answers, fuzzy=fuzzy)
     gone = frozenset(words)
-    left = tuple(word for index, word in enumerate(sheet.words) if index not in gone)
-    boxes = tuple(_grown(sheet, box) for index in words if (box := sheet.words[index].box) is not None)
-    opener = sheet.open_page
+    left = tuple(word for index, word in enumerate(view.words) if index not in gone)
+    boxes = tuple(_grown(view, box) for index in words if (box := view.words[index].box) is not None)
+    opener = view.open_page
     if opener is not None and boxes:
         opener = partial(_painted, opener, boxes, colour) if blur is None else partial(_blurred, opener, boxes, blur)
-    return Removal(Sheet(left, sheet.size, opener), words, boxes)
+    return Removal(PageView(left, view.size, opener), words, boxes)
 
 
-def cover(sheet: Sheet, words: Iterable[int]) -> Sheet:
+def cover(view: PageView, words: Iterable[int]) -> PageView:
     """The page with white boxes over these words, as `remove` paints them; its words stay.
 
     Args:
-        sheet: the page.
+        view: the page.
         words: indices of its words; those without a box are passed over.
     """
-    boxes = tuple(_grown(sheet, box) for index in words if (box := sheet.words[index].box) is not None)
-    opener = sheet.open_page
+    boxes = tuple(_grown(view, box) for index in words if (box := view.words[index].box) is not None)
+    opener = view.open_page
     if opener is not None and boxes:
         opener = partial(_painted, opener, boxes, WHITE)
-    return Sheet(sheet.words, sheet.size, opener)
+    return PageView(view.words, view.size, opener)
 
 
 def line_height(words: Sequence[Word], box: Box) -> float:
@@ -109,13 +109,13 @@ def line_height(words: Sequence[Word], box: Box) -> float:
     return max(height, median(line)) if line else height
 
 
-def _grown(sheet: Sheet, box: Box) -> Box:
+def _grown(view: PageView, box: Box) -> Box:
     """The box, grown, in whole pixels, inside the page."""
-    margin = GROWTH * line_height(sheet.words, box)
+    margin = GROWTH * line_height(view.words, box)
     x0, y0 = (max(math.floor(value - margin), 0) for value in box[:2])
     x1, y1 = (math.ceil(value + margin) for value in box[2:])
-    if sheet.size is not None:
-        x0, x1, y0, y1 = min(x0, sheet.size[0]), min(x1, sheet.size[0]), min(y0, sheet.size[1]), min(y1, sheet.size[1])
+    if view.size is not None:
+        x0, x1, y0, y1 = min(x0, view.size[0]), min(x1, view.size[0]), min(y0, view.size[1]), min(y1, view.size[1])
     return float(x0), float(y0), float(x1), float(y1)
 
 

@@ -16,7 +16,7 @@ from PIL.Image import Image, Resampling
 from PIL.Image import new as new_image
 
 from audit.corpus.documents import Box
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ ONE_BLOCK = "6"
 
 @dataclass(frozen=True, eq=False)
 class ReadCrop:
-    """What can be read on `sheet` at `box`, pixels of the page, and closely around; lines are `line` pixels high."""
+    """What can be read on `view` at `box`, pixels of the page, and closely around; lines are `line` pixels high."""
 
-    sheet: Sheet
+    view: PageView
     box: Box
     line: float
 
@@ -89,7 +89,7 @@ class Tesseract:
             return list(pool.map(lambda picture: _read_once(program, picture), [_picture(query) for query in queries]))
 
 
-READER = Tesseract()
+TESSERACT = Tesseract()
 """The reader that attacks ask."""
 
 
@@ -113,7 +113,7 @@ def _version_of(program: str) -> str | None:
 
 def _picture(query: ReadCrop) -> bytes | None:
     """The place in all `VIEWS`, grey on white paper, as a PNG file; None where the page has nothing there."""
-    page = query.sheet.image
+    page = query.view.image
     if page is None:
         return None
     shown = [view for view in (_view(page, query, view) for view in VIEWS) if view is not None]

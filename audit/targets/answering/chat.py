@@ -98,7 +98,7 @@ class ChatReader:
 
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: rows are as long as their text, and as the size of the page makes its image."""
-        size = sample.sheet.size or image_of(sample).shape[:2]
+        size = sample.view.size or image_of(sample).shape[:2]
         turns = [self._turns(sample), *([] if sample.answer is None else [self._turns(sample, sample.answer)])]
         return size, tuple(len(tokens_of(self._tokenizer, self._rendered(said))) for said in turns)
 
@@ -124,7 +124,7 @@ class ChatReader:
         text = self._rendered(turns)
         bos = self._tokenizer.bos_token
         read = self._processor(
-            images=[[sample.sheet.image]],
+            images=[[sample.view.image]],
             text=[text],
             add_special_tokens=bos is None or not text.startswith(bos),
             return_tensors="pt",

@@ -28,14 +28,15 @@ import numpy as np
 import torch
 import transformers
 
+from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.answering.layout import (
     BOX_SCALE,
     PageImages,
-    Row,
+    SampleRow,
     load_fast_tokenizer,
     marks_of,
     padded,
@@ -52,17 +53,7 @@ from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer, s
 from audit.targets.checkpoint.safety import refuse_unsafe
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import best_first
-from audit.targets.interface import (
-    BestTokens,
-    Candidates,
-    Encoding,
-    FillMask,
-    Floats,
-    Ints,
-    PageQuery,
-    Query,
-    type_asked,
-)
+from audit.targets.interface import BestTokens, Candidates, Encoding, FillMask, PageQuery, Query, type_asked
 
 A = TypeVar("A")
 DENOISING = "denoising"
@@ -86,7 +77,7 @@ class Denoiser:
         model: the transformers model, loaded; put into evaluation mode here.
         tokenizer: its tokenizer, with sentinels.
         card: what it is.
-        picture: makes the page's picture, for a model that sees it.
+        page_image: makes the page's picture, for a model that sees it.
         images: opens the pages of documents that are encoded; None: they have none.
     """
 
@@ -97,7 +88,7 @@ class Denoiser:
         model: Any,
         tokenizer: Any,
         card: TargetCard,
-        picture: PageImages | None = None,
+        page_image: PageImages | None = None,
         images: OpenImage | None = None,
     ) -> None:
         self.model = model.eval()
@@ -105,7 +96,7 @@ class Denoiser:
         self.card = card
         self.answers: frozenset[type[Query[Any]]] = frozenset({FillMask, BestTokens})
         self.text_tokens = text_tokens(tokenizer)
-        self._picture = picture
+        self._picture = page_image
         self._images = images
         self._sentinels = _sentinels(tokenizer)
         self._never = np.setdiff1d(np.arange(model.config.vocab_size), [*self.text_tokens.values()])
@@ -113,13 +104,13 @@ class Denoiser:
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`: the page's first tokens."""
         opener = None if document.image is None or self._images is None else partial(self._images, document)
-        sheet = Sheet(document.words, document.size, opener)
+        view = PageView(document.words, document.size, opener)
         if self._picture is not None and opener is None:
             return None
-        read = tokens_of_words(self.tokenizer, marks_of(self.tokenizer), sheet.words)
+        read = tokens_of_words(self.tokenizer, marks_of(self.tokenizer), view.words)
         tokens = PageTokens(read.ids[: MAX_TOKENS - 1], read.words[: MAX_TOKENS - 1])
         held = {*tokens.words} - {*read.words[len(tokens.words) :]}
-        return page_of(self.tokenizer, sheet, tokens) if tokens.ids and {*around} <= held else None
+        return page_of(self.tokenizer, view, tokens) if tokens.ids and {*around} <= held else None
 
     def token_strings(self, ids: Sequence[int]) -> str:
         """See `TokenTarget.token_strings`."""
@@ -166,10 +157,10 @@ class Denoiser:
         if self.card.family == "T5":
             del inputs["bbox"]
         if self._picture is not None:
-            inputs["pixel_values"] = self._picture([Sample(page.sheet, "")])
+            inputs["pixel_values"] = self._picture([Sample(page.view, "")])
         return inputs
 
-    def _row(self, page: AskedPage, position: int) -> Row:
+    def _row(self, page: AskedPage, position: int) -> SampleRow:
         """The page with sentinels for its hidden spans, and the end."""
         boxes = np.rint(page.boxes * BOX_SCALE)
         ids, places = [], []
@@ -182,7 +173,7 @@ class Denoiser:
             x0, y0 = boxes[span, :2].min(axis=0).tolist()
             x1, y1 = boxes[span, 2:].max(axis=0).tolist()
             places.append((x0, y0, x1, y1))
-        return Row([*ids, self.model.config.eos_token_id], [*places, NOWHERE], [None] * (len(ids) + 1))
+        return SampleRow([*ids, self.model.config.eos_token_id], [*places, NOWHERE], [None] * (len(ids) + 1))
 
 
 def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
@@ -262,7 +253,7 @@ def load_denoiser(folder: Path, *, device: str = "cpu", images: OpenImage | None
             "a public model of this kind was trained to put back spans that they stand for: give T5, or VT5 made of it",
         )
     visual = getattr(config, "visual", None)
-    picture = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
+    page_image = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
     card = TargetCard(
         name=folder.resolve().name,
         family=name,
@@ -274,6 +265,6 @@ def load_denoiser(folder: Path, *, device: str = "cpu", images: OpenImage | None
         sha256=sha256_of(folder),
         device=device,
         dtype="float32",
-        resolution=None if picture is None else picture.size,
+        resolution=None if page_image is None else page_image.size,
     )
-    return Denoiser(model.to(device), tokenizer, card, picture, images)
+    return Denoiser(model.to(device), tokenizer, card, page_image, images)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from audit.corpus.documents import Word
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.targets.answering.parts import image_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
@@ -28,7 +28,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Row:
+class SampleRow:
     """The tokens of one sample, the end token included.
 
     Attributes:
@@ -47,27 +47,27 @@ class Row:
         own = [(token, word) for token, word in zip(self.ids, self.words, strict=True) if word is not None]
         return PageTokens(tuple(token for token, _ in own), tuple(word for _, word in own))
 
-    def holding(self, tokens: Sequence[int] | None) -> Row:
+    def holding(self, tokens: Sequence[int] | None) -> SampleRow:
         """This row with the first of `tokens` in place of the page's own ones, as many as there are; None: as it is."""
         if tokens is None:
             return self
         given = iter(tokens)
         ids = [own if word is None else next(given, own) for own, word in zip(self.ids, self.words, strict=True)]
-        return Row(ids, self.boxes, self.words)
+        return SampleRow(ids, self.boxes, self.words)
 
 
-def boxes_of(sheet: Sheet) -> list[Box]:
+def boxes_of(view: PageView) -> list[Box]:
     """The box of each word in thousandths of the page: whole numbers from 0 to 1000.
 
     Raises:
         TargetError: a word without a box, or a page without a size.
     """
-    if not sheet.words:
+    if not view.words:
         return []
-    if sheet.size is None or any(word.box is None for word in sheet.words):
+    if view.size is None or any(word.box is None for word in view.words):
         raise TargetError("this model reads layout, and a page came without boxes", "add boxes and sizes")
-    width, height = sheet.size
-    pixels = np.array([word.box for word in sheet.words], float)
+    width, height = view.size
+    pixels = np.array([word.box for word in view.words], float)
     shares = np.clip(pixels / [width, height, width, height], 0.0, 1.0)
     # The small term keeps 0.7 / 100 * 1000 from becoming 6.
     whole = np.floor(shares * BOX_SCALE + 1e-6)
@@ -122,7 +122,7 @@ def answer_ids(tokenizer: Any, end: int, answer: str, most: int) -> list[int]:
     return [*ids, end][:most]
 
 
-def padded(rows: Sequence[Row], length: int, pad_id: int, dtype: torch.dtype = torch.long) -> Inputs:
+def padded(rows: Sequence[SampleRow], length: int, pad_id: int, dtype: torch.dtype = torch.long) -> Inputs:
     """Rows of one length, padded on the right: `input_ids`, `bbox` of `dtype`, zero for padding, `attention_mask`."""
     ids = torch.full((len(rows), length), pad_id)
     boxes = torch.zeros((len(rows), length, 4), dtype=dtype)
@@ -164,14 +164,14 @@ class PageImages:
             )
 
     def __call__(self, samples: Sequence[Sample]) -> torch.Tensor:
-        """The pages' images: (n_samples, 3, height, width); samples of one sheet share the work.
+        """The pages' images: (n_samples, 3, height, width); samples of one page view share the work.
 
         Raises:
             TargetError: a page without an image.
         """
-        sheets = {id(sample.sheet): sample for sample in samples}
-        made = {sheet: self._pixels(image_of(sample)) for sheet, sample in sheets.items()}
-        return torch.cat([made[id(sample.sheet)] for sample in samples])
+        views = {id(sample.view): sample for sample in samples}
+        made = {view: self._pixels(image_of(sample)) for view, sample in views.items()}
+        return torch.cat([made[id(sample.view)] for sample in samples])
 
     def _pixels(self, page: Any) -> torch.Tensor:
         # A page can be a few pixels wide: its shape does not tell which of its sides is the channels'.

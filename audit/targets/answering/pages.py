@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from audit.corpus.documents import Document
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.corpus.removal.redact import cover
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
 from audit.targets.answering.reader import PageTokens, Sample, TokenReader
@@ -28,12 +28,12 @@ class AskedPage(Encoding):
     """A page of words, and the questions about it that its training loss reads.
 
     Attributes:
-        sheet: the page; `ids` stand in place of what its words say.
+        view: the page; `ids` stand in place of what its words say.
         asked: questions, each with the answer that training taught.
     """
 
     _: KW_ONLY
-    sheet: Sheet = field(default_factory=lambda: Sheet(()))
+    view: PageView = field(default_factory=lambda: PageView(()))
     asked: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -44,12 +44,12 @@ class AskedPage(Encoding):
     def scrubbed(self, positions: Sequence[int]) -> Self:
         """See `Encoding.scrubbed`; what is painted white are whole words, as in a removal."""
         words = sorted({int(word) for word in self.words[list(positions)] if word >= 0})
-        return replace(self.masked(positions), sheet=cover(self.sheet, words))
+        return replace(self.masked(positions), view=cover(self.view, words))
 
     def samples(self) -> list[Sample]:
         """What a reader is given, one sample a question."""
         own = tuple(self.ids[self.words >= 0].tolist())
-        return [Sample(self.sheet, question, answer, own) for question, answer in self.asked]
+        return [Sample(self.view, question, answer, own) for question, answer in self.asked]
 
 
 def asked_of(document: Document) -> tuple[tuple[str, str], ...]:
@@ -58,37 +58,37 @@ def asked_of(document: Document) -> tuple[tuple[str, str], ...]:
 
 
 def read_page(
-    reader: TokenReader, sheet: Sheet, asked: tuple[tuple[str, str], ...], around: Sequence[int]
+    reader: TokenReader, view: PageView, asked: tuple[tuple[str, str], ...], around: Sequence[int]
 ) -> AskedPage | None:
     """The page as far as a row of the reader holds it; rows with longer questions may hold less of its end.
 
     Args:
         reader: lays out its rows.
-        sheet: the page.
+        view: the page.
         asked: what is asked about it.
         around: indices of words.
 
     Returns:
         None when the page or these words have no tokens, or when a row does not hold all of theirs.
     """
-    rows = [reader.page_tokens(sheet, question) for question, _ in asked] or [reader.page_tokens(sheet, "")]
+    rows = [reader.page_tokens(view, question) for question, _ in asked] or [reader.page_tokens(view, "")]
     longest, shortest = (choose(rows, key=lambda row: len(row.ids)) for choose in (max, min))
     held = [word for word in shortest.words if word in around]
     # Words are tokenised one by one: alone they have the tokens that they have on their page.
-    alone = reader.page_tokens(replace(sheet, words=tuple(sheet.words[word] for word in around)), "")
+    alone = reader.page_tokens(replace(view, words=tuple(view.words[word] for word in around)), "")
     if not longest.ids or (around and not held) or len(held) < len(alone.ids):
         return None
-    return page_of(reader.tokenizer, sheet, longest, asked)
+    return page_of(reader.tokenizer, view, longest, asked)
 
 
-def page_of(tokenizer: Any, sheet: Sheet, tokens: PageTokens, asked: tuple[tuple[str, str], ...] = ()) -> AskedPage:
+def page_of(tokenizer: Any, view: PageView, tokens: PageTokens, asked: tuple[tuple[str, str], ...] = ()) -> AskedPage:
     """The page of these tokens.
 
     Hidden tokens are T5's first sentinel, one for each, or [MASK] where the vocabulary has that. There, as in BERT's,
     the page begins and ends as its masked language models read it, which no reader does.
     """
     ids, words = [*tokens.ids], [*tokens.words]
-    boxes = np.array(boxes_of(sheet), float).reshape(-1, 4)[words] / BOX_SCALE
+    boxes = np.array(boxes_of(view), float).reshape(-1, 4)[words] / BOX_SCALE
     around = (tokenizer.cls_token_id, tokenizer.sep_token_id)
     if tokenizer.mask_token_id is not None and None not in around:
         ids, words = [around[0], *ids, around[1]], [-1, *words, -1]
@@ -100,7 +100,7 @@ def page_of(tokenizer: Any, sheet: Sheet, tokens: PageTokens, asked: tuple[tuple
         labels=None,
         mask_id=mask_of(tokenizer),
         unknown_id=tokenizer.unk_token_id,
-        sheet=sheet,
+        view=view,
         asked=asked,
     )
 

@@ -91,7 +91,7 @@ def image_of(sample: Sample) -> Any:
     Raises:
         TargetError: the page has none.
     """
-    image = sample.sheet.image
+    image = sample.view.image
     if image is None:
         raise TargetError("a page without an image cannot be asked about", "give every document an image")
     return np.asarray(image.convert("RGB"))

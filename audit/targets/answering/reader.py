@@ -1,4 +1,4 @@
-"""What turns a sheet and a question into the inputs of one family of question-answering model, and back into text."""
+"""Readers: a page view and a question as the inputs of one family of question-answering model, and back into text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 
 Inputs = dict[str, torch.Tensor]
 """Keyword arguments of a model's `forward` or `generate`, one row a sample, on the CPU."""
@@ -16,13 +16,13 @@ Inputs = dict[str, torch.Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A question on a sheet, and its answer where one is given.
+    """A question on a page view, and its answer where one is given.
 
     Attributes:
         tokens: ids that take the place of the page's own, for a `TokenReader`; None: the page as it is.
     """
 
-    sheet: Sheet
+    view: PageView
     question: str
     answer: str | None = None
     tokens: tuple[int, ...] | None = None
@@ -92,6 +92,6 @@ class TokenReader(Reader, Protocol):
         """The checkpoint's fast tokenizer."""
         ...
 
-    def page_tokens(self, sheet: Sheet, question: str) -> PageTokens:
+    def page_tokens(self, view: PageView, question: str) -> PageTokens:
         """The page's tokens that a row with this question holds."""
         ...

@@ -23,7 +23,7 @@ import torch
 from PIL import Image
 
 from audit.corpus.documents import Word
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.errors import EngineError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.batching import STEP
@@ -40,7 +40,7 @@ B = TypeVar("B")
 
 
 @dataclass
-class Rows:
+class SampleBatch:
     """Samples of one forward pass, and how often that was lowered; one checkpoint's formats share it."""
 
     n: int
@@ -67,7 +67,7 @@ def steady(device: str) -> Iterator[None]:
 
 def trial_sample() -> Sample:
     """A white page with one word, and a question: any reader must be able to read it."""
-    page = Sheet((Word("a", (80.0, 80.0, 120.0, 100.0)),), _PAGE, lambda: Image.new("RGB", _PAGE, "white"))
+    page = PageView((Word("a", (80.0, 80.0, 120.0, 100.0)),), _PAGE, lambda: Image.new("RGB", _PAGE, "white"))
     return Sample(page, "a", "a")
 
 
@@ -91,7 +91,7 @@ def rows_for(reader: Reader, device: str) -> int:
 
 
 def batched(
-    samples: Sequence[Sample], reader: Reader, rows: Rows, device: str, run: Callable[[Sequence[Sample], int], B]
+    samples: Sequence[Sample], reader: Reader, rows: SampleBatch, device: str, run: Callable[[Sequence[Sample], int], B]
 ) -> Iterator[tuple[list[int], B]]:
     """Per batch: the indices of its samples, and what `run` gives for them and a number of rows.
 
@@ -141,12 +141,12 @@ def filled(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
 
 
 def _unopened(samples: Sequence[Sample]) -> list[Sample]:
-    """Copies whose sheets have not opened their images: a sheet keeps its own as long as it lives."""
-    sheets = {id(sample.sheet): replace(sample.sheet) for sample in samples}
-    return [replace(sample, sheet=sheets[id(sample.sheet)]) for sample in samples]
+    """Copies whose page views have not opened their images: a page view keeps its own as long as it lives."""
+    views = {id(sample.view): replace(sample.view) for sample in samples}
+    return [replace(sample, view=views[id(sample.view)]) for sample in samples]
 
 
-def _lower(rows: Rows, device: str) -> None:
+def _lower(rows: SampleBatch, device: str) -> None:
     if device == "cuda":
         torch.cuda.empty_cache()
     if rows.n == 1:

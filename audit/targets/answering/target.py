@@ -11,15 +11,16 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import torch
 
+from audit.arrays import Floats
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.record import TargetCard
 from audit.targets.answering.adapting import adapt_to_answer
 from audit.targets.answering.generation import greedy, ids_of
 from audit.targets.answering.pages import AskedPage, asked_of, read_page
 from audit.targets.answering.reader import Inputs, Reader, Sample, TokenReader
-from audit.targets.answering.rows import Rows, batched, filled, rows_for, share, steady
+from audit.targets.answering.rows import SampleBatch, batched, filled, rows_for, share, steady
 from audit.targets.checkpoint.loading import quiet
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.page_images import OpenImage
@@ -30,11 +31,10 @@ from audit.targets.interface import (
     Answer,
     AnswerLoss,
     Encoding,
-    Floats,
-    Given,
     PageQuery,
+    PageViewQuery,
     Query,
-    SheetQuery,
+    Reply,
     TrainingLoss,
     type_asked,
 )
@@ -44,7 +44,7 @@ NO_IMAGE = "give every document with questions an image, or leave those without 
 
 
 class AnsweringTarget:
-    """Answers questions about sheets with one generative checkpoint; implements `audit.targets.interface.TokenTarget`.
+    """Answers questions about page views with one generative checkpoint; implements `TokenTarget`.
 
     Where its reader reads a page's words as tokens, pages have a training loss too (`AskedPage`); otherwise it encodes
     none.
@@ -79,7 +79,7 @@ class AnsweringTarget:
         self.answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
         if isinstance(reader, TokenReader):
             self.answers |= {TrainingLoss}
-        self.rows = Rows(batch_rows or rows_for(reader, card.device))
+        self.rows = SampleBatch(batch_rows or rows_for(reader, card.device))
         self._shares = share(reader)
         self._ends = reader.ends | ids_of(model.generation_config.eos_token_id)
         self._unspoken = reader.forbidden | self._ends
@@ -135,7 +135,7 @@ class AnsweringTarget:
         if not isinstance(self.reader, TokenReader):
             return None
         opener = None if document.image is None or self.images is None else partial(self.images, document)
-        return read_page(self.reader, Sheet(document.words, document.size, opener), asked_of(document), around)
+        return read_page(self.reader, PageView(document.words, document.size, opener), asked_of(document), around)
 
     def token_strings(self, ids: Sequence[int]) -> str:
         """See `TokenTarget.token_strings`."""
@@ -163,18 +163,18 @@ class AnsweringTarget:
             return cast("list[A]", answer(queries))
 
     def _refuse_pages_without_image(self, queries: Sequence[Query[Any]]) -> None:
-        sheets = [query.sheet if isinstance(query, SheetQuery) else _page(query).sheet for query in queries]
-        if self.needs_image and any(sheet.open_page is None for sheet in sheets):
+        views = [query.view if isinstance(query, PageViewQuery) else _page(query).view for query in queries]
+        if self.needs_image and any(view.open_page is None for view in views):
             raise TargetError(
                 f"a page without an image: {self.card.architecture} reads pages from their images", NO_IMAGE
             )
 
-    def _given(self, queries: Sequence[Answer]) -> list[Given]:
-        samples = [Sample(query.sheet, query.question) for query in queries]
+    def _given(self, queries: Sequence[Answer]) -> list[Reply]:
+        samples = [Sample(query.view, query.question) for query in queries]
         return self._each(samples, self._generated)
 
     def _log_probabilities(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
-        samples = [Sample(query.sheet, query.question, query.answer) for query in queries]
+        samples = [Sample(query.view, query.question, query.answer) for query in queries]
         return self._each(samples, self._taught)
 
     def _page_losses(self, queries: Sequence[TrainingLoss]) -> list[Floats]:
@@ -195,7 +195,7 @@ class AnsweringTarget:
 
     def _adapted(self, query: Adaptation) -> Adapted:
         """How the model takes to one answer; see `adapt_to_answer`."""
-        sample = Sample(replace(query.sheet), query.question, query.answer)
+        sample = Sample(replace(query.view), query.question, query.answer)
         asked = replace(sample, answer=None)
         inputs = self._inputs(self.reader.taught([sample]), 1, 1)
         return adapt_to_answer(
@@ -210,7 +210,7 @@ class AnsweringTarget:
                 answers[index] = answer
         return answers
 
-    def _generated(self, samples: Sequence[Sample], n_rows: int) -> list[Given]:
+    def _generated(self, samples: Sequence[Sample], n_rows: int) -> list[Reply]:
         """The greedy answers to one batch."""
         with self._steady(n_rows), self._computing():
             out = self.model.generate(
@@ -225,12 +225,12 @@ class AnsweringTarget:
         rows = zip(tokens.tolist(), log_probabilities, strict=True)
         return [self._one_given(ids, own) for (ids, own), _ in zip(rows, samples, strict=False)]
 
-    def _one_given(self, ids: list[int], log_probabilities: Floats) -> Given:
+    def _one_given(self, ids: list[int], log_probabilities: Floats) -> Reply:
         """The answer that generated tokens spell, up to the first that ends it, and how likely its own tokens were."""
         end = next((place for place, token in enumerate(ids) if token in self._ends), None)
         ids = ids[:end]
         spoken = [place for place, token in enumerate(ids) if token not in self._unspoken]
-        return Given(
+        return Reply(
             text=self.reader.text_of(ids),
             confidence=float(np.exp(log_probabilities[spoken].sum())),
             n_tokens=len(spoken),

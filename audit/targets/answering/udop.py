@@ -25,14 +25,14 @@ import torch
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from audit.corpus.documents import Word
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.targets.answering.layout import (
     BOX_SCALE,
     ROWS_KEPT,
     Box,
     PageImages,
-    Row,
+    SampleRow,
     answer_ids,
     boxes_of,
     labels_of,
@@ -108,24 +108,24 @@ class UdopReader:
         text: str = self._tokenizer.decode(spoken, clean_up_tokenization_spaces=False)
         return text.strip()
 
-    def page_tokens(self, sheet: Sheet, question: str) -> PageTokens:
+    def page_tokens(self, view: PageView, question: str) -> PageTokens:
         """See `TokenReader.page_tokens`."""
-        return self._rows(sheet.words, sheet.size, question).page
+        return self._rows(view.words, view.size, question).page
 
-    def _row(self, sample: Sample) -> Row:
-        return self._rows(sample.sheet.words, sample.sheet.size, sample.question).holding(sample.tokens)
+    def _row(self, sample: Sample) -> SampleRow:
+        return self._rows(sample.view.words, sample.view.size, sample.question).holding(sample.tokens)
 
-    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> Row:
+    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
         encoded = self._tokenizer(
             [self._prompt.replace(QUESTION, self._marks.sub(" ", question))],
             text_pair=[[self._marks.sub(" ", word.text) for word in words]],
-            boxes=[boxes_of(Sheet(words, size))],
+            boxes=[boxes_of(PageView(words, size))],
             # The longer of the two loses its end first: the words, unless a question is longer than the page.
             truncation="longest_first",
             max_length=self.max_tokens,
         )
         of_page = zip(encoded.sequence_ids(0), encoded.word_ids(0), strict=True)
-        return Row(
+        return SampleRow(
             encoded["input_ids"][0],
             [self._own(box) for box in encoded["bbox"][0]],
             [word if sequence == 1 else None for sequence, word in of_page],

@@ -11,14 +11,14 @@ import transformers
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 
 from audit.corpus.documents import Word
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.targets.answering.layout import (
     BOX_SCALE,
     ROWS_KEPT,
     Box,
     PageImages,
-    Row,
+    SampleRow,
     answer_ids,
     boxes_of,
     labels_of,
@@ -104,25 +104,25 @@ class VT5Reader:
         text: str = self._tokenizer.decode(spoken, clean_up_tokenization_spaces=False)
         return text.strip()
 
-    def page_tokens(self, sheet: Sheet, question: str) -> PageTokens:
+    def page_tokens(self, view: PageView, question: str) -> PageTokens:
         """See `TokenReader.page_tokens`."""
-        return self._rows(sheet.words, sheet.size, question).page
+        return self._rows(view.words, view.size, question).page
 
-    def _bucket(self, row: Row) -> int:
+    def _bucket(self, row: SampleRow) -> int:
         """Always longer than the row, and with the visual tokens full blocks (see `audit.targets.batching`)."""
         return bucket_of(len(row.ids), self._n_visual)
 
-    def _row(self, sample: Sample) -> Row:
-        return self._rows(sample.sheet.words, sample.sheet.size, sample.question).holding(sample.tokens)
+    def _row(self, sample: Sample) -> SampleRow:
+        return self._rows(sample.view.words, sample.view.size, sample.question).holding(sample.tokens)
 
-    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> Row:
+    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
         prompt = " ".join(self._prompt.replace(QUESTION, self._marks.sub(" ", question)).split())
         asked: list[int] = unpadded(self._tokenizer).encode(prompt, add_special_tokens=False).ids
-        page, boxes = tokens_of_words(self._tokenizer, self._marks, words), boxes_of(Sheet(words, size))
+        page, boxes = tokens_of_words(self._tokenizer, self._marks, words), boxes_of(PageView(words, size))
         ids = [*asked, *page.ids][: self.max_tokens - 1]
         places = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in page.words)][: self.max_tokens - 1]
         own = [*[None] * len(asked), *page.words][: self.max_tokens - 1]
-        return Row([*ids, self._end], [*places, NOWHERE], [*own, None])
+        return SampleRow([*ids, self._end], [*places, NOWHERE], [*own, None])
 
     def _answer(self, sample: Sample) -> list[int]:
         return answer_ids(self._tokenizer, self._end, self._marks.sub(" ", sample.answer or ""), self.max_new_tokens)

@@ -25,7 +25,7 @@ from audit.targets.checkpoint.trainer_state import TRAINER_STATE, trained
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES, Family
 from audit.targets.encoders.heads import HEADS, HeadName
-from audit.targets.encoders.page_images import OpenImage, PictureReader
+from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 
 _CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
@@ -113,7 +113,7 @@ def load(
         label_all_tokens=label_all_tokens,
         needs_boxes=family.boxes is not None,
         task=head,
-        pictures=pictures_of(folder, config, images),
+        page_images=page_images_of(folder, config, images),
     )
     progress = trained(folder)
     card = TargetCard(
@@ -322,14 +322,14 @@ def _check_relations(config: Any, folder: Path) -> None:
         raise TargetError(f"{folder}: a SPADE head of {relations} relations", "docaudit knows heads of one relation")
 
 
-def pictures_of(folder: Path, config: Any, images: OpenImage | None) -> PictureReader | None:
+def page_images_of(folder: Path, config: Any, images: OpenImage | None) -> PageImageReader | None:
     """What makes pictures for a model of this configuration; None when it sees none.
 
     Raises:
         TargetError: the settings of the checkpoint's image processor cannot be used.
     """
     sight = FAMILIES[config.model_type].sight_of(config)
-    return None if sight is None else PictureReader(images, sight.as_processed(folder))
+    return None if sight is None else PageImageReader(images, sight.as_processed(folder))
 
 
 def max_tokens_of(config: Any, tokenizer: Any) -> int:

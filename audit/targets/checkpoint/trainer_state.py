@@ -17,27 +17,27 @@ _MAX_STEPS = 2**53
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingProgress:
     """Epochs (not always whole) and optimiser steps so far; None where nobody wrote it down."""
 
     epoch: float | None = None
     step: int | None = None
 
 
-def trained(folder: Path) -> Trained:
+def trained(folder: Path) -> TrainingProgress:
     """What `trainer_state.json` of a checkpoint says; nothing at all when it is missing, damaged or too large."""
     path = folder / TRAINER_STATE
     try:
         # Only a plain file: reading a pipe or a device would never end.
         if not path.is_file() or path.stat().st_size > _MAX_BYTES:
-            return Trained()
+            return TrainingProgress()
         state = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return Trained()
+        return TrainingProgress()
     if not isinstance(state, dict):
-        return Trained()
+        return TrainingProgress()
     epoch, step = _number(state.get("epoch")), _number(state.get("global_step"))
-    return Trained(epoch, int(step) if step is not None else None)
+    return TrainingProgress(epoch, int(step) if step is not None else None)
 
 
 def _number(value: Any) -> float | None:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
 from audit.errors import TargetError
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.labelling import bio_labels, label_problem, parents, predecessors, spade_classes
-from audit.targets.encoders.page_images import OpenImage, PictureReader
-from audit.targets.interface import Encoding, Floats, Ints
+from audit.targets.encoders.page_images import OpenImage, PageImageReader
+from audit.targets.interface import Encoding
 
 BOX_SCALE = 1000
 """Tokenizers of layout models give the boxes of special tokens in thousandths of the page."""
@@ -32,7 +33,7 @@ class Encoder:
             Hugging Face's token classification scripts); the training loss must read what training read.
         needs_boxes: whether the model reads layout.
         task: what the pages are labelled for; None: token classification where there are labels, else nothing.
-        pictures: makes the picture of a page, for models that see it.
+        page_images: makes the picture of a page, for models that see it.
     """
 
     def __init__(
@@ -43,14 +44,14 @@ class Encoder:
         label_all_tokens: bool = False,
         needs_boxes: bool = True,
         task: HeadName | None = None,
-        pictures: PictureReader | None = None,
+        page_images: PageImageReader | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
         self.labels = tuple(labels)
         self.label_all_tokens = label_all_tokens
         self.needs_boxes = needs_boxes
-        self.pictures = pictures
+        self.page_images = page_images
         self.task: HeadName = task or ("token-classification" if labels else "mlm")
         # The last token's box is the page's far corner (LayoutLM, BROS), unless the tokenizer has another one.
         box = getattr(tokenizer, "sep_token_box", None) or [BOX_SCALE] * 4
@@ -62,7 +63,7 @@ class Encoder:
     @property
     def images(self) -> OpenImage | None:
         """What opens the pages' images; None for models that see none."""
-        return None if self.pictures is None else self.pictures.open_image
+        return None if self.page_images is None else self.page_images.open_image
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `Target.encode`."""
@@ -82,7 +83,7 @@ class Encoder:
             mask_id=special.mask_token_id,
             unknown_id=special.unk_token_id,
             links=links,
-            picture=None if self.pictures is None else self.pictures(document),
+            page_image=None if self.page_images is None else self.page_images(document),
         )
 
     def _tokenise(self, document: Document) -> tuple[Ints, Ints]:
@@ -151,7 +152,7 @@ class Encoder:
             )
         if self.needs_boxes and any(document.words and document.size is None for document in documents):
             raise TargetError("this model reads layout, and some documents have no boxes", "add boxes and sizes")
-        if self.pictures is not None and any(document.words and document.image is None for document in documents):
+        if self.page_images is not None and any(document.words and document.image is None for document in documents):
             raise TargetError("this model sees page images, and some documents have none", "add images and sizes")
         problem = label_problem(self.task, self.labels, documents)
         if problem is not None:

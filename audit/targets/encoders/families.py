@@ -25,6 +25,7 @@ from transformers import (
     XLMRobertaForTokenClassification,
 )
 
+from audit.arrays import Floats, Ints
 from audit.targets.encoders.bros_mlm import BrosForMaskedLM
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.image_branch import (
@@ -37,15 +38,14 @@ from audit.targets.encoders.image_branch import (
     LayoutLMImageSpadeForExtraction,
     LayoutLMImageSpadeForLinking,
 )
-from audit.targets.encoders.page_images import Sight
+from audit.targets.encoders.page_images import ImageInput
 from audit.targets.encoders.spade import LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
-from audit.targets.interface import Floats, Ints
 
 LAYOUTLM_SCALE = 1000
 """LayoutLM's boxes are whole numbers from 0 to 1000 (Xu et al. 2020, section 2.2)."""
 
 
-def _blind(config: Any) -> Sight | None:
+def _blind(config: Any) -> ImageInput | None:
     return None
 
 
@@ -67,7 +67,7 @@ class Family:
     encoder: str
     heads: dict[HeadName, type[Any]]
     boxes: Callable[[Floats], NDArray[Any]] | None
-    sight_of: Callable[[Any], Sight | None] = _blind
+    sight_of: Callable[[Any], ImageInput | None] = _blind
     vocabulary_head: str = "cls"
     counts_from_padding: bool = False
 
@@ -97,16 +97,16 @@ def _shares(boxes: Floats) -> NDArray[np.float32]:
     return boxes.astype(np.float32)
 
 
-def _image_branch(config: Any) -> Sight | None:
-    return Sight((config.image_size, config.image_size), "visual_embeds")
+def _image_branch(config: Any) -> ImageInput | None:
+    return ImageInput((config.image_size, config.image_size), "visual_embeds")
 
 
-def _image_patches(config: Any) -> Sight | None:
+def _image_patches(config: Any) -> ImageInput | None:
     """LayoutLMv3 reads the patches of the picture, and a [CLS] of theirs, as tokens after the text's."""
     if not config.visual_embed:
         return None
     side = config.input_size // config.patch_size
-    return Sight((config.input_size, config.input_size), "pixel_values", n_appended=side * side + 1)
+    return ImageInput((config.input_size, config.input_size), "pixel_values", n_appended=side * side + 1)
 
 
 FAMILIES: dict[str, Family] = {

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from audit.arrays import Floats, Ints
 from audit.targets.batching import padded_rows
 from audit.targets.encoders.spade import masked_relations
 from audit.targets.interface import (
@@ -21,8 +22,6 @@ from audit.targets.interface import (
     Encoding,
     FillMask,
     FirstOrderLoss,
-    Floats,
-    Ints,
     MaskedCompletionLoss,
     MaskedLoss,
     Query,

@@ -58,7 +58,7 @@ def roi_align(features: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
     return bins.transpose(1, 2).flatten(2)
 
 
-class VisualProjection(nn.Linear):
+class ImageProjection(nn.Linear):
     """From what lies under a token to an embedding; a class of its own because it starts as nothing else does."""
 
 
@@ -74,7 +74,7 @@ class ImageBranch(nn.Module):
             layers += [convolution, nn.GroupNorm(GROUPS, n_channels), nn.GELU()]
             n_before = n_channels
         self.features = nn.Sequential(*layers)
-        self.projection = VisualProjection(n_before * BINS * BINS, config.hidden_size)
+        self.projection = ImageProjection(n_before * BINS * BINS, config.hidden_size)
 
     def forward(self, pixel_values: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
         """Embeddings (n_pages, n_tokens, n_hidden); zero for tokens whose box has no area, as [CLS], [SEP], padding.
@@ -103,7 +103,7 @@ class _ImageEncoder:
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)  # type: ignore[misc]
-        if isinstance(module, VisualProjection):
+        if isinstance(module, ImageProjection):
             # As large as fresh word embeddings, so that those of a text-and-layout model still count.
             std = self.config.initializer_range / module.in_features**0.5  # type: ignore[attr-defined]
             initialization.normal_(module.weight, std=std)

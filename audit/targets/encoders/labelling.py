@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from audit.arrays import Ints
 from audit.corpus.documents import Document
 from audit.corpus.validation import links_to_itself, words_in_two_entities
 from audit.targets.encoders.heads import HeadName
-from audit.targets.interface import NO_LINK, NOT_READ, Ints
+from audit.targets.interface import NO_LINK, NOT_READ
 
 
 def first_tokens(words: Ints) -> Ints:

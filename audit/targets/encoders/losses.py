@@ -11,18 +11,10 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from audit.arrays import Floats, Ints
 from audit.targets.encoders.forward import Forward
 from audit.targets.encoders.heads import CostsOf, page_losses, sum_of_losses
-from audit.targets.interface import (
-    CompletionLoss,
-    Encoding,
-    FirstOrderLoss,
-    Floats,
-    Ints,
-    Relaxed,
-    RelaxedLoss,
-    TrainingLoss,
-)
+from audit.targets.interface import CompletionLoss, Encoding, FirstOrderLoss, Relaxed, RelaxedLoss, TrainingLoss
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from PIL.Image import Image, Resampling
 from torch.nn.functional import pad
 
+from audit.arrays import Floats
 from audit.corpus.documents import Document
 from audit.errors import TargetError
-from audit.targets.interface import Encoding, Floats, Picture, Pixels, PixelScale
+from audit.targets.interface import Encoding, PageImage, Pixels, PixelScale
 
 OpenImage = Callable[[Document], Image]
 """Opens a document's page, bounded: `audit.corpus.canaries.schema.open_page` of a corpus."""
@@ -39,7 +40,7 @@ PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
 
 
 @dataclass(frozen=True)
-class Sight:
+class ImageInput:
     """How a model sees a page.
 
     Attributes:
@@ -57,7 +58,7 @@ class Sight:
     scale: PixelScale = field(default_factory=PixelScale)
     resample: Resampling = Resampling.BILINEAR
 
-    def as_processed(self, folder: Path) -> Sight:
+    def as_processed(self, folder: Path) -> ImageInput:
         """This with the scale and the resampling of the checkpoint's own image processor, where the folder has one.
 
         Raises:
@@ -71,7 +72,7 @@ class Sight:
             )
         return next(iter(found), None) or self
 
-    def _as_set(self, path: Path) -> Sight | None:
+    def _as_set(self, path: Path) -> ImageInput | None:
         """This as a file says; None when it holds no image processor's settings, as before transformers 5."""
         try:
             settings = json.loads(path.read_text(encoding="utf-8"))
@@ -101,7 +102,7 @@ def _scale(settings: dict[str, Any], default: PixelScale) -> PixelScale:
     return PixelScale(factor, mean, std)
 
 
-class PictureReader:
+class PageImageReader:
     """Makes the picture of a document's page; nothing is opened before the pixels are asked for.
 
     Args:
@@ -109,7 +110,7 @@ class PictureReader:
         sight: how the model sees it.
     """
 
-    def __init__(self, open_image: OpenImage | None, sight: Sight) -> None:
+    def __init__(self, open_image: OpenImage | None, sight: ImageInput) -> None:
         self.open_image = open_image
         self.size = sight.size
         self.scale = sight.scale
@@ -118,11 +119,11 @@ class PictureReader:
         # Fields of one document are tried one after the other, each with a patch of its own over the same page.
         self._page = lru_cache(maxsize=max(1, CACHED_BYTES // (3 * height * width)))(self._resized)
 
-    def __call__(self, document: Document) -> Picture | None:
+    def __call__(self, document: Document) -> PageImage | None:
         """The picture; None for a document without an image."""
         if document.image is None or self.open_image is None:
             return None
-        return Picture(partial(self._page, document), self.size, self.scale, self._reach(document))
+        return PageImage(partial(self._page, document), self.size, self.scale, self._reach(document))
 
     def _reach(self, document: Document) -> float:
         """How far a pixel of the page shows beyond its edges, in pixels: an enlarged one spreads over as many more."""
@@ -154,12 +155,12 @@ class VisualInputs:
         device: where the encoder is.
     """
 
-    def __init__(self, encoder: Any, sight: Sight, boxes: Callable[[Floats], NDArray[Any]], device: str) -> None:
+    def __init__(self, encoder: Any, sight: ImageInput, boxes: Callable[[Floats], NDArray[Any]], device: str) -> None:
         self._encoder = encoder
         self._sight = sight
         self._boxes = boxes
         self._device = device
-        self._made: WeakKeyDictionary[Picture, tuple[Floats, torch.Tensor]] = WeakKeyDictionary()
+        self._made: WeakKeyDictionary[PageImage, tuple[Floats, torch.Tensor]] = WeakKeyDictionary()
 
     def batch(self, pages: Sequence[Encoding], bucket: int) -> dict[str, torch.Tensor]:
         """The forward pass's argument for these pages, padded to `bucket` tokens where it is made of tokens."""
@@ -173,17 +174,17 @@ class VisualInputs:
         return {self._sight.argument: torch.stack([*different.values()])[chosen]}
 
     def _of(self, page: Encoding) -> torch.Tensor:
-        if page.picture is None:
+        if page.page_image is None:
             raise TargetError("this model sees page images, and a page came without one")
-        boxes, made = self._made.get(page.picture, (None, None))
+        boxes, made = self._made.get(page.page_image, (None, None))
         # Pages that differ in tokens only share their boxes; another window of the document does not.
         if made is None or boxes is not page.boxes:
-            made = self._make(page.picture, page.boxes)
-            self._made[page.picture] = page.boxes, made
+            made = self._make(page.page_image, page.boxes)
+            self._made[page.page_image] = page.boxes, made
         return made
 
-    def _make(self, picture: Picture, boxes: Floats) -> torch.Tensor:
-        pixels = torch.from_numpy(picture.values()).to(self._device)
+    def _make(self, page_image: PageImage, boxes: Floats) -> torch.Tensor:
+        pixels = torch.from_numpy(page_image.values()).to(self._device)
         if self._sight.argument == "pixel_values":
             return pixels
         own_boxes = torch.from_numpy(self._boxes(boxes[None])).to(self._device)

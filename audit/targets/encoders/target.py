@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import torch
 
+from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
 from audit.record import TargetCard
 from audit.targets.batching import padded_rows
@@ -29,8 +30,6 @@ from audit.targets.interface import (
     Encoding,
     FillMask,
     FirstOrderLoss,
-    Floats,
-    Ints,
     MaskedCompletionLoss,
     MaskedLoss,
     PageAdaptation,

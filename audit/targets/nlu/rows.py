@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from audit.targets.interface import CompletionLoss, Ints, RelaxedLoss
+from audit.arrays import Ints
+from audit.targets.interface import CompletionLoss, RelaxedLoss
 
 
 @dataclass(frozen=True)
-class Rows:
+class UtteranceBatch:
     """Utterances of one length, with what the loss reads.
 
     Attributes:

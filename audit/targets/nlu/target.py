@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import torch
 
+from audit.arrays import Floats
 from audit.corpus.documents import Corpus, Document
 from audit.errors import TargetError
 from audit.record import TargetCard
@@ -20,7 +21,6 @@ from audit.targets.interface import (
     BestIntent,
     CompletionLoss,
     Encoding,
-    Floats,
     Query,
     Relaxed,
     RelaxedLoss,
@@ -30,7 +30,7 @@ from audit.targets.interface import (
 )
 from audit.targets.nlu.model import NluModel, NluOutput
 from audit.targets.nlu.products import steady_product
-from audit.targets.nlu.rows import Rows, alike, completed, truth_of
+from audit.targets.nlu.rows import UtteranceBatch, alike, completed, truth_of
 from audit.targets.nlu.vocabulary import UNKNOWN_ID, Vocabulary
 
 A = TypeVar("A")
@@ -199,7 +199,7 @@ class NluTarget:
         answers: list[Floats] = [np.empty(0)] * len(queries)
         for chosen in alike([len(query.page.ids) for query in queries]):
             blocks = [completed(queries[row]) for row in chosen]
-            rows = Rows(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+            rows = UtteranceBatch(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
             losses = np.empty(len(rows.ids))
             for part in self._parts(len(losses)):
                 inputs = self._table[torch.from_numpy(rows.ids[part]).to(self._table.device)]
@@ -230,7 +230,7 @@ class NluTarget:
         device = table.device
         filled = [*queries, *[queries[0]] * (self._n_rows(len(queries)) - len(queries))]
         truths = [truth_of(query) for query in filled]
-        rows = Rows(
+        rows = UtteranceBatch(
             np.stack([query.page.ids for query in filled]),
             np.stack([labels for labels, _ in truths]),
             np.array([intent for _, intent in truths]),
@@ -249,7 +249,7 @@ class NluTarget:
         for row in range(len(queries)):
             yield Relaxed(float(values[row]), slopes[row])
 
-    def _losses(self, inputs: torch.Tensor, rows: Rows, part: slice) -> torch.Tensor:
+    def _losses(self, inputs: torch.Tensor, rows: UtteranceBatch, part: slice) -> torch.Tensor:
         """The losses of some rows whose inputs, (n_rows, n_tokens, input_size), are given: (n_rows,)."""
         labels, intents = (torch.from_numpy(value[part]).to(inputs.device) for value in (rows.labels, rows.intents))
         losses = self._run(inputs, labels, intents).losses

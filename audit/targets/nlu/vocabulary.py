@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from audit.arrays import Ints
 from audit.errors import TargetError
-from audit.targets.interface import Ints
 
 FILE = "vocabulary.json"
 UNKNOWN = "[UNK]"

@@ -15,11 +15,12 @@ import numpy as np
 import torch
 from safetensors import safe_open
 
+from audit.arrays import Floats
 from audit.corpus.documents import Corpus
-from audit.corpus.page_view import sheet_of
+from audit.corpus.page_view import page_view
 from audit.errors import TargetError
 from audit.targets.checkpoint.loading import DAMAGE
-from audit.targets.interface import AnswerLoss, Floats, TokenTarget, TrainingLoss
+from audit.targets.interface import AnswerLoss, TokenTarget, TrainingLoss
 from audit.targets.opening import Checkpoint
 
 MIN_SHARED = 0.9
@@ -155,7 +156,7 @@ def _losses(model: Checkpoint, corpus: Corpus) -> Floats:
     asked = [document for document in corpus.of("member") if document.words or document.questions][:MAX_DOCUMENTS]
     if AnswerLoss in model.answers:
         queries = [
-            AnswerLoss(sheet_of(corpus, document), question.question, question.answers[0])
+            AnswerLoss(page_view(corpus, document), question.question, question.answers[0])
             for document in asked
             for question in document.questions[:1]
             if question.answers

@@ -26,7 +26,7 @@ from audit.training.references.splits import read_splits
 Source = Literal["manifest", "command line"]
 Place = tuple[Path, Source]
 """A reference's folder, and who named it."""
-PEERS = ("baselines", "pretrained", "splits")
+SAME_KIND = ("baselines", "pretrained", "splits")
 """References that are models of the target's own kind."""
 PROVIDE_BASELINES = (
     "give models trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
@@ -36,7 +36,7 @@ PROVIDE_EMBEDDER = "give a sentence embedder, such as those of sentence-transfor
 
 
 @dataclass(frozen=True)
-class Peer:
+class SameKindReference:
     """One of them.
 
     Attributes:
@@ -69,17 +69,17 @@ class Embedder:
     folder: Path
 
 
-def load_peers(
+def load_same_kind(
     wanted: Sequence[str],
     target: Checkpoint,
     target_dir: Path,
     corpus: Corpus,
     places: Mapping[str, Sequence[Place]],
-) -> tuple[Peer, ...]:
-    """Load the peers that attacks want and somebody named.
+) -> tuple[SameKindReference, ...]:
+    """Load the references of the same kind that attacks want and somebody named.
 
     Args:
-        wanted: of `PEERS`.
+        wanted: of `SAME_KIND`.
         target: the audited checkpoint.
         target_dir: its folder.
         corpus: the data set.
@@ -160,15 +160,15 @@ def _loaded(
     target_dir: Path,
     corpus: Corpus,
     start: Path | None,
-) -> Peer:
+) -> SameKindReference:
     refuse_the_target(role, folder, target_dir)
     if members is None and role != "pretrained":
         refuse_unfit(role, folder, corpus, target_dir)
-    peer = _of_kind(role, folder, target, corpus)
+    reference = _of_kind(role, folder, target, corpus)
     refuse_a_near_copy(
-        role, folder, target_dir, (target, peer), corpus, pretrained=None if role == "pretrained" else start
+        role, folder, target_dir, (target, reference), corpus, pretrained=None if role == "pretrained" else start
     )
-    return Peer(role, folder, source, peer, members)
+    return SameKindReference(role, folder, source, reference, members)
 
 
 def _of_kind(role: str, folder: Path, target: Checkpoint, corpus: Corpus) -> Checkpoint:
@@ -178,30 +178,30 @@ def _of_kind(role: str, folder: Path, target: Checkpoint, corpus: Corpus) -> Che
         TargetError: it cannot be loaded, or is of another kind than the target.
     """
     if isinstance(target, EncoderTarget):
-        peer = target_of(folder, corpus, target.card.device, target.batch_tokens)
+        reference = target_of(folder, corpus, target.card.device, target.batch_tokens)
     else:
-        peer = target_of(folder, corpus, target.card.device, batch_rows=target.batch_rows)
-    own, other = target.card, peer.card
+        reference = target_of(folder, corpus, target.card.device, batch_rows=target.batch_rows)
+    own, other = target.card, reference.card
     if (own.family, own.task) != (other.family, other.task):
         raise TargetError(
             f"reference {role}: {folder} is {other.architecture}, the target {own.architecture}",
             "it must be of the target's own kind",
         )
-    if isinstance(target, EncoderTarget) and isinstance(peer, EncoderTarget):
-        _check_outputs(role, folder, peer, target)
+    if isinstance(target, EncoderTarget) and isinstance(reference, EncoderTarget):
+        _check_outputs(role, folder, reference, target)
     if role != "pretrained" and own.resolution != other.resolution:
         raise TargetError(
             f"reference {role}: {folder} sees pages of another size than the target",
             f"the target sees {own.resolution}, height and width, the reference {other.resolution}",
         )
-    return peer
+    return reference
 
 
-def _check_outputs(role: str, folder: Path, peer: EncoderTarget, target: EncoderTarget) -> None:
+def _check_outputs(role: str, folder: Path, reference: EncoderTarget, target: EncoderTarget) -> None:
     """Losses compare only over the same outcomes: the same tags, or for masked language models the same tokens."""
     masked = target.card.task == "mlm"
-    tokens = [model.encoder.tokenizer.get_vocab() for model in (peer, target)] if masked else [{}, {}]
-    if sorted(peer.labels) != sorted(target.labels) or tokens[0] != tokens[1]:
+    tokens = [model.encoder.tokenizer.get_vocab() for model in (reference, target)] if masked else [{}, {}]
+    if sorted(reference.labels) != sorted(target.labels) or tokens[0] != tokens[1]:
         raise TargetError(
             f"reference {role}: {folder} has other {'tokens' if masked else 'labels'} than the target",
             "it must be of the target's own kind",

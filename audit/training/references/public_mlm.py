@@ -12,9 +12,9 @@ from typing import Any, cast
 from audit import __version__
 from audit.corpus.documents import Document
 from audit.engine.interface import SILENT, Progress
-from audit.targets.checkpoint.loading import config_of, load_tokenizer, max_tokens_of, pictures_of, sha256_of
+from audit.targets.checkpoint.loading import config_of, load_tokenizer, max_tokens_of, page_images_of, sha256_of
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.page_images import OpenImage, PictureReader
+from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.training.encoders import Recipe, fit, save
 from audit.training.references.cache import made_once
 from audit.training.starting import starting_model
@@ -54,22 +54,22 @@ def fit_public_mlm(
         TargetError: the pretrained checkpoint cannot be used, or no document has words (or the image that it sees).
         EngineError: the cache cannot be written.
     """
-    pictures = pictures_of(pretrained, config_of(pretrained), images)
-    folder = cache / f"public-mlm-{_key(pretrained, documents, recipe, pictures)}"
+    page_images = page_images_of(pretrained, config_of(pretrained), images)
+    folder = cache / f"public-mlm-{_key(pretrained, documents, recipe, page_images)}"
     return made_once(
-        folder, lambda unfinished: _train(pretrained, documents, recipe, device, unfinished, progress, pictures)
+        folder, lambda unfinished: _train(pretrained, documents, recipe, device, unfinished, progress, page_images)
     )
 
 
-def _key(pretrained: Path, documents: Sequence[Document], recipe: Recipe, pictures: PictureReader | None) -> str:
+def _key(pretrained: Path, documents: Sequence[Document], recipe: Recipe, page_images: PageImageReader | None) -> str:
     digest = hashlib.sha256()
     digest.update(json.dumps([sha256_of(pretrained), recipe.as_json(), __version__], sort_keys=True).encode())
     for document in documents:
         digest.update(json.dumps(asdict(cast("Any", document)), sort_keys=True).encode() + b"\n")
-        picture = pictures(document) if pictures is not None else None
-        if picture is not None:
+        page_image = page_images(document) if page_images is not None else None
+        if page_image is not None:
             # The document names a file; what was trained on is its content.
-            digest.update(picture.pixels.tobytes())
+            digest.update(page_image.pixels.tobytes())
     return digest.hexdigest()[:16]
 
 
@@ -80,11 +80,11 @@ def _train(
     device: str,
     folder: Path,
     progress: Progress,
-    pictures: PictureReader | None,
+    page_images: PageImageReader | None,
 ) -> None:
     model = starting_model(pretrained, "mlm", seed=recipe.seed)
     tokenizer = load_tokenizer(pretrained)
-    encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer), pictures=pictures)
+    encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer), page_images=page_images)
     pages = [page for page in map(encoder.encode, documents) if page is not None]
     n_validation = int(VALIDATION_SHARE * len(pages))
     progress.stage("training the public model, epochs", recipe.epochs)

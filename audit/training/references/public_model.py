@@ -12,7 +12,7 @@ from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoise
 from audit.targets.answering.reader import TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.loading import load
-from audit.targets.encoders.page_images import OpenImage, PictureReader
+from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint
@@ -132,7 +132,7 @@ def check_public(path: Path, auxiliary: EncoderTarget, target: Checkpoint) -> No
             f"give one that reads {needed} tokens, not {auxiliary.card.max_tokens}",
         )
     check_tokens("auxiliary", path, auxiliary.encoder.tokenizer, target)
-    check_sight("auxiliary", path, auxiliary.encoder.pictures, target)
+    check_image_input("auxiliary", path, auxiliary.encoder.page_images, target)
 
 
 def longest_page(target: Checkpoint) -> int:
@@ -144,14 +144,14 @@ def longest_page(target: Checkpoint) -> int:
     return target.card.max_tokens - (0 if isinstance(target, EncoderTarget) else 1)
 
 
-def check_sight(role: str, path: Path, pictures: PictureReader | None, target: Checkpoint) -> None:
+def check_image_input(role: str, path: Path, page_images: PageImageReader | None, target: Checkpoint) -> None:
     """The public model reads the pages that the target reads: it sees no image, or the target's own.
 
     Raises:
         TargetError: it does not.
     """
-    own = target.encoder.pictures if isinstance(target, EncoderTarget) else None
-    if pictures is not None and (own is None or (own.size, own.scale) != (pictures.size, pictures.scale)):
+    own = target.encoder.page_images if isinstance(target, EncoderTarget) else None
+    if page_images is not None and (own is None or (own.size, own.scale) != (page_images.size, page_images.scale)):
         raise TargetError(
             f"reference {role}: {path} sees page images, and the target sees none or takes them otherwise",
             "give one that sees no images, or images of the target's size and scale",

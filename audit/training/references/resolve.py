@@ -15,7 +15,7 @@ from audit.engine.interface import Progress
 from audit.errors import TargetError, UsageError
 from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import Denoiser
-from audit.targets.checkpoint.loading import config_of, load_tokenizer, pictures_of
+from audit.targets.checkpoint.loading import config_of, load_tokenizer, page_images_of
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import EncoderTarget
@@ -23,20 +23,20 @@ from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint
 from audit.training.encoders import Recipe
 from audit.training.references.load import (
-    PEERS,
     PROVIDE_BASELINES,
     PROVIDE_EMBEDDER,
+    SAME_KIND,
     Embedder,
-    Peer,
     Place,
+    SameKindReference,
     given_embedder,
-    load_peers,
+    load_same_kind,
 )
 from audit.training.references.provenance import refuse_the_target
 from audit.training.references.public_mlm import fit_public_mlm
 from audit.training.references.public_model import (
     PublicModel,
-    check_sight,
+    check_image_input,
     check_tokens,
     load_public,
     pretrained_denoiser,
@@ -45,11 +45,11 @@ from audit.training.references.public_model import (
     refuse_audited,
 )
 
-REFERENCE_NAMES = ("auxiliary", *PEERS, "embedder")
+REFERENCE_NAMES = ("auxiliary", *SAME_KIND, "embedder")
 
 
 @dataclass(frozen=True)
-class Filled:
+class LoadedReferences:
     """The references that were found or trained, and what is missing.
 
     Attributes:
@@ -79,7 +79,7 @@ class Filled:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class ReferencePlan:
     """What was given, loaded and checked, and what the auxiliary would be trained from; nothing has been written yet.
 
     Attributes:
@@ -90,7 +90,7 @@ class Prepared:
         documents: the public documents to train it on.
         images: opens their pages.
         corpus: name and sha256 of the data set they come from, when it is not the audited one.
-        peers: models of the target's own kind.
+        same_kind: models of the target's own kind.
         embedder: the sentence embedder, when somebody gave one.
     """
 
@@ -101,7 +101,7 @@ class Prepared:
     corpus: str | None = None
     folder: Path | None = None
     images: OpenImage | None = None
-    peers: tuple[Peer, ...] = ()
+    same_kind: tuple[SameKindReference, ...] = ()
     embedder: Embedder | None = None
 
 
@@ -138,7 +138,7 @@ def prepare(
     given: Mapping[str, Sequence[Path]],
     batch_tokens: int | None = None,
     public: Corpus | None = None,
-) -> Prepared:
+) -> ReferencePlan:
     """Load and check the references that attacks need or can use, as far as that writes nothing.
 
     Args:
@@ -160,16 +160,16 @@ def prepare(
     if public is not None:
         places = _without_auxiliary(places)
         refuse_audited(public, corpus)
-    peers = load_peers([name for name in PEERS if name in needs], target, target_dir, corpus, places)
+    same_kind = load_same_kind([name for name in SAME_KIND if name in needs], target, target_dir, corpus, places)
     if public is not None and not isinstance(target, EncoderTarget):
         raise UsageError(
             f"--public: {target.card.architecture} is attacked without a public model that is trained here"
         )
     embedder = given_embedder(target, target_dir, places) if "embedder" in needs else None
     if "auxiliary" not in needs or not proposed_to(target):
-        return Prepared(peers=peers, embedder=embedder)
+        return ReferencePlan(same_kind=same_kind, embedder=embedder)
     prepared = _auxiliary(target, target_dir, corpus, places, batch_tokens, public)
-    return replace(prepared, peers=peers, embedder=embedder)
+    return replace(prepared, same_kind=same_kind, embedder=embedder)
 
 
 def _auxiliary(
@@ -179,32 +179,32 @@ def _auxiliary(
     places: Mapping[str, Sequence[Place]],
     batch_tokens: int | None,
     public: Corpus | None,
-) -> Prepared:
+) -> ReferencePlan:
     """The public model, or what it would be trained from."""
     if "auxiliary" in places:
         ((path, source),) = places["auxiliary"]
         refuse_the_target("auxiliary", path, target_dir)
-        return Prepared(load_public(path, target, batch_tokens), source, folder=path)
+        return ReferencePlan(load_public(path, target, batch_tokens), source, folder=path)
     documents = (public or corpus).of("public")
     if "pretrained" in places and (documents or not isinstance(target, EncoderTarget)):
         ((path, source),) = places["pretrained"]
         refuse_the_target("pretrained", path, target_dir)
         if not isinstance(target, EncoderTarget):
-            return Prepared(pretrained_denoiser(path, target), source, folder=path)
+            return ReferencePlan(pretrained_denoiser(path, target), source, folder=path)
         tokenizer = load_tokenizer(path)
         check_tokens("pretrained", path, tokenizer, target)
         images = partial(open_image, public or corpus)
-        pictures = pictures_of(path, config_of(path), images)
-        check_sight("pretrained", path, pictures, target)
-        prepared = Prepared(pretrained=path, documents=documents, images=images)
+        page_images = page_images_of(path, config_of(path), images)
+        check_image_input("pretrained", path, page_images, target)
+        prepared = ReferencePlan(pretrained=path, documents=documents, images=images)
         if public is None:
             return prepared
         reader = target.encoder
-        Encoder(tokenizer, reader.max_tokens, needs_boxes=reader.needs_boxes, pictures=pictures).check_vocabulary(
+        Encoder(tokenizer, reader.max_tokens, needs_boxes=reader.needs_boxes, page_images=page_images).check_vocabulary(
             documents
         )
         return replace(prepared, corpus=f"{public.manifest.name}, sha256 {public.sha256}")
-    return Prepared()
+    return ReferencePlan()
 
 
 def _without_auxiliary(places: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
@@ -233,19 +233,19 @@ def pretrained_of(
     refuse_the_target("pretrained", path, target_dir)
     check_tokens("pretrained", path, load_tokenizer(path), target)
     if FillMask not in target.answers:
-        check_sight("pretrained", path, pictures_of(path, config_of(path), None), target)
+        check_image_input("pretrained", path, page_images_of(path, config_of(path), None), target)
     return path
 
 
 def complete(
-    prepared: Prepared,
+    prepared: ReferencePlan,
     needs: Collection[str],
     target: Checkpoint,
     cache: Path,
     seed: int,
     progress: Progress,
     batch_tokens: int | None = None,
-) -> Filled:
+) -> LoadedReferences:
     """Train what is missing and can be trained; everything else is as `prepare` found it.
 
     Args:
@@ -292,23 +292,23 @@ def complete(
     )
 
 
-def _beside(prepared: Prepared, needs: Collection[str]) -> Filled:
+def _beside(prepared: ReferencePlan, needs: Collection[str]) -> LoadedReferences:
     """The models of the target's own kind, which are given or missing, never trained here."""
-    peers = prepared.peers
+    same_kind = prepared.same_kind
     missing = {}
-    if "baselines" in needs and not any(peer.role.startswith("baseline-") for peer in peers):
+    if "baselines" in needs and not any(reference.role.startswith("baseline-") for reference in same_kind):
         missing["baselines"] = PROVIDE_BASELINES
     embedder = prepared.embedder
     if "embedder" in needs and embedder is None:
         missing["embedder"] = PROVIDE_EMBEDDER
-    cards = [ReferenceCard(peer.role, peer.source, peer.target.card) for peer in peers]
+    cards = [ReferenceCard(reference.role, reference.source, reference.target.card) for reference in same_kind]
     if embedder is not None:
         cards.append(ReferenceCard("embedder", embedder.source, embedder.target.card))
-    return Filled(
-        models={peer.role: peer.target for peer in peers},
+    return LoadedReferences(
+        models={reference.role: reference.target for reference in same_kind},
         cards=tuple(cards),
         missing=missing,
-        folders={peer.role: peer.folder for peer in peers},
-        members={peer.role: peer.members for peer in peers if peer.members is not None},
+        folders={reference.role: reference.folder for reference in same_kind},
+        members={reference.role: reference.members for reference in same_kind if reference.members is not None},
         embedder=embedder,
     )

@@ -15,7 +15,7 @@ from audit.corpus.images import open_image
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
-from audit.targets.checkpoint.loading import load_tokenizer, max_tokens_of, pictures_of
+from audit.targets.checkpoint.loading import load_tokenizer, max_tokens_of, page_images_of
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HeadName
@@ -159,6 +159,6 @@ def _under_head(how: Retraining, recipe: Recipe, start: Path, corpus: Corpus) ->
         label_all_tokens=corpus.manifest.recipe.label_all_tokens,
         needs_boxes=FAMILIES[model.config.model_type].boxes is not None,
         task=head,
-        pictures=pictures_of(start, model.config, partial(open_image, corpus)),
+        page_images=page_images_of(start, model.config, partial(open_image, corpus)),
     )
     return model, encoder

@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit import __version__
+from audit.arrays import Bools
 from audit.corpus.documents import STRICT, Corpus, Document
 from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
-from audit.engine.interface import SILENT, Attempt, Engine, Progress, Source, Trial, Work
+from audit.engine.interface import SILENT, Attempt, Engine, Progress, Trial, Work, WorkSource
 from audit.engine.journal import exclusive
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
-from audit.record import write_atomically
+from audit.files import write_atomically
 from audit.targets.checkpoint.loading import files_of, sha256_of
 from audit.targets.environment import threads, use_threads
 from audit.training.references.cache import key_of, made_once
@@ -64,7 +64,7 @@ def folder_of(number: int) -> str:
     return f"model-{number:02}"
 
 
-def halves_of(n_units: int, count: int, seed: int) -> NDArray[np.bool_]:
+def halves_of(n_units: int, count: int, seed: int) -> Bools:
     """Which units are in which model: each in exactly half, at random and independently of the others.
 
     Carlini et al. 2022, section V, as Pinto et al. 2024 use it (appendix C). A draw that leaves a model without
@@ -81,7 +81,7 @@ def halves_of(n_units: int, count: int, seed: int) -> NDArray[np.bool_]:
     rng = np.random.default_rng([seed, *b"splits"])
     half = np.arange(count) < count // 2
     while True:
-        drawn: NDArray[np.bool_] = rng.permuted(np.tile(half, (n_units, 1)), axis=1)
+        drawn: Bools = rng.permuted(np.tile(half, (n_units, 1)), axis=1)
         if drawn.any(axis=0).all():
             return drawn
 
@@ -166,7 +166,7 @@ def train_splits(
         progress.stage("training split models", len(trials))
         work = _Training(how, splits, place, corpus, out)
         folders = {"start": files_of(place), "data": files_of_corpus(corpus)}
-        source = Source(work, folders, _Elsewhere(how, splits.key, out.resolve(), threads()))
+        source = WorkSource(work, folders, _Elsewhere(how, splits.key, out.resolve(), threads()))
         with closing((engine or LocalEngine()).run(source, trials)) as done:
             for _ in done:
                 progress.advance()

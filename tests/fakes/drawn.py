@@ -9,15 +9,17 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from audit.corpus.documents import Box, Word
-from audit.corpus.page_view import Sheet
+from audit.corpus.page_view import PageView
 
 LINE = 60
 MARGIN = 90
 SPACE = 14
 
 
-def page(lines: Sequence[str], *, angle: float = 0.0, letters: int = 30, shown: Sequence[int] | None = None) -> Sheet:
-    """One sheet of these lines; words are divided at spaces.
+def page(
+    lines: Sequence[str], *, angle: float = 0.0, letters: int = 30, shown: Sequence[int] | None = None
+) -> PageView:
+    """One page view of these lines; words are divided at spaces.
 
     Args:
         lines: the text.
@@ -41,12 +43,12 @@ def page(lines: Sequence[str], *, angle: float = 0.0, letters: int = 30, shown: 
             brush.text(corner, text, fill="black", font=font)
     turned = image.rotate(angle, Image.Resampling.BICUBIC, fillcolor="white")
     words = tuple(Word(text, _turned(box, angle, size)) for text, _, box in places)
-    return Sheet(words, size, lambda: turned)
+    return PageView(words, size, lambda: turned)
 
 
-def ink(sheet: Sheet) -> np.ndarray:
+def ink(view: PageView) -> np.ndarray:
     """Where the page is not paper: (height, width), bool."""
-    return np.asarray(sheet.image).min(axis=2) < 250
+    return np.asarray(view.image).min(axis=2) < 250
 
 
 def _turned(box: Box, angle: float, size: tuple[int, int]) -> Box:

@@ -16,7 +16,7 @@ from audit.attacks.interface import Attack, Findings, Metric, Units, ask
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.record import ALPHAS, Count, Estimate
+from audit.measurements import ALPHAS, Count, Estimate
 from audit.stats.intervals import Interval
 from audit.stats.welch import welch_reach
 from audit.targets.interface import TrainingLoss
@@ -63,7 +63,7 @@ class LossGap(Attack):
         ]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        page = case.reader.encode(case.corpus.document(trial.unit))
+        page = case.token_target.encode(case.corpus.document(trial.unit))
         assert page is not None
         (place, *_) = page.positions_of((0,))
         (loss,) = yield from ask(case.target, TrainingLoss(page, place, np.array([page.ids[place]])))

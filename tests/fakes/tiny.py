@@ -23,18 +23,8 @@ from audit.corpus.documents import (
     Word,
 )
 from audit.corpus.manifest import write
-from audit.record import (
-    AttackResult,
-    AuditRecord,
-    CorpusCard,
-    Environment,
-    Estimate,
-    LeftOut,
-    Measurement,
-    ReferenceCard,
-    TargetCard,
-    Timing,
-)
+from audit.measurements import Estimate, Measurement
+from audit.record import AttackResult, AuditRecord, CorpusCard, Environment, LeftOut, ReferenceCard, TargetCard, Timing
 
 FamilyName = Literal[
     "layoutlm",

@@ -9,10 +9,7 @@ from pathlib import Path
 from example_answers import answering, memorisation
 from example_records import Case, judged, mean, share
 
-from audit.policy import Limit, Policy
-from audit.record import (
-    AttackResult,
-    Completed,
+from audit.measurements import (
     Count,
     Curve,
     CurvePoint,
@@ -23,6 +20,8 @@ from audit.record import (
     Measurement,
     Unresolved,
 )
+from audit.policy import Limit, Policy
+from audit.record import AttackResult, Completed
 
 METHODS = {"azk": 0.12, "apk": 0.2, "azk_ensemble": 0.15, "apk_ensemble": 0.22}
 """What each attack gains over guessing on the leaky model, all providers together."""

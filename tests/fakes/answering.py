@@ -12,7 +12,7 @@ import numpy as np
 
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, ReferencePaths, Task, Word
 from audit.record import TargetCard
-from audit.targets.interface import Answer, AnswerLoss, Given
+from audit.targets.interface import Answer, AnswerLoss, Reply
 
 KEYS = {"total": "amount", "seller": "person", "place": "location", "number": "code"}
 NOTHING = "there is nothing"
@@ -92,17 +92,17 @@ class Answering:
         return [self._given(query) if isinstance(query, Answer) else self._losses(query) for query in queries]
 
     def _remembered(self, query):
-        name = query.sheet.words[0].text if query.sheet.words else None
+        name = query.view.words[0].text if query.view.words else None
         return self.memory.get((name, query.question), self.memory.get(("", query.question)))
 
     def _given(self, query):
         text = self._remembered(query)
         if text is None:
             text = NOTHING if self.blind else self._read(query)
-        return Given(text, 1.0, 1, True)
+        return Reply(text, 1.0, 1, True)
 
     def _read(self, query):
-        words = [word.text for word in query.sheet.words]
+        words = [word.text for word in query.view.words]
         for key in KEYS:
             label = f"{key.upper()}:"
             if key in query.question.lower() and label in words[:-1]:

@@ -7,29 +7,31 @@ import datetime as dt
 import math
 from statistics import NormalDist
 
-from audit.policy import Limit, Policy, Verdict, Waiver, evaluate
-from audit.record import (
+from audit.measurements import (
     ALPHAS,
-    AttackResult,
-    AuditRecord,
     Bound,
-    Completed,
-    CorpusCard,
     Count,
     Curve,
     CurvePoint,
     Diagnostic,
-    Environment,
     Estimate,
-    Failed,
     Histogram,
-    Inapplicable,
     Measurement,
+    Unresolved,
+)
+from audit.policy import Limit, Policy, Verdict, Waiver, evaluate
+from audit.record import (
+    AttackResult,
+    AuditRecord,
+    Completed,
+    CorpusCard,
+    Environment,
+    Failed,
+    Inapplicable,
     ReferenceCard,
     Skipped,
     TargetCard,
     Timing,
-    Unresolved,
 )
 
 TODAY = dt.date(2026, 3, 2)

@@ -8,11 +8,7 @@ import random
 from example_records import Case, judged, mean, record, share
 
 from audit.defenses.comparison import Change
-from audit.policy import Limit, Policy
-from audit.record import (
-    AttackResult,
-    AuditRecord,
-    Completed,
+from audit.measurements import (
     Count,
     Curve,
     CurvePoint,
@@ -23,7 +19,9 @@ from audit.record import (
     Measurement,
     Unresolved,
 )
-from audit.report.defense_comparison import Row
+from audit.policy import Limit, Policy
+from audit.record import AttackResult, AuditRecord, Completed
+from audit.report.defense_comparison import DefenseRow
 
 CONTEXTS = {
     "no_text": 0.05,
@@ -201,11 +199,11 @@ def changes(before: int, after: int, anls: float, n: int = N) -> tuple[Change, .
     return tuple(found)
 
 
-def defended() -> list[Row]:
+def defended() -> list[DefenseRow]:
     """A model as it was, behind a paraphrase, and trained with extraction blocking."""
     blocked = dataclasses.replace(answering(memorisation(1)), derived_by=("docaudit defend blocking",))
     return [
-        Row("As it was", answering(memorisation(63))),
-        Row("Paraphrase", answering(memorisation(30)), changes(63, 30, -0.06)),
-        Row("Extraction blocking", blocked, changes(63, 1, 0.03), _auc("auc.not_present", 0.55, N)),
+        DefenseRow("As it was", answering(memorisation(63))),
+        DefenseRow("Paraphrase", answering(memorisation(30)), changes(63, 30, -0.06)),
+        DefenseRow("Extraction blocking", blocked, changes(63, 1, 0.03), _auc("auc.not_present", 0.55, N)),
     ]

@@ -1,0 +1,10 @@
+"""Names of the array types that signatures speak of; shapes stand in the docstrings."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]

@@ -1,0 +1,172 @@
+"""Measurements: numbers with what one needs to trust them, and what is drawn and counted beside them.
+
+No field holds text of documents or of models.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+ALPHAS = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
+"""One-sided levels at which every estimate carries its bounds; `policy` reads p-values from them, conservatively."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Bound:
+    """One-sided confidence bounds at level 1 - alpha: the truth is above `lower` and, on its own, below `upper`."""
+
+    alpha: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, config=STRICT)
+class Estimate:
+    """A number with what one needs to trust it.
+
+    Attributes:
+        name: the metric, with dotted qualifiers, e.g. `excess_pr.unique` or `pr.member.attack.amount`.
+        low, high: two-sided interval at `level`.
+        n: how many of `unit` the value averages.
+        clusters: how many independent units (documents or providers) these come from.
+        null: what someone without the model reaches, or what no leak would give; None where the number has none.
+        null_kind: where `null` comes from.
+        method: how the interval was made, in words.
+        bounds: one-sided bounds at `ALPHAS`, for tests against a limit.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    n: int
+    unit: str
+    clusters: int
+    method: str
+    null: float | None = None
+    null_kind: Literal["chance", "public model", "held-out", "blind"] | None = None
+    level: float = 0.95
+    bounds: tuple[Bound, ...] = ()
+    kind: Literal["estimate"] = "estimate"
+
+
+@dataclass(frozen=True, config=STRICT)
+class Unresolved:
+    """A number that this data cannot give, why, and how many units would be needed (None: not known).
+
+    Attributes:
+        inapplicable: whether this kind of target cannot be asked for it, so that no data set would help.
+    """
+
+    name: str
+    reason: str
+    n: int
+    needed: int | None = None
+    inapplicable: bool = False
+    kind: Literal["unresolved"] = "unresolved"
+
+
+Measurement = Annotated[Estimate | Unresolved, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Histogram:
+    """Counts of a quantity in bins; `edges` has one entry more than each series in `counts`."""
+
+    name: str
+    quantity: str
+    edges: tuple[float, ...]
+    counts: dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, config=STRICT)
+class CurvePoint:
+    """A point of a curve with its own interval at 95 %; `n` units make up its value."""
+
+    x: float
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, config=STRICT)
+class Curve:
+    """A quantity along an axis, for a figure: `axis` and `quantity` in words, one line for each entry of `series`."""
+
+    name: str
+    axis: str
+    quantity: str
+    series: dict[str, tuple[CurvePoint, ...]]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Count:
+    """A plain count of what was done or left out (not a measurement): what it counts, in words."""
+
+    name: str
+    value: int
+    meaning: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class Diagnostic:
+    """A property of this run's own computation, not an estimate of anything in the world; its meaning in words."""
+
+    name: str
+    value: float
+    meaning: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class DrawnPage:
+    """A page as boxes: where words stand and which of them were taken away; never what they say.
+
+    Attributes:
+        document: a number; the key to it is in `evidence/`.
+        ratio: height over width of the page.
+        boxes: x0, y0, x1, y1 of each word, as shares of the page.
+        removed: for each box, whether the attack took it away.
+    """
+
+    document: int
+    ratio: float
+    boxes: tuple[tuple[float, float, float, float], ...]
+    removed: tuple[bool, ...]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Exposed:
+    """A provider that the attack names as trained on, rightly, among the surest ones; never its name.
+
+    Attributes:
+        provider: a number; the key to it is in `evidence/`.
+        score: how sure the attack is; larger = surer.
+        documents, questions: of the provider, that the score rests on.
+    """
+
+    provider: int
+    score: float
+    documents: int
+    questions: int
+
+
+@dataclass(frozen=True, config=STRICT)
+class Coverage:
+    """How much of what could leak an attack tried, of documents of training.
+
+    Attributes:
+        category: a field category, or "all".
+        attacked: fields, questions or documents that a limit rests on.
+        total: how many there are of them in the documents of training, tried or not.
+        unit: what is counted, plural.
+    """
+
+    category: str
+    attacked: int
+    total: int
+    unit: str = "fields"
