@@ -9,7 +9,7 @@ from audit.corpus.documents import Question, Word
 from audit.corpus.folding import fold
 
 
-def stands(question: Question, words: Sequence[Word]) -> bool:
+def is_on_page(question: Question, words: Sequence[Word]) -> bool:
     """Whether an accepted answer equals consecutive whole words of the page, after folding case, width and spacing.
 
     Plainer than what removal looks for (methods.md#memorisation): answers inside a word or with OCR errors are not

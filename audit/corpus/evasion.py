@@ -8,7 +8,6 @@ again.
 
 from __future__ import annotations
 
-import shutil
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,11 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from audit.corpus import manifest as manifests
-from audit.corpus.answers import stands
+from audit.corpus.answers import is_on_page
 from audit.corpus.documents import Corpus, Document, ReferencePaths
 from audit.corpus.images import image_path
-from audit.corpus.importers.conversion import check_destination
-from audit.errors import EngineError, ManifestError
+from audit.corpus.publishing import check_destination, copy_image, draft_of
+from audit.errors import ManifestError
 
 EVASION: Mapping[str, str] = MappingProxyType(
     {"a": "\u0430", "e": "\u0435", "i": "\u0456", "n": "\u0578", "o": "\u043e"}
@@ -162,10 +161,10 @@ def evasion_cost(documents: Iterable[Document]) -> EvasionCost:
         missing = {word for word in set(wanted) if word not in page}
         searched += len(wanted)
         lost += sum(word in missing for word in wanted)
-        standing = [question for question in document.questions if stands(question, document.words)]
+        standing = [question for question in document.questions if is_on_page(question, document.words)]
         copy = evaded(document)
         answers += len(standing)
-        answers_lost += sum(not stands(question, copy.words) for question in standing)
+        answers_lost += sum(not is_on_page(question, copy.words) for question in standing)
     return EvasionCost(characters, changed, before, after, searched, lost, answers, answers_lost)
 
 
@@ -188,25 +187,13 @@ def write_evaded(corpus: Corpus, dst: Path) -> None:
     documents = [evaded(document) for document in corpus.documents]
     if all(copy == document for copy, document in zip(documents, corpus.documents, strict=True)):
         raise ManifestError(NOTHING, "evasion is for text in small Latin letters")
-    dst = dst.resolve()
-    draft = dst.with_name(f".{dst.name}.evasion.tmp")
-    manifest = replace(
-        corpus.manifest, name=f"{corpus.manifest.name}{SUFFIX}", references=ReferencePaths(), canaries=None
-    )
-    try:
-        shutil.rmtree(draft, ignore_errors=True)  # what a killed run left
-        draft.mkdir(parents=True)
+    name = f"{corpus.manifest.name}{SUFFIX}"
+    manifest = replace(corpus.manifest, name=name, references=ReferencePaths(), canaries=None)
+    with draft_of(dst, "evasion", fresh=True) as draft:
         for document in documents:
             if document.image is not None:
-                copy = draft / document.image
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(image_path(corpus, document), copy)
+                copy_image(image_path(corpus, document), draft, document.image)
         manifests.write(draft, manifest, documents)
-        draft.replace(dst)
-    except OSError as error:
-        raise EngineError(f"{dst}: the data set cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _non_ascii(text: str) -> int:

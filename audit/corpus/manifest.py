@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,37 +19,18 @@ from audit.corpus.canaries.schema import parsed
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, Task
 from audit.corpus.paths import inside, printable, reason_refused
+from audit.corpus.problems import Problems
 from audit.corpus.validation import form_problems, image_problems, label_problems, problems_of, text_problem
 from audit.errors import EngineError, ManifestError
 from audit.files import write_atomically
 
 FILE_NAME = "manifest.toml"
 SCHEMA = 1
-MAX_LISTED = 50
 QUESTION = "{question}"
 _HINT = "correct the data set, then look at it with: docaudit inspect DATA_DIR"
 
 _manifest_type = TypeAdapter(Manifest)
 _document_type = TypeAdapter(Document)
-
-
-class _Problems:
-    """Collects what is wrong: the first `MAX_LISTED` in words, the others as a number."""
-
-    def __init__(self) -> None:
-        self.listed: list[str] = []
-        self.count = 0
-
-    def add(self, place: str, problems: Iterable[str]) -> None:
-        for problem in problems:
-            self.count += 1
-            if len(self.listed) < MAX_LISTED:
-                self.listed.append(printable(f"{place} {problem}"))
-
-    def raise_if_any(self) -> None:
-        more = self.count - len(self.listed)
-        if self.listed:
-            raise ManifestError([*self.listed, *([f"... and {more} more problems"] if more else [])], _HINT)
 
 
 def load(data_dir: Path) -> Corpus:
@@ -71,7 +52,7 @@ def load(data_dir: Path) -> Corpus:
     root = data_dir.resolve()
     content = _manifest_bytes(root)
     table = _manifest_table(content)
-    problems = _Problems()
+    problems = Problems()
     manifest = _manifest_of(root, table, problems)
     file_name = table.get("documents", "documents.jsonl")
     digests = [hashlib.sha256(content).digest()]
@@ -81,7 +62,7 @@ def load(data_dir: Path) -> Corpus:
         documents = _documents(root, file_name, task, problems, digests)
     if manifest is not None and manifest.canaries is not None:
         _canaries(Corpus(root, manifest, tuple(documents), ""), problems, digests)
-    problems.raise_if_any()
+    problems.raise_if_any(_HINT)
     assert manifest is not None  # its absence is a problem, and was raised
     return Corpus(root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest())
 
@@ -189,7 +170,7 @@ def _manifest_table(content: bytes) -> dict[str, Any]:
     return table
 
 
-def _manifest_of(root: Path, table: dict[str, Any], problems: _Problems) -> Manifest | None:
+def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manifest | None:
     try:
         manifest = _manifest_type.validate_python(table)
     except ValidationError as error:
@@ -242,7 +223,7 @@ def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _documents(
-    root: Path, file_name: str, task: Task | None, problems: _Problems, digests: list[bytes]
+    root: Path, file_name: str, task: Task | None, problems: Problems, digests: list[bytes]
 ) -> list[Document]:
     """The documents that could be read. Appends to `digests` the documents file's sha256 and each image's."""
     reason = reason_refused(root, file_name) or _reason_no_file(root / file_name)
@@ -285,7 +266,7 @@ def _documents(
     return documents
 
 
-def _canaries(corpus: Corpus, problems: _Problems, digests: list[bytes]) -> None:
+def _canaries(corpus: Corpus, problems: Problems, digests: list[bytes]) -> None:
     """Hold the canary file against the documents; appends its sha256 to `digests`."""
     name = (corpus.manifest.canaries or {}).get("file")
     if not isinstance(name, str) or reason_refused(corpus.root, name) is not None:
@@ -304,7 +285,7 @@ def _canaries(corpus: Corpus, problems: _Problems, digests: list[bytes]) -> None
         problems.add(name, error.problems)
 
 
-def _document(line: bytes, place: str, problems: _Problems) -> Document | None:
+def _document(line: bytes, place: str, problems: Problems) -> Document | None:
     if not line.strip():
         return None
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -55,3 +55,12 @@ def effective_number(sizes: npt.ArrayLike) -> float:
     if np.ptp(rows) == 0:
         return float(rows.size)
     return float(rows.sum() ** 2 / np.sum(rows**2))
+
+
+def join_groups(groups: Iterable[Collection[str]]) -> tuple[tuple[str, ...], ...]:
+    """Unite groups that share a member, directly or through others; members and groups are sorted."""
+    owner: dict[str, set[str]] = {}
+    for group in groups:
+        whole = set(group).union(*(owner[name] for name in group if name in owner))
+        owner.update(dict.fromkeys(whole, whole))
+    return tuple(sorted({tuple(sorted(whole)) for whole in owner.values()}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,9 +29,9 @@ from audit.corpus.canaries.schema import (
 from audit.corpus.canaries.validation import tokens_of
 from audit.corpus.documents import Box, Corpus, Document, Manifest, ReferencePaths
 from audit.corpus.images import image_path, open_image
-from audit.corpus.importers.conversion import check_destination
 from audit.corpus.paths import inside
-from audit.errors import EngineError, ManifestError, UsageError
+from audit.corpus.publishing import check_destination, copy_image, draft_of
+from audit.errors import ManifestError, UsageError
 
 FILE_NAME = "canaries.json"
 FOLDER = "canaries"
@@ -233,29 +232,17 @@ def _new_labels(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: CanarySet) -> None:
-    """Write the new data set beside `out`, load it as a scan would, and only then give it its name."""
-    out = out.resolve()
-    draft = out.with_name(f".{out.name}.canaries.tmp")
-    try:
-        draft.mkdir(parents=True)
-    except OSError as error:
-        raise EngineError(f"{draft} cannot be made: {error.strerror}", "remove what an earlier run left") from None
-    try:
+    """Write the new data set, and load it as a scan would before it gets its name."""
+    with draft_of(out, "canaries") as draft:
         for document in corpus.documents:
-            copy = None if document.image is None else inside(draft, document.image)
-            if copy is not None and not copy.exists():
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(image_path(corpus, document), copy)
+            if document.image is not None:
+                inside(draft, document.image)
+                copy_image(image_path(corpus, document), draft, document.image)
         inserted = [document for canary in canaries.canaries for document in _inserted(corpus, canary, draft)]
         text = json.dumps(CANARY_SET.dump_python(canaries, mode="json"), indent=1)
         (draft / FILE_NAME).write_text(text + "\n", encoding="utf-8")
         manifests.write(draft, manifest, [*corpus.documents, *inserted])
         manifests.load(draft)
-        draft.replace(out)
-    except OSError as error:
-        raise EngineError(f"{out}: the data set cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _inserted(corpus: Corpus, canary: Canary, folder: Path) -> Iterator[Document]:
