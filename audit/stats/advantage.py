@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.intervals import Interval, beta_bounds, make_interval, tail_levels
-from audit.stats.roc import LEVEL, checked_scores, nonmembers_needed, quantile_place, rate_bounds
+from audit.stats.intervals import LEVEL, Interval, beta_bounds, make_interval, tail_levels
+from audit.stats.roc import check_scores, nonmembers_needed, quantile_index, rate_bounds
 
 LOW_RATES = (0.001, 0.01, 0.1)
 """The false-positive rates at which an attacker's certainty is measured, lowest first (ours)."""
@@ -64,13 +64,13 @@ def low_advantage(
     Raises:
         ValueError: as `auc`, or a level out of range.
     """
-    inside, outside = checked_scores(members, nonmembers)
+    inside, outside = check_scores(members, nonmembers)
     rate = lowest_resolved(outside.size)
     if rate is None:
         return None
     calibration = np.sort(outside)
-    value = float((inside > calibration[quantile_place(rate, outside.size)]).mean())
-    lower, upper = rate_bounds(inside, calibration, value, rate, tail_levels(LEVEL, alphas))
+    value = float((inside > calibration[quantile_index(rate, outside.size)]).mean())
+    lower, upper = rate_bounds(inside, calibration, value, rate, tail_levels(alphas))
     advantage = make_interval(
         value - rate,
         lower - rate,
@@ -78,7 +78,6 @@ def low_advantage(
         n=inside.size,
         clusters=inside.size,
         method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {outside.size} {unit}s",
-        level=LEVEL,
         alphas=alphas,
     )
     return LowAdvantage(rate, advantage)
@@ -110,8 +109,8 @@ def advantage_chance(effect: float, members: int, others: int, limit: float, tai
     if rate is None:
         return 0.0
     known = min(1.0, effect / (1 - rate))
-    place = quantile_place(rate, others)
-    passing = beta.ppf((np.arange(_GRID) + 0.5) / _GRID, others - place, place + 1)
+    index = quantile_index(rate, others)
+    passing = beta.ppf((np.arange(_GRID) + 0.5) / _GRID, others - index, index + 1)
     hit = known + (1 - known) * passing
 
     def beyond(hits: int) -> bool:

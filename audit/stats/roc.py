@@ -9,21 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from audit.arrays import Bools, Floats
-from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+from audit.arrays import Floats
+from audit.measurements import CurvePoint
+from audit.stats.intervals import LEVEL, Interval, beta_bounds, clopper_pearson, make_interval, tail_levels
 
 MIN_DIFFERING = 3
 """With fewer units of a side that are misplaced in some way, the variance of the AUC is not estimated but bounded.
 Ours, as in `rank_order`: near an AUC of 1 the estimated variance rests on one or two units and is far too small."""
 FEW = 20
 """Under so many units on a side the method says "few" (methods.md#statistics)."""
-LEVEL = 0.95
-"""Two-sided confidence of the intervals."""
 
 
 def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
@@ -39,7 +37,7 @@ def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
     Raises:
         ValueError: a side is empty, or a score is NaN.
     """
-    return float(_placements(*checked_scores(members, nonmembers))[0].mean())
+    return float(_placements(*check_scores(members, nonmembers))[0].mean())
 
 
 def auc_interval(
@@ -66,10 +64,10 @@ def auc_interval(
     Raises:
         ValueError: as `auc`, or a level out of range.
     """
-    sides = checked_scores(members, nonmembers)
+    sides = check_scores(members, nonmembers)
     placements = _placements(*sides)
     value = float(placements[0].mean())
-    tails = tail_levels(LEVEL, alphas)
+    tails = tail_levels(alphas)
     sizes = [side.size for side in sides]
     if min(map(_n_differing, placements)) < MIN_DIFFERING or not 0 < value < 1:
         lower, upper = beta_bounds(value, np.float64(min(sizes)), tails)
@@ -79,24 +77,13 @@ def auc_interval(
         method = f"DeLong on the logit scale, {unit}s"
     if min(sizes) < FEW:
         method += f", few {unit}s"
-    return make_interval(
-        value, lower, upper, n=sum(sizes), clusters=sum(sizes), method=method, level=LEVEL, alphas=alphas
-    )
+    return make_interval(value, lower, upper, n=sum(sizes), clusters=sum(sizes), method=method, alphas=alphas)
 
 
-class RocPoint(NamedTuple):
-    """A point of the ROC curve, with the pointwise 95 % interval of its true-positive rate."""
-
-    fpr: float
-    tpr: float
-    low: float
-    high: float
-
-
-def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50) -> list[RocPoint]:
+def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50) -> list[CurvePoint]:
     """The ROC curve for drawing: from (0, 0) to (1, 1), at most about `n_points` of its corners.
 
-    Every point is reached by a threshold on the scores. Its interval is Clopper-Pearson on the members and takes the
+    `x` is the false-positive rate and `value` the true-positive rate. Every point is reached by a threshold on the scores. Its interval is Clopper-Pearson on the members and takes the
     threshold as given.
 
     Args:
@@ -109,12 +96,12 @@ def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int 
     """
     if n_points < 2:
         raise ValueError("a curve needs two points")
-    inside, outside = checked_scores(members, nonmembers)
+    inside, outside = check_scores(members, nonmembers)
     thresholds = np.unique(np.concatenate([inside, outside]))[::-1]
     chosen = np.unique(np.linspace(0, len(thresholds) - 1, min(n_points, len(thresholds))).round().astype(int))
-    points = [RocPoint(0.0, *_share(np.zeros(inside.size)))]
-    points += [RocPoint(float((outside >= t).mean()), *_share(inside >= t)) for t in thresholds[chosen]]
-    return points
+    corners = [(0.0, 0), *((float((outside >= t).mean()), int((inside >= t).sum())) for t in thresholds[chosen])]
+    tprs = [clopper_pearson(hits, inside.size) for _, hits in corners]
+    return [CurvePoint(fpr, tpr.value, tpr.low, tpr.high, tpr.n) for (fpr, _), tpr in zip(corners, tprs, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -186,15 +173,15 @@ def tpr_at_fpr(
     Raises:
         ValueError: as `auc`, or a level or rate out of range.
     """
-    inside, outside = checked_scores(members, nonmembers)
+    inside, outside = check_scores(members, nonmembers)
     if outside.size < nonmembers_needed(fpr):
         return None
     shuffled = rng.permutation(outside)
     n = outside.size // 2
     calibration, evaluated = np.sort(shuffled[:n]), shuffled[n:]
-    threshold = calibration[quantile_place(fpr, n)]
+    threshold = calibration[quantile_index(fpr, n)]
     hits = inside > threshold
-    tails = tail_levels(LEVEL, alphas)
+    tails = tail_levels(alphas)
     value = float(hits.mean())
     lower, upper = rate_bounds(inside, calibration, value, fpr, tails)
     tpr = make_interval(
@@ -204,13 +191,13 @@ def tpr_at_fpr(
         n=inside.size,
         clusters=inside.size,
         method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} {unit}s",
-        level=LEVEL,
         alphas=alphas,
     )
-    return OperatingPoint(float(threshold), tpr, _proportion(evaluated > threshold, alphas, unit))
+    alarms = clopper_pearson(int((evaluated > threshold).sum()), evaluated.size, alphas=alphas)
+    return OperatingPoint(float(threshold), tpr, alarms)
 
 
-def quantile_place(fpr: float, n: int) -> int:
+def quantile_index(fpr: float, n: int) -> int:
     """The index, among `n` sorted scores, of the threshold above which another one lies with probability `fpr`."""
     # The small term keeps 0.9 * 40 = 36.00000000000001 from becoming 37.
     return math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1
@@ -232,7 +219,7 @@ def rate_bounds(members: Floats, calibration: Floats, value: float, fpr: float, 
     return np.maximum(0.0, value - down), np.minimum(1.0, value + up)
 
 
-def checked_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:
+def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:
     """The scores of both sides as arrays.
 
     Raises:
@@ -272,13 +259,3 @@ def _delong(value: float, placements: tuple[Floats, Floats], tails: Floats) -> t
     degrees = variance**2 / sum(term**2 / (side.size - 1) for term, side in zip(terms, placements, strict=True))
     reach = -stdtrit(degrees, tails) * variance**0.5 / (value * (1 - value))
     return expit(logit(value) - reach), expit(logit(value) + reach)
-
-
-def _proportion(hits: Bools, alphas: Sequence[float], unit: str) -> Interval:
-    return proportion(hits, np.arange(hits.size), alphas=alphas, unit=unit)
-
-
-def _share(hits: npt.ArrayLike) -> tuple[float, float, float]:
-    outcomes = np.asarray(hits, np.float64)
-    interval = proportion(outcomes, np.arange(outcomes.size))
-    return interval.value, interval.low, interval.high

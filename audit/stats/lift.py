@@ -18,8 +18,6 @@ from audit.stats.intervals import Interval, make_interval, proportion, tail_leve
 from audit.stats.mover import squared_reach
 from audit.stats.rates import MIN_DIFFERING_CLUSTERS
 
-LEVEL = 0.95
-
 
 def lift_share(
     right: npt.ArrayLike,
@@ -53,7 +51,7 @@ def lift_share(
     hits, known, labels = np.asarray(right, bool), np.asarray(blind, bool), np.asarray(clusters, np.int64)
     if labels.ndim != 1 or not hits.shape == known.shape == labels.shape or known.all():
         raise ValueError("give rows of one length, at least one of them untold by somebody blind")
-    tails = tail_levels(LEVEL, alphas)
+    tails = tail_levels(alphas)
     told, told_low, told_high = _bounds(hits[~known], labels[~known], tails)
     lost, lost_low, lost_high = _lost(hits, known, labels, tails)
     odds = float(known.sum() / (~known).sum())
@@ -69,7 +67,6 @@ def lift_share(
         n=hits.size,
         clusters=np.unique(labels).size,
         method=f"MOVER on Korn-Graubard and Clopper-Pearson rates or cluster-t, clustered by {unit}",
-        level=LEVEL,
         alphas=alphas,
     )
 
@@ -106,9 +103,8 @@ def _correlation(first: tuple[Bools, Bools], second: tuple[Bools, Bools], labels
 
 def _bounds(hits: Bools, labels: Ints, tails: Floats) -> tuple[float, Floats, Floats]:
     """A share with its one-sided bounds at these levels."""
-    found = proportion(hits, labels, alphas=tails.tolist())
-    lower, upper = np.array([bound[1:] for bound in found.bounds]).T
-    return found.value, lower, upper
+    share = proportion(hits, labels, alphas=tails.tolist())
+    return share.value, *share.one_sided
 
 
 @dataclass(frozen=True)
@@ -116,11 +112,11 @@ class WorstClass:
     """The class that is told best.
 
     Attributes:
-        place: the class, as in the data.
+        index: the class, as in the data.
         interval: of the largest informedness over the classes.
     """
 
-    place: int
+    index: int
     interval: Interval
 
 
@@ -155,7 +151,7 @@ def worst_class(
     places, counts = np.unique(true, return_counts=True)
     if labels.ndim != 1 or not true.shape == said.shape == labels.shape or places.size < 2:
         raise ValueError("give rows of one length, of two classes at least")
-    tails = tail_levels(LEVEL, alphas)
+    tails = tail_levels(alphas)
     found = [_informedness(true == place, said == place, labels, tails, places.size) for place in places]
     values = np.array([value for value, _, _ in found])
     # Of two classes both are told alike: the rarer one is named.
@@ -167,7 +163,6 @@ def worst_class(
         n=true.size,
         clusters=np.unique(labels).size,
         method=f"largest of {places.size} classes, MOVER on Korn-Graubard rates, clustered by {unit}, Bonferroni",
-        level=LEVEL,
         alphas=alphas,
     )
     return WorstClass(int(places[best]), interval)
