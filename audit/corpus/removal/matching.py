@@ -126,14 +126,14 @@ class Wanted:
 def wanted(answers: Sequence[str]) -> tuple[Wanted, ...]:
     """The answers as they are looked for; an amount with a currency without it too. Empty answers are left out."""
     texts = [text for answer in answers for text in (answer, without_currency(answer.strip())) if text]
-    found = []
+    targets = []
     for text in dict.fromkeys(texts):
         decimals = list(decimals_in(text))
         bare = letters_and_digits(text) or "".join(text.split())
         decimal = decimals[0] if len(decimals) == 1 and _DECIMAL.fullmatch(text.strip()) else None
         if bare:
-            found.append(Wanted(text, bare, _folded(bare) or bare, len(text.split()), decimal))
-    return tuple(found)
+            targets.append(Wanted(text, bare, _folded(bare) or bare, len(text.split()), decimal))
+    return tuple(targets)
 
 
 def found(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -> tuple[int, ...]:
@@ -149,7 +149,7 @@ def found(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -
     page = _Page(words)
     sought = wanted(answers)
     while True:
-        hits = {place for answer in sought for place in page.standing(answer)}
+        hits = {index for answer in sought for index in page.holding(answer)}
         if not hits and fuzzy:
             hits = page.nearest([answer for answer in sought if answer.errors])
         if not hits:
@@ -192,7 +192,7 @@ class _Page:
     def _within(self, first: int, last: int) -> Iterator[int]:
         return (index for index in self._span(first, last) if index in self.left)
 
-    def standing(self, answer: Wanted) -> Iterator[int]:
+    def holding(self, answer: Wanted) -> Iterator[int]:
         """Words of windows that equal or contain the answer, those that it touches."""
         if not letters_and_digits(answer.text):
             yield from (index for index in self.left if "".join(self.words[index].split()) == answer.bare)
@@ -239,16 +239,16 @@ class _Page:
 
     def _near(self, answer: Wanted) -> Iterator[tuple[int, int, int, int, int]]:
         """(errors, words more or less than the answer's, words, first, last) of every window near the answer."""
-        for place, index in enumerate(self.order):
+        for first, index in enumerate(self.order):
             for form in self.forms[index]:
-                yield from self._near_window(answer, form, place, place)
+                yield from self._near_window(answer, form, first, first)
             for head in self.heads[index]:
                 text = head
-                for last in range(place + 1, min(place + answer.most_words, len(self.order))):
+                for last in range(first + 1, min(first + answer.most_words, len(self.order))):
                     text += self.bare[self.order[last]]
                     if len(text) > len(answer.folded) + answer.errors:
                         break
-                    yield from self._near_window(answer, text, place, last)
+                    yield from self._near_window(answer, text, first, last)
 
     def _near_window(
         self, answer: Wanted, bare: str, first: int, last: int

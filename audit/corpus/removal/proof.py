@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 from PIL.Image import Image
@@ -18,6 +17,7 @@ from rapidfuzz.distance import Levenshtein
 
 from audit.corpus.documents import Box
 from audit.corpus.page_view import PageView
+from audit.corpus.redaction.lines import runs
 from audit.corpus.removal.matching import (
     MIN_INSIDE,
     Wanted,
@@ -68,9 +68,9 @@ class Proof:
 
 
 def crops_of(view: PageView, removal: Removal) -> tuple[ReadCrop, ...]:
-    """The places of the removed words, to be read on `view`: the page as it was, or `removal.view`.
+    """The crops that held the removed words, to be read on `view`: the page as it was, or `removal.view`.
 
-    Words that stood next to each other make one place. Put to `TESSERACT` both before and after:
+    Words that stood next to each other make one crop. Put to `TESSERACT` both before and after:
 
         before = yield Request(TESSERACT, crops_of(view, removal))
         after = yield Request(TESSERACT, crops_of(removal.view, removal))
@@ -81,22 +81,11 @@ def crops_of(view: PageView, removal: Removal) -> tuple[ReadCrop, ...]:
     """
     if view.open_page is None or len(removal.boxes) != len(removal.words):
         return ()
-    return tuple(_crop(view, removal, place) for place in _places(removal)[:MAX_CROPS])
+    boxes = dict(zip(removal.words, removal.boxes, strict=True))
+    return tuple(_crop(view, [boxes[index] for index in run]) for run in runs(removal.words)[:MAX_CROPS])
 
 
-def _places(removal: Removal) -> list[list[int]]:
-    """Positions in `removal.words` of words that stood next to each other."""
-    places: list[list[int]] = [[0]] if removal.words else []
-    for position, (earlier, later) in enumerate(pairwise(removal.words), start=1):
-        if later == earlier + 1:
-            places[-1].append(position)
-        else:
-            places.append([position])
-    return places
-
-
-def _crop(view: PageView, removal: Removal, place: Sequence[int]) -> ReadCrop:
-    boxes = [removal.boxes[position] for position in place]
+def _crop(view: PageView, boxes: Sequence[Box]) -> ReadCrop:
     x0, y0 = (min(box[corner] for box in boxes) for corner in (0, 1))
     x1, y1 = (max(box[corner] for box in boxes) for corner in (2, 3))
     return ReadCrop(view, (x0, y0, x1, y1), min(box[3] - box[1] for box in boxes))
@@ -142,7 +131,7 @@ def _reading(
     texts = [*before, *after]
     if texts and all(text is None for text in texts):
         return "not installed"
-    everywhere = 0 < len(_places(removal)) == len(before) == len(after)
+    everywhere = 0 < len(runs(removal.words)) == len(before) == len(after)
     controlled = all(text is not None and found(text.split(), answers) for text in before)
     return "gone" if everywhere and controlled and None not in after else "no control"
 
