@@ -1,4 +1,4 @@
-"""Whether an answer can be read on its page as it stands there: a count for owners, not the proof of a removal."""
+"""Answers that can be read on their page as they are: a count for owners, not the proof of a removal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from audit.corpus.folding import fold
 
 
 def is_on_page(question: Question, words: Sequence[Word]) -> bool:
-    """Whether an accepted answer equals consecutive whole words of the page, after folding case, width and spacing.
+    """Test whether an accepted answer equals consecutive whole words of the page, after `fold`.
 
     Plainer than what removal looks for (methods.md#memorisation): answers inside a word or with OCR errors are not
     found.

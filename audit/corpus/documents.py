@@ -1,4 +1,4 @@
-"""What a data set holds: frozen dataclasses, validated in place when a manifest is read."""
+"""The contents of a data set: frozen dataclasses, validated in place when a manifest is read."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ _FOLD = {code: letter for letter, codes in LOOKALIKES.items() for code in codes}
 
 @dataclass(frozen=True)
 class EvasionCost:
-    """What evasion changes and breaks, counted over whole documents.
+    """Changes and losses through evasion, counted over whole documents.
 
     Attributes:
         characters: of all words, without the spaces between them.
@@ -97,7 +97,7 @@ class EvasionCost:
         non_ascii_after: and after it.
         searched: words that a person could look for, those with a letter or a digit; a word that stands several times
             in a document counts as often.
-        lost: of them, those that a plain search (any place of the document's text, whatever the case) finds no more.
+        lost: of them, those that a plain search (anywhere in the document's text, whatever the case) no longer matches.
         answers: questions with an accepted answer among the words of their page.
         answers_lost: of them, those with none any more.
     """
@@ -147,7 +147,7 @@ def folded(document: Document) -> Document:
 
 
 def evasion_cost(documents: Iterable[Document]) -> EvasionCost:
-    """What evading these documents changes and breaks."""
+    """Count what evading these documents changes and breaks."""
     characters = changed = before = after = searched = lost = answers = answers_lost = 0
     for document in documents:
         words = [word.text for word in document.words]

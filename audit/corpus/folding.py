@@ -1,4 +1,4 @@
-"""When two values count as the same, and in how many documents a value stands.
+"""Equality of values, and the number of documents that a value occurs in.
 
 Method: methods.md#reconstruction, "unique fields".
 """
@@ -42,7 +42,7 @@ class Occurrence:
 
     @property
     def unique(self) -> bool:
-        """Whether the value stands in one document only, over all splits: what a gated field must be."""
+        """True where the value stands in one document only, over all splits: what a gated field must be."""
         return sum(self.anywhere.values()) == 1
 
 
@@ -66,7 +66,7 @@ def occurrences(corpus: Corpus) -> dict[str, Occurrence]:
 
 
 def _index(values: Iterable[str]) -> dict[str, dict[int, set[str]]]:
-    """Values by their first `MIN_TEXT_LENGTH` characters and by length, so that few places of a page need a look."""
+    """Values by their first `MIN_TEXT_LENGTH` characters and by length, to compare few positions of a page."""
     index: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for value in values:
         index[value[:MIN_TEXT_LENGTH]][len(value)].add(value)

@@ -158,7 +158,7 @@ def decode(path: Path) -> Image.Image:
 
 
 def image_path(corpus: Corpus, document: Document) -> Path:
-    """Where the document's image lies.
+    """The path of the document's image.
 
     Raises:
         ManifestError: the path leaves DATA_DIR.

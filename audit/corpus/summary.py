@@ -1,4 +1,4 @@
-"""What a data set holds, in numbers: what `docaudit inspect` prints. No value, id or provider stands in it."""
+"""The contents of a data set in numbers, as `docaudit inspect` prints them. No value, id or provider stands in it."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def summarise(corpus: Corpus) -> Summary:
 
 
 def card(corpus: Corpus) -> CorpusCard:
-    """What the record says about the data set: counts only."""
+    """Describe the data set for the record: counts only."""
     fields: dict[str, Counter[str]] = {}
     for document in corpus.documents:
         attacked = (entity.category for entity in document.entities if entity.attack)

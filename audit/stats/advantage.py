@@ -23,7 +23,7 @@ _GRID = 400
 
 
 class LowAdvantage(NamedTuple):
-    """How many more members than non-members are found at a low false-positive rate.
+    """The excess of members over non-members that are recognised at a low false-positive rate.
 
     Attributes:
         fpr: the false-positive rate that the non-members resolve.

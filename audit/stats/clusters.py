@@ -34,11 +34,11 @@ def cluster_sums(columns: Sequence[npt.ArrayLike], clusters: npt.ArrayLike) -> F
 
 
 def effective_number(sizes: npt.ArrayLike) -> float:
-    """How many clusters of one size tell as much as clusters of these sizes whose rows go together (Kish 1965).
+    """Number of clusters of one size that are worth as much as clusters of these sizes (Kish 1965).
 
-    (sum m)^2 / sum m^2: the number of clusters where all hold equally many rows, else fewer. Hits that come by whole
-    clusters, the likelier the more rows a cluster holds, leave no trace among all of them as often as among so many
-    equal ones.
+    (sum m)^2 / sum m^2, for rows of a cluster that go together: the number of clusters where all hold equally many
+    rows, else fewer. Hits that come by whole clusters, the likelier the more rows a cluster holds, leave no trace among
+    all of them as often as among so many equal ones.
 
     Args:
         sizes: rows of each cluster, shape (n_clusters,), at least one positive.

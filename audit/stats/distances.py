@@ -95,7 +95,7 @@ def anls(answer: str, accepted: Sequence[str], threshold: float = 0.5) -> float:
     The best of all accepted answers counts; case and white space are folded as in DocVQA's evaluation.
 
     Args:
-        answer: what the model said.
+        answer: the model's reply.
         accepted: the right answers, one at least.
         threshold: a similarity under it counts as 0; 0 gives plain NLS.
     """

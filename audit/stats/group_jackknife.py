@@ -63,7 +63,7 @@ def group_jackknife(
     )
 
 
-def reaching(interval: Interval, floor: Interval) -> Interval:
+def widen_to(interval: Interval, floor: Interval) -> Interval:
     """The interval with bounds that lie at least as far from its value as those of another from its own.
 
     A jackknife sees no spread where every unit says the same, or nearly so; an interval that knows how many units there

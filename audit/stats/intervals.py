@@ -239,7 +239,7 @@ def beta_interval(
     return make_interval(value, lower, upper, n=n, clusters=clusters, method=method, level=level, alphas=alphas)
 
 
-def agreeing(
+def agreement_interval(
     value: float,
     *,
     n: int,

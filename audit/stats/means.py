@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from audit.arrays import Floats, Ints
 from audit.stats.clusters import cluster_sums, effective_number
-from audit.stats.intervals import Interval, agreeing
+from audit.stats.intervals import Interval, agreement_interval
 from audit.stats.resampling import bootstrap
 
 
@@ -43,7 +43,9 @@ def mean(
         return interval
     sizes = cluster_sums([np.ones_like(rows)], labels)[:, 0]
     effective = effective_number(sizes)
-    return agreeing(float(rows.mean()), n=rows.size, clusters=sizes.size, effective=effective, alphas=alphas, unit=unit)
+    return agreement_interval(
+        float(rows.mean()), n=rows.size, clusters=sizes.size, effective=effective, alphas=alphas, unit=unit
+    )
 
 
 def resampled_mean(
@@ -59,7 +61,11 @@ def resampled_mean(
 
     Args:
         samples: one or two: the value and the cluster of each row, shape (n,) each.
-        rng, n_resamples, alphas, unit, limits: see `bootstrap`.
+        rng: the source of randomness.
+        n_resamples: see `bootstrap`.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+        limits: range of the mean, or of the difference.
     """
     strata = [cluster_sums([rows, np.ones_like(rows)], clusters) for rows, clusters in samples]
     return bootstrap(

@@ -1,4 +1,4 @@
-"""What so many units can decide, before anything is measured: the smallest limit, the power, the units needed.
+"""What a number of units can decide, before anything is measured: smallest limit, power, units needed.
 
 All of it rests on the intervals that audits draw: `rates.excess_rate` ("difference"), `shares.net` ("paired
 difference"), `roc.auc_interval` ("auc") and the mean of two shares by MOVER ("balanced accuracy"), at one outcome a
@@ -122,9 +122,10 @@ def power(
 
 
 def needed(kind: MetricKind, limit: float, power: float = 0.8) -> int | None:
-    """How many units a side a model that leaks nothing needs to pass `limit` with this power, 2 % too many at most.
+    """Number of units a side that a model which leaks nothing needs to pass `limit`; 2 % too many at most.
 
-    For a paired difference: how many members. None: more than `MAX_UNITS`, as for a limit without any room for chance.
+    It passes with this power. For a paired difference: the number of members. None: more than `MAX_UNITS`, as for a
+    limit without any room for chance.
 
     Raises:
         ValueError: the power is not in (0, 1).

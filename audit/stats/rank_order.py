@@ -25,7 +25,7 @@ _BLOCK = 100_000
 
 
 def depth(p: float, n_fields: int) -> int:
-    """How many fields T(p) holds: ceil(p M), where p M = 2.0000000000000004 still counts as 2.
+    """The number of fields in T(p): ceil(p M), where p M = 2.0000000000000004 still counts as 2.
 
     Raises:
         ValueError: p is not in (0, 1], or there are no fields.
@@ -53,12 +53,12 @@ class Ranking:
 
     @property
     def sizes(self) -> npt.NDArray[np.intp]:
-        """How many fields each document holds, shape (n_documents,)."""
+        """The number of fields of each document, shape (n_documents,)."""
         return np.bincount(self.documents)
 
     @property
     def n_differing(self) -> int:
-        """How many documents have an outcome other than the commonest one."""
+        """The number of documents with an outcome other than the commonest one."""
         values, counts = np.unique(self.outcomes, return_counts=True)
         return int(np.unique(self.documents[self.outcomes != values[counts.argmax()]]).size)
 

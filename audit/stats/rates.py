@@ -41,7 +41,7 @@ class _Split:
 
     @property
     def parts(self) -> tuple[Floats, Floats]:
-        """What the attack gained and what it lost, each in [0, 1]."""
+        """Gains and losses of the attack, each in [0, 1]."""
         return np.maximum(self.differences, 0.0), np.maximum(-self.differences, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""How well a score tells members from non-members: AUC, ROC, and the true-positive rate at a low false-positive rate.
+"""Separation of members from non-members by a score: AUC, ROC, and the true-positive rate at a low false-positive rate.
 
 Scores are larger for what looks more like a member; each is one independent unit (a document), see
 methods.md#statistics.
@@ -83,8 +83,8 @@ def auc_interval(
 def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50) -> list[CurvePoint]:
     """The ROC curve for drawing: from (0, 0) to (1, 1), at most about `n_points` of its corners.
 
-    `x` is the false-positive rate and `value` the true-positive rate. Every point is reached by a threshold on the scores. Its interval is Clopper-Pearson on the members and takes the
-    threshold as given.
+    `x` is the false-positive rate and `value` the true-positive rate. Every point is reached by a threshold on the
+    scores. Its interval is Clopper-Pearson on the members and takes the threshold as given.
 
     Args:
         members: shape (n_members,), at least one.
@@ -120,7 +120,7 @@ class OperatingPoint:
 
 
 def evaluated_needed(fpr: float) -> int:
-    """How many evaluated non-members resolve a false-positive rate (methods.md#statistics).
+    """Number of evaluated non-members that resolve a false-positive rate (methods.md#statistics).
 
     Without a false alarm among them the upper end of the two-sided 95 % Clopper-Pearson interval is `fpr` or less: 36
     for 10 %, 368 for 1 %, 3,688 for 0.1 %.
@@ -134,7 +134,7 @@ def evaluated_needed(fpr: float) -> int:
 
 
 def nonmembers_needed(fpr: float) -> int:
-    """How many non-members `tpr_at_fpr` needs in all: one half calibrates, the other is evaluated."""
+    """Number of non-members that `tpr_at_fpr` needs in all: one half calibrates, the other is evaluated."""
     return 2 * evaluated_needed(fpr)
 
 
@@ -147,7 +147,7 @@ def tpr_at_fpr(
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> OperatingPoint | None:
-    """The share of members found when at most a share `fpr` of the non-members may be called members.
+    """The share of members recognised when at most a share `fpr` of the non-members may be called members.
 
     A random half of the non-members (ours) calibrates: of its n scores the threshold is the ceil((1 - fpr)(n + 1))-th
     smallest, above which another non-member lies with probability `fpr` at most (Vovk et al. 2005, conformal

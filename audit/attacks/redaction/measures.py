@@ -34,7 +34,7 @@ from audit.corpus.redaction.text_under_box import count_covered
 from audit.engine.interface import Json, Progress, Trial
 from audit.measurements import ALPHAS, Count, Diagnostic, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import Interval, agreeing, proportion
+from audit.stats.intervals import Interval, agreement_interval, proportion
 from audit.stats.means import mean
 from audit.stats.resampling import bootstrap
 from audit.stats.shares import net
@@ -154,7 +154,7 @@ def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: Generator) ->
     if interval is not None:
         return interval
     value = float(_mean_f1(sums.sum(axis=0)[None, None])[0])
-    return agreeing(value, n=len(classes), clusters=len(sums), alphas=ALPHAS)
+    return agreement_interval(value, n=len(classes), clusters=len(sums), alphas=ALPHAS)
 
 
 def _mean_f1(totals: Floats) -> Floats:

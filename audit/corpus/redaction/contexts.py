@@ -1,7 +1,7 @@
 """Redacted values and what stays around them (methods.md#redaction-context; Beltrame et al. 2024, section 4.2).
 
 Each value that may be attacked is one span: hidden under a mask, in its sentence, or on a page with boxes in its lines.
-The values that stand beside it stay readable, unless the mask is "all".
+The other values around it stay readable, unless the mask is "all".
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def redacted_spans(documents: Iterable[Document], mask: Mask) -> tuple[RedactedS
 
 
 def is_page(document: Document) -> bool:
-    """Whether the document has boxes: its context then is lines, not sentences."""
+    """Test whether the document has boxes: its context then is lines, not sentences."""
     return any(word.box is not None for word in document.words)
 
 
 def fits(width: float, character: float, lengths: npt.ArrayLike, tolerance: float = TOLERANCE) -> int:
-    """How many names of a dictionary are as wide as a mask (Bland et al. 2023).
+    """Number of names of a dictionary that are as wide as a mask (Bland et al. 2023).
 
-    A name is taken to be as wide as its characters times the average one beside the mask: for the values of FUNSD's
+    A name is taken to be as wide as its characters times the average one around the mask: for the values of FUNSD's
     scans that is off by 6.6 pixels in the median, so fewer names are kept than an attacker with the typeface keeps.
 
     Args:

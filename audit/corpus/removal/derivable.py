@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from audit.corpus.removal.matching import normalise_ocr, wanted
+from audit.corpus.removal.matching import normalise_ocr, prepare_answers
 
 YES_OR_NO = "yes or no"
 SUM = "sum of visible amounts"
@@ -27,8 +27,8 @@ _AMOUNT = re.compile(r"(?:[^\d.,]*[^\d.,-])?(\d{1,3}(?:,\d{3})+|\d+)\.(\d{2})[^\
 _NUMBERED = re.compile(r"(\D*)(\d{1,9})(\D*)")
 
 
-def derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
-    """Why the answer can be told without reading it, or None.
+def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
+    """Reason why the answer follows without reading it, or None.
 
     - `YES_OR_NO`: an accepted answer is "yes" or "no".
     - `SUM`: it is an amount with two decimals, and the sum or the difference of two visible ones ("total" of "cash" and
@@ -45,7 +45,7 @@ def derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
         return YES_OR_NO
     amounts = [amount for word in sheet_words if (amount := _amount(word))]
     sums = frozenset(_sums(amounts))
-    if any(amount in sums for answer in wanted(answers) if (amount := _amount(answer.text))):
+    if any(amount in sums for answer in prepare_answers(answers) if (amount := _amount(answer.text))):
         return SUM
     if any(_continues(sheet_words, answer) for answer in answers):
         return SEQUENCE
@@ -59,9 +59,9 @@ def _amount(text: str) -> Decimal | None:
 
 
 def _sums(amounts: Sequence[Decimal]) -> Iterator[Decimal]:
-    for place, amount in enumerate(amounts):
+    for index, amount in enumerate(amounts):
         total = amount
-        for number, other in enumerate(amounts[place + 1 :], start=2):
+        for number, other in enumerate(amounts[index + 1 :], start=2):
             yield amount + other
             yield abs(amount - other)
             total += other
@@ -86,8 +86,8 @@ def _fits(row: Sequence[int], value: int) -> bool:
     """Whether `value`, put in somewhere, is one of `MIN_TERMS` equally distant numbers that stand side by side."""
     visible = MIN_TERMS - 1
     for start in range(len(row) - visible + 1):
-        for place in range(MIN_TERMS):
-            terms = [*row[start : start + place], value, *row[start + place : start + visible]]
+        for index in range(MIN_TERMS):
+            terms = [*row[start : start + index], value, *row[start + index : start + visible]]
             steps = {later - earlier for earlier, later in pairwise(terms)}
             if len(steps) == 1 and steps != {0}:
                 return True

@@ -1,14 +1,14 @@
-"""Where an answer stands among the words of a page, whatever an OCR made of it (methods.md#memorisation).
+"""Location of an answer among the words of a page, whatever an OCR made of it (methods.md#memorisation).
 
 Words and answers are compared after `normalise_ocr`. A window of 1 to (answer words + 2) consecutive words, across
 lines, holds the answer when its folded words, joined, equal it, contain it, or are within Levenshtein distance 1
 (answers of 4 to 7 folded characters) or 2 (8 and more). Shorter answers are looked for as whole words only. Which words
 of a window go:
 
-- of a window that equals or contains the answer, those that the answer touches: what stands beside it stays;
+- of a window that equals or contains the answer, those that the answer touches: what stands next to it stays;
 - of windows that are near the answer and overlap, the nearest one, then the one with as many words as the answer, then
-  the shortest: a budget of two errors is no reason to take the short word beside it;
-- then the same again on what is left, until nothing is found: words that stand next to each other only now count too.
+  the shortest: a budget of two errors is no reason to take the short word next to it;
+- then the same again on what is left, until nothing is matched: words that stand next to each other only now count too.
 
 Ours, where methods.md is silent: words without letters and digits neither begin nor end a window and are not counted;
 what a sign like ":" sets off within a word ("TOTAL:9.00"), and an amount without its currency, count as whole words; a
@@ -63,7 +63,7 @@ def _folded(bare: str) -> str:
 
 
 def whole_word(word: str, answer: str) -> bool:
-    """Whether these two, as `letters_and_digits` gives them, are the same but for case and OCR look-alikes.
+    """Test whether these two, as `letters_and_digits` gives them, are the same but for case and OCR look-alikes.
 
     A number is not the ordinary word that it looks like ("is" and 15); one letter, or one repeated, is no such word.
     """
@@ -123,7 +123,7 @@ class Wanted:
         return (len(self.folded) >= MIN_INSIDE) + (len(self.folded) >= MIN_TWO_ERRORS)
 
 
-def wanted(answers: Sequence[str]) -> tuple[Wanted, ...]:
+def prepare_answers(answers: Sequence[str]) -> tuple[Wanted, ...]:
     """The answers as they are looked for; an amount with a currency without it too. Empty answers are left out."""
     texts = [text for answer in answers for text in (answer, without_currency(answer.strip())) if text]
     targets = []
@@ -136,10 +136,10 @@ def wanted(answers: Sequence[str]) -> tuple[Wanted, ...]:
     return tuple(targets)
 
 
-def found(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -> tuple[int, ...]:
+def find_answers(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -> tuple[int, ...]:
     """Indices of all words to take away so that no answer is left on the page, ascending.
 
-    What is left holds nothing more: `found` on it is empty.
+    What is left holds nothing more: `find_answers` on it is empty.
 
     Args:
         words: of the page, in reading order.
@@ -147,7 +147,7 @@ def found(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -
         fuzzy: whether windows near an answer go too; without it, only what equals or contains it.
     """
     page = _Page(words)
-    sought = wanted(answers)
+    sought = prepare_answers(answers)
     while True:
         hits = {index for answer in sought for index in page.holding(answer)}
         if not hits and fuzzy:

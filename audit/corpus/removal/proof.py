@@ -21,16 +21,16 @@ from audit.corpus.redaction.lines import runs
 from audit.corpus.removal.matching import (
     MIN_INSIDE,
     Wanted,
-    found,
+    find_answers,
     letters_and_digits,
     normalise_ocr,
-    wanted,
+    prepare_answers,
     whole_word,
 )
 from audit.corpus.removal.redact import Removal
 from audit.corpus.removal.tesseract import TESSERACT, ReadCrop
 
-__all__ = ["TESSERACT", "Proof", "ReadCrop", "Reading", "Status", "crops_of", "proof_of", "survives"]
+__all__ = ["TESSERACT", "Proof", "ReadCrop", "Reading", "Status", "crops_of", "prove_removal", "survives"]
 
 Reading = Literal["gone", "still read", "no control", "not installed", "no image"]
 Status = Literal["proven", "unproven", "survives"]
@@ -45,13 +45,13 @@ MAX_CROPS = 16
 
 @dataclass(frozen=True)
 class Proof:
-    """What each part of the proof found.
+    """The result of each part of the proof.
 
     Attributes:
         pixels: every removed word has a box, and each box is one colour in the changed image; None: there is no image.
         words: no rest of an answer is left among the words, by a wider rule than the one that removed them.
-        reading: "gone": Tesseract read the answer at every place before, and at none after; "still read" at some place
-            after; "no control": not read at every place before, so that silence after says nothing; "not installed";
+        reading: "gone": Tesseract read the answer in every crop before, and at none after; "still read" in some crop
+            after; "no control": not read in every crop before, so that silence after says nothing; "not installed";
             "no image".
     """
 
@@ -61,7 +61,7 @@ class Proof:
 
     @property
     def status(self) -> Status:
-        """Proven by all parts that apply; "survives" when one of them found the answer, else "unproven"."""
+        """Proven by all parts that apply; "survives" when one of them shows the answer, else "unproven"."""
         if self.pixels is False or not self.words or self.reading == "still read":
             return "survives"
         return "proven" if self.reading in ("gone", "no image") else "unproven"
@@ -91,14 +91,14 @@ def _crop(view: PageView, boxes: Sequence[Box]) -> ReadCrop:
     return ReadCrop(view, (x0, y0, x1, y1), min(box[3] - box[1] for box in boxes))
 
 
-def proof_of(
+def prove_removal(
     before: PageView,
     removal: Removal,
     answers: Sequence[str],
     texts_before: Sequence[str | None],
     texts_after: Sequence[str | None],
 ) -> Proof:
-    """What shows that the answers are gone; opens the changed image.
+    """Check that the answers are gone; opens the changed image.
 
     Args:
         before: the page as it was.
@@ -132,19 +132,19 @@ def _reading(
     if texts and all(text is None for text in texts):
         return "not installed"
     everywhere = 0 < len(runs(removal.words)) == len(before) == len(after)
-    controlled = all(text is not None and found(text.split(), answers) for text in before)
+    controlled = all(text is not None and find_answers(text.split(), answers) for text in before)
     return "gone" if everywhere and controlled and None not in after else "no control"
 
 
 def survives(words: Sequence[str], answers: Sequence[str]) -> bool:
-    """Whether anything like an answer is left among these words: the wider rule.
+    """Test whether anything like an answer is left among these words: the wider rule.
 
     Every window of words is looked at, however long. Of `MIN_SIMILAR` folded characters and more, an answer is there
     when some stretch of the page is similar to it, wherever words begin and end; of fewer, down to `MIN_INSIDE`, when
     a window contains it or is one error away; still shorter ones as whole words, also from several of them.
     """
     left = _Left(words)
-    return any(left.holds(answer) for answer in wanted(answers))
+    return any(left.holds(answer) for answer in prepare_answers(answers))
 
 
 class _Left:
