@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.intervals import LEVEL, Interval, beta_bounds, make_interval, tail_levels
-from audit.stats.roc import check_scores, nonmembers_needed, quantile_index, rate_bounds
+from audit.stats.intervals import LEVEL, Interval, beta_bounds
+from audit.stats.roc import calibrated_tpr, check_scores, nonmembers_needed, quantile_index
 
 LOW_RATES = (0.001, 0.01, 0.1)
 """The false-positive rates at which an attacker's certainty is measured, lowest first (ours)."""
@@ -68,19 +68,8 @@ def low_advantage(
     rate = lowest_resolved(outside.size)
     if rate is None:
         return None
-    calibration = np.sort(outside)
-    value = float((inside > calibration[quantile_index(rate, outside.size)]).mean())
-    lower, upper = rate_bounds(inside, calibration, value, rate, tail_levels(alphas))
-    advantage = make_interval(
-        value - rate,
-        lower - rate,
-        upper - rate,
-        n=inside.size,
-        clusters=inside.size,
-        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {outside.size} {unit}s",
-        alphas=alphas,
-    )
-    return LowAdvantage(rate, advantage)
+    tpr = calibrated_tpr(inside, np.sort(outside), rate, alphas, unit)
+    return LowAdvantage(rate, tpr.transform(lambda share: share - rate))
 
 
 def advantage_upper(members: int, others: int) -> float:

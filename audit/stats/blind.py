@@ -86,10 +86,10 @@ def blind_check(
 
     The classifiers are linear: they take all permutations at once; the mean over a unit's rows is expected the same
     however many there are (a bent function of it would show how many documents a provider has, which follows from the
-    split); and what splits differ in, times, scanners, layouts and vendors, shows as terms, greys and positions
-    that are commoner on one side. A difference in the spread alone has a further block (ours), `SPREAD`: the squares of
-    the standardised columns of all dense blocks, of one row of each unit, drawn by lot, so that the number of rows does
-    not show. Of simulated data sets with a column in 80 three times as spread on one side it found 9 of 12 instead of 2, at
+    split); and what splits differ in, times, scanners, layouts and vendors, shows as terms, greys and positions that
+    are commoner on one side. A difference in the spread alone has a further block (ours), `SPREAD`: the squares of the
+    standardised columns of all dense blocks, of one row of each unit, drawn by lot, so that the number of rows does not
+    show. Of simulated data sets with a column in 80 three times as spread on one side it found 9 of 12 instead of 2, at
     110 units a side, for a power of 0.78 instead of 0.81.
 
     Args:

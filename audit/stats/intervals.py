@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,16 @@ class Interval:
         """Lower and upper bounds, without their levels, shape (n_alphas,) each."""
         _, lower, upper = np.array(self.bounds, np.float64).reshape(-1, 3).T
         return lower, upper
+
+    def transform(self, change: Callable[[float], float]) -> Interval:
+        """The interval of an increasing function of the number."""
+        return replace(
+            self,
+            value=change(self.value),
+            low=change(self.low),
+            high=change(self.high),
+            bounds=tuple((alpha, change(lower), change(upper)) for alpha, lower, upper in self.bounds),
+        )
 
 
 def tail_levels(alphas: Sequence[float], level: float = LEVEL) -> Floats:

@@ -180,19 +180,7 @@ def tpr_at_fpr(
     n = outside.size // 2
     calibration, evaluated = np.sort(shuffled[:n]), shuffled[n:]
     threshold = calibration[quantile_index(fpr, n)]
-    hits = inside > threshold
-    tails = tail_levels(alphas)
-    value = float(hits.mean())
-    lower, upper = rate_bounds(inside, calibration, value, fpr, tails)
-    tpr = make_interval(
-        value,
-        lower,
-        upper,
-        n=inside.size,
-        clusters=inside.size,
-        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} {unit}s",
-        alphas=alphas,
-    )
+    tpr = calibrated_tpr(inside, calibration, fpr, alphas, unit)
     alarms = clopper_pearson(int((evaluated > threshold).sum()), evaluated.size, alphas=alphas)
     return OperatingPoint(float(threshold), tpr, alarms)
 
@@ -203,11 +191,12 @@ def quantile_index(fpr: float, n: int) -> int:
     return math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1
 
 
-def rate_bounds(members: Floats, calibration: Floats, value: float, fpr: float, tails: Floats) -> tuple[Floats, Floats]:
-    """Bounds of the true-positive rate at exactly `fpr`, each at confidence 1 - tails; `calibration` is sorted."""
+def calibrated_tpr(members: Floats, calibration: Floats, fpr: float, alphas: Sequence[float], unit: str) -> Interval:
+    """The true-positive rate at exactly `fpr`, at the threshold of sorted scores (see `tpr_at_fpr`)."""
     from scipy.stats import binom
 
-    n = calibration.size
+    n, tails = calibration.size, tail_levels(alphas)
+    value = float((members > calibration[quantile_index(fpr, n)]).mean())
     # Of n draws, B ~ Binomial(n, 1 - fpr) lie under the quantile: the r-th smallest is above it when B < r.
     above = binom.ppf(1 - tails, n, 1 - fpr).astype(int) + 1
     below = binom.ppf(tails, n, 1 - fpr).astype(int)
@@ -216,7 +205,15 @@ def rate_bounds(members: Floats, calibration: Floats, value: float, fpr: float, 
     at_most = np.array([(members >= threshold).mean() for threshold in padded[below]])
     lower, upper = beta_bounds(value, np.float64(members.size), tails)
     down, up = np.hypot(value - lower, value - at_least), np.hypot(upper - value, at_most - value)
-    return np.maximum(0.0, value - down), np.minimum(1.0, value + up)
+    return make_interval(
+        value,
+        np.maximum(0.0, value - down),
+        np.minimum(1.0, value + up),
+        n=members.size,
+        clusters=members.size,
+        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} {unit}s",
+        alphas=alphas,
+    )
 
 
 def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:

@@ -6,7 +6,6 @@ With one model a share is 0 or 1 and these are the intervals of plain proportion
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -101,13 +100,7 @@ def scaled(interval: Interval, factor: float) -> Interval:
     """
     if factor <= 0:
         raise ValueError("the factor must be positive")
-    return replace(
-        interval,
-        value=factor * interval.value,
-        low=factor * interval.low,
-        high=factor * interval.high,
-        bounds=tuple((alpha, factor * lower, factor * upper) for alpha, lower, upper in interval.bounds),
-    )
+    return interval.transform(lambda number: factor * number)
 
 
 def _rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats, Ints]:

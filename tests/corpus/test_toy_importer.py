@@ -13,7 +13,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Task, Word
 from audit.corpus.importers.interface import ImportRequest, Source, SourceContents
 from audit.corpus.importers.registry import FORMATS
-from audit.corpus.importers.report import FieldCounts
+from audit.corpus.importers.report import FieldTally
 
 LINES = tuple(f"letter {number}" for number in range(10))
 
@@ -33,7 +33,7 @@ class Toy(Source):
         return SourceContents(
             Task(request.task, labels),
             {f"t{index}": partial(Document, words=tuple(map(Word, line.split()))) for index, line in enumerate(lines)},
-            FieldCounts(()),
+            FieldTally(()),
             parts={f"t{index}": "validation" if index % 2 else "train" for index in range(len(lines))},
         )
 

@@ -11,8 +11,8 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Document, Entity, Task, TaskKind, Word
-from audit.corpus.importers.interface import Draft, ImportRequest, Source, SourceContents
-from audit.corpus.importers.report import FieldCounts
+from audit.corpus.importers.interface import ImportRequest, MakeDocument, Source, SourceContents
+from audit.corpus.importers.report import FieldTally
 from audit.corpus.importers.source_files import clip, page_size, read_json, replace_controls, source_files
 from audit.corpus.problems import Problems
 
@@ -68,21 +68,21 @@ class FUNSD(Source):
         """See `Source.read`."""
         annotations = source_files(src, "annotations", (".json",))
         images = source_files(src, "images", (".png", ".jpg", ".jpeg"))
-        fields = FieldCounts((label.upper() for label in LABELED), ["annotated"])
+        fields = FieldTally((label.upper() for label in LABELED), ["annotated"])
         notes = Counter(dict.fromkeys((WITHOUT_TEXT, LINKS, LINKS_LEFT_OUT), 0))
-        problems, drafts = Problems(), dict[str, Draft]()
+        problems, documents = Problems(), dict[str, MakeDocument]()
         problems.add("", (f"annotations/{name}: missing" for name in sorted(images.keys() - annotations.keys())))
         for name, path in annotations.items():
             if name not in images:
                 problems.add("", [f"images/{name}: missing"])
                 continue
             with problems.catch(f"{name}:"):
-                drafts[name] = _draft(name, read_json(path, _annotation_type), images[name], fields, notes)
+                documents[name] = _document(name, read_json(path, _annotation_type), images[name], fields, notes)
         problems.raise_if_any()
-        return SourceContents(TASKS[request.task], drafts, fields, images, notes=notes)
+        return SourceContents(TASKS[request.task], documents, fields, images, notes=notes)
 
 
-def _draft(name: str, annotation: _Annotation, image: Path, fields: FieldCounts, notes: Counter[str]) -> Draft:
+def _document(name: str, annotation: _Annotation, image: Path, fields: FieldTally, notes: Counter[str]) -> MakeDocument:
     """One form; counts its fields, and its words and links in `notes`."""
     size = page_size(image)
     words: list[Word] = []

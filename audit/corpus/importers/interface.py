@@ -25,7 +25,7 @@ from audit.corpus.documents import (
 )
 from audit.corpus.folding import fold
 from audit.corpus.importers.providers import WITHOUT_NAMES, ByProvider, check_provider_shares, divide_by_provider
-from audit.corpus.importers.report import FieldCounts, ImportReport
+from audit.corpus.importers.report import FieldTally, ImportReport
 from audit.corpus.importers.splits import (
     Division,
     NamedMembers,
@@ -46,8 +46,8 @@ Way = Literal["official", "by-provider"]
 """A division that a source must have something for: parts of its own, or providers that it names."""
 DEFAULT_TASK: TaskKind = "token-classification"
 REPORT_NAME = "import-report.json"
-Draft = Callable[[str, Split], Document]
-"""A document but for its id and its split, such as `functools.partial(Document, words=...)`."""
+MakeDocument = Callable[[str, Split], Document]
+"""Makes a document, given its id and its split, such as `functools.partial(Document, words=...)`."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class SourceContents:
 
     Attributes:
         task: of the manifest.
-        drafts: every document, by its id.
+        documents: every document, by its id.
         fields: of all documents, for the report.
         images: the source image of each document that has one: equal images stay in one split.
         texts: of documents whose equal texts, but for case and spacing, stay in one split.
@@ -91,8 +91,8 @@ class SourceContents:
     """
 
     task: Task
-    drafts: Mapping[str, Draft]
-    fields: FieldCounts
+    documents: Mapping[str, MakeDocument]
+    fields: FieldTally
     images: Mapping[str, Path] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -165,12 +165,12 @@ class Source(ABC):
         if contents.texts:
             notes[self.repeated] = sum(len(group) > 1 for group in same_text)
         counts: dict[str, int] = {split: list(splits.values()).count(split) for split in SPLITS}
-        counts["left out"] = len(contents.drafts) - len(splits) + contents.n_unusable
+        counts["left out"] = len(contents.documents) - len(splits) + contents.n_unusable
         duplicates = (group for group in same_image if len(group) > 1)
         report = contents.fields.report(counts, duplicates, {**contents.notes, **notes})
         membership = Membership(request.assigned)
         manifest = Manifest(1, self.name, contents.task, membership, redaction=contents.redaction)
-        documents = [draft(name, splits[name]) for name, draft in contents.drafts.items() if name in splits]
+        documents = [make(name, splits[name]) for name, make in contents.documents.items() if name in splits]
         _publish(dst, manifest, documents, contents.images, report)
         return report
 
@@ -182,7 +182,7 @@ class Source(ABC):
         self, contents: SourceContents, alike: Sequence[Collection[str]], request: ImportRequest
     ) -> tuple[Mapping[str, Split], dict[str, int]]:
         """The split of every document that gets one, and counts for the report; `alike`: of equal image or text."""
-        groups = join_groups([[name] for name in contents.drafts] + [*map(list, alike)])
+        groups = join_groups([[name] for name in contents.documents] + [*map(list, alike)])
         same_source = _grouped(contents.sources, str)
         if isinstance(request.rule, ByProvider):
             whole = join_groups([*groups, *same_source])

@@ -13,8 +13,8 @@ from pydantic import BeforeValidator
 
 from audit.corpus.answers import is_on_page
 from audit.corpus.documents import Document, Question, Task, Word
-from audit.corpus.importers.interface import Draft, ImportRequest, SourceContents
-from audit.corpus.importers.report import FieldCounts
+from audit.corpus.importers.interface import ImportRequest, MakeDocument, SourceContents
+from audit.corpus.importers.report import FieldTally
 from audit.corpus.importers.source_files import page_size, replace_controls
 from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.problems import Problems
@@ -107,8 +107,8 @@ class QuestionPages:
         Raises:
             ManifestError: there are problems, or two questions of a page share an id.
         """
-        images, drafts = files["image"], dict[str, Draft]()
-        fields = FieldCounts([LABEL], [ON_PAGE])
+        images, documents = files["image"], dict[str, MakeDocument]()
+        fields = FieldTally([LABEL], [ON_PAGE])
         repeated = Problems()
         for name, page in sorted(self.pages.items()):
             missing = [kind for kind, paths in files.items() if name not in paths]
@@ -116,7 +116,7 @@ class QuestionPages:
             if missing:
                 continue
             with problems.catch(f"{name}:"):
-                drafts[name] = _draft(name, page, images[name], read_words, fields)
+                documents[name] = _document(name, page, images[name], read_words, fields)
             counts = Counter(question.id for question in page.questions)
             again = (f"{name}: question {id_} occurs {count} times" for id_, count in counts.items() if count > 1)
             repeated.add("", again)
@@ -124,9 +124,9 @@ class QuestionPages:
         repeated.raise_if_any()
         return SourceContents(
             Task(request.task),
-            drafts,
+            documents,
             fields,
-            images={name: images[name] for name in drafts},
+            images={name: images[name] for name in documents},
             sources={name: page.source for name, page in self.pages.items() if page.source is not None},
             parts={name: page.part for name, page in self.pages.items()},
             providers={name: page.provider for name, page in self.pages.items()},
@@ -134,7 +134,7 @@ class QuestionPages:
         )
 
 
-def _draft(name: str, page: Page, image: Path, read_words: ReadWords, fields: FieldCounts) -> Draft:
+def _document(name: str, page: Page, image: Path, read_words: ReadWords, fields: FieldTally) -> MakeDocument:
     size = page_size(image)
     try:
         words = tuple(read_words(name, size))

@@ -30,7 +30,7 @@ class ImportReport:
     notes: Mapping[str, int]
 
 
-class FieldCounts:
+class FieldTally:
     """The fields of a source, counted one by one as they are read.
 
     Args:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from audit.corpus.documents import Document, Task, Word
 from audit.corpus.importers.interface import ImportRequest, Source, SourceContents
-from audit.corpus.importers.report import FieldCounts
+from audit.corpus.importers.report import FieldTally
 from audit.corpus.importers.source_files import replace_controls
 from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.paths import inside
@@ -67,7 +67,7 @@ class Snips(Source):
         kept = {name: utterance for name, utterance in read.items() if utterance.reason is None}
         if not kept:
             raise UsageError(f"{src} holds no utterance with a tag for each word and an intent")
-        fields = FieldCounts(sorted({slot for u in read.values() for slot in _slots(u.tags)}), ["annotated"])
+        fields = FieldTally(sorted({slot for u in read.values() for slot in _slots(u.tags)}), ["annotated"])
         for name, utterance in read.items():
             if utterance.reason is not None:
                 notes[f"utterances left out: {utterance.reason}"] += 1

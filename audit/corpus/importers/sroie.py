@@ -11,10 +11,10 @@ from pathlib import Path
 
 from audit.corpus.documents import Category, Document, Entity, Question, Task, TaskKind, Word
 from audit.corpus.folding import fold
-from audit.corpus.importers.interface import Draft, ImportRequest, Source, SourceContents
+from audit.corpus.importers.interface import ImportRequest, MakeDocument, Source, SourceContents
 from audit.corpus.importers.locating import Location, NotLocated, locate
 from audit.corpus.importers.receipt_questions import question_of
-from audit.corpus.importers.report import FieldCounts
+from audit.corpus.importers.report import FieldTally
 from audit.corpus.importers.source_files import clip, page_size, parse_json, read_text, replace_controls, source_files
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError
@@ -63,8 +63,8 @@ class SROIE(Source):
         receipts = _receipts(src)
         companies = {name: receipt.values.get("company") for name, receipt in receipts.items()}
         spellings = _spellings(company for company in companies.values() if company is not None)
-        fields = FieldCounts(key.upper() for key in FIELDS)
-        drafts: dict[str, Draft] = {}
+        fields = FieldTally(key.upper() for key in FIELDS)
+        documents: dict[str, MakeDocument] = {}
         for name, receipt in receipts.items():
             located = _locate_fields(receipt)
             for key, found in located.items():
@@ -73,7 +73,7 @@ class SROIE(Source):
                 else:
                     fields.miss(name, key.upper(), found.reason)
             company = companies[name]
-            drafts[name] = partial(
+            documents[name] = partial(
                 Document,
                 image=f"images/{receipt.image.name}",
                 size=receipt.size,
@@ -89,7 +89,7 @@ class SROIE(Source):
                 else (),
             )
         images = {name: receipt.image for name, receipt in receipts.items()}
-        return SourceContents(TASKS[request.task], drafts, fields, images, providers=companies)
+        return SourceContents(TASKS[request.task], documents, fields, images, providers=companies)
 
 
 def _receipts(src: Path) -> dict[str, _Receipt]:

@@ -17,7 +17,7 @@ from pydantic import StrictInt, TypeAdapter
 
 from audit.corpus.documents import Category, Document, Entity, Redaction, Task, TaskKind, Word
 from audit.corpus.importers.interface import ImportRequest, Source, SourceContents
-from audit.corpus.importers.report import FieldCounts
+from audit.corpus.importers.report import FieldTally
 from audit.corpus.importers.source_files import read_json, replace_controls
 from audit.corpus.paths import inside
 from audit.corpus.problems import Problems
@@ -97,7 +97,7 @@ class TAB(Source):
         """See `Source.read`."""
         raw, mentions = _read_files(src)
         texts = {name: _text(raw[name], mentions[name]) for name in raw}
-        fields = FieldCounts(LABELS, (IN_SPACE, IN_TOKEN))
+        fields = FieldTally(LABELS, (IN_SPACE, IN_TOKEN))
         for name, text in texts.items():
             for entity, in_token in zip(text.entities, text.in_token, strict=True):
                 fields.locate(entity.label, IN_TOKEN if in_token else IN_SPACE)
