@@ -22,7 +22,7 @@ def is_on_page(question: Question, words: Sequence[Word]) -> bool:
 
 
 def _between(value: str, page: str, edges: frozenset[int]) -> bool:
-    """Whether `value`, not empty, stands in `page` from one edge to another."""
+    """Whether `value`, not empty, occurs in `page` from one edge to another."""
     start = page.find(value) if value else -1
     while start >= 0:
         if start in edges and start + len(value) in edges:

@@ -76,7 +76,7 @@ LOOKALIKES: Mapping[str, tuple[int, ...]] = MappingProxyType(
 )
 """By Latin letter, the code points that look like it: Greek, Cyrillic and Armenian letters (and three Latin ones) to
 which the confusables table of Unicode Technical Standard 39 gives one Latin letter. One difference, ours: the capital
-iotas stand for I, where that table has one prototype for I, l and 1."""
+iotas are read as I, where that table has one prototype for I, l and 1."""
 
 NOTHING = f"no word of the data set holds any of {', '.join(EVASION)}: there is nothing to exchange"
 SUFFIX = ", evaded"
@@ -95,7 +95,7 @@ class EvasionCost:
         changed: of them, exchanged ones.
         non_ascii_before: of them, outside ASCII before the exchange.
         non_ascii_after: and after it.
-        searched: words that a person could look for, those with a letter or a digit; a word that stands several times
+        searched: words that a person could look for, those with a letter or a digit; a word that occurs several times
             in a document counts as often.
         lost: of them, those that a plain search (anywhere in the document's text, whatever the case) no longer matches.
         answers: questions with an accepted answer among the words of their page.
@@ -135,7 +135,7 @@ def evaded(document: Document) -> Document:
 
     Also those under redactions, which nobody sees: the copy then has one alphabet, and a mask as long as before. Boxes,
     entities, paragraphs, tags, intent and image stay: the page looks the same. Questions and answers stay as well, for
-    they are what people type and expect in ordinary letters; that an answer stands on its page no more is a cost
+    they are what people type and expect in ordinary letters; that an answer is no longer on its page is a cost
     (`EvasionCost.answers_lost`), not to be hidden by exchanging its letters too.
     """
     return replace(document, words=tuple(replace(word, text=evade(word.text)) for word in document.words))

@@ -92,7 +92,7 @@ def describe(
 def terms_of(document: Document) -> Iterator[str]:
     """List the terms of a document's words that are counted.
 
-    Runs of letters (lower case) and of digits: years, months and prices stand for themselves; how each word is written
+    Runs of letters (lower case) and of digits: years, months and prices are kept as they are; how each word is written
     ("A0000-00/Aa"); the groups of digits of a date or code with their position, "3/3:19"; of long numbers the length
     and the first two digits.
     """
@@ -116,7 +116,7 @@ def _cases(letters: str) -> str:
 
 
 def _words(documents: Sequence[Document]) -> Block | None:
-    """TF-IDF of the terms that stand in two documents or more; None when there is none."""
+    """TF-IDF of the terms that occur in two documents or more; None when there is none."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     collected = [[*terms_of(document)] for document in documents]
@@ -131,7 +131,7 @@ def _words(documents: Sequence[Document]) -> Block | None:
 def _shared(collected: Sequence[Collection[str]], most: int) -> list[str]:
     """The terms of two documents or more, the commonest first, at most so many.
 
-    A term of one document tells nothing about any other.
+    A term of one document says nothing about any other.
     """
     in_documents = Counter(term for terms in collected for term in set(terms))
     shared = sorted((-count, term) for term, count in in_documents.items() if count > 1)
@@ -139,7 +139,7 @@ def _shared(collected: Sequence[Collection[str]], most: int) -> list[str]:
 
 
 def _layout(document: Document) -> Floats:
-    """The page's size; where its words stand and how large they are; how full each cell of a grid is."""
+    """The page's size; where its words are and how large they are; how full each cell of a grid is."""
     boxes = np.array([word.box for word in document.words if word.box is not None], np.float64).reshape(-1, 4)
     if not len(boxes):
         return np.zeros(3 + 6 * 3 + GRID**2)
@@ -178,7 +178,7 @@ def _image(page: Image) -> Floats:
 def _sharpness(grey: Image) -> Floats:
     """How sharp, how noisy and how blocky the middle of a page is, as far as neighbouring pixels show it."""
     left, top = max(0, (grey.width - CROP) // 2), max(0, (grey.height - CROP) // 2)
-    # From a corner of JPEG's blocks, so that they lie where they were compressed.
+    # From a corner of JPEG's blocks, so that they are aligned as they were compressed.
     left, top = left - left % JPEG_BLOCK, top - top % JPEG_BLOCK
     box = (left, top, min(grey.width, left + CROP), min(grey.height, top + CROP))
     middle = np.asarray(grey.crop(box), np.int16)
@@ -212,7 +212,7 @@ def _logarithms(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def _asked(document: Document) -> Counter[str]:
-    """The words of a document's questions, as often as they stand there."""
+    """The words of a document's questions, as often as they occur."""
     return Counter(term for question in document.questions for term in _PIECES.findall(question.question.lower()))
 
 

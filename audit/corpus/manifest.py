@@ -37,7 +37,7 @@ def load(data_dir: Path) -> Corpus:
     """Read and validate a data set.
 
     Images are read once for their hash and header; no pixel is decoded (`images.open_image` does that). Reference paths
-    must stay inside DATA_DIR; whether something lies there is for the code that opens them to say. The corpus' sha256
+    must stay inside DATA_DIR; the code that opens them checks whether they exist. The corpus' sha256
     is taken over the sha256 (raw bytes) of the manifest, of the documents file, of the image of every document that has
     one, in file order, and of the canary file where there is one.
 

@@ -140,7 +140,7 @@ def without_copies(corpus: Corpus, copies: Copies) -> Corpus:
 
     Held-out copies of members and public copies of audited documents are left out; of utterances that both members and
     held-out documents hold, both, so that common ones are no sign of training. Held-out copies stay where they are so
-    many that they confound the audit. Documents that canaries stand on stay.
+    many that they confound the audit. Documents that carry canaries stay.
     """
     kept = tuple(document for document in corpus.documents if document.id not in copies.left_out)
     return replace(corpus, documents=kept)
@@ -292,7 +292,7 @@ def _near(one: Bits, two: Bits) -> Iterator[tuple[int, int]]:
 
 
 def _raster(page: Image) -> Floats | None:
-    """The page's greys on a small raster, mean 0 and length 1; None where nothing stands on it."""
+    """The page's greys on a small raster, mean 0 and length 1; None where it is blank."""
     greys = np.asarray(page.convert("L").resize((RASTER, RASTER), Resampling.BOX), np.float64).ravel()
     greys -= greys.mean()
     length = float(np.linalg.norm(greys))

@@ -1,4 +1,4 @@
-"""The contents of a data set in numbers, as `docaudit inspect` prints them. No value, id or provider stands in it."""
+"""The contents of a data set in numbers, as `docaudit inspect` prints them. It holds no value, id or provider."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from audit.record import CorpusCard
 MIN_DOCUMENTS = 150  # members and held-out each: methods.md#statistics, "Power first"
 
 
-MAX_ABSENT = 0.1  # of the members' answers, before `inspect` warns that they do not stand on the page; ours
+MAX_ABSENT = 0.1  # of the members' answers, before `inspect` warns that they are not on the page; ours
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class FieldCounts:
         fields: by split.
         attacked: those of them that an attack may try to reconstruct.
         values: distinct values after folding.
-        unique: fields whose value stands in no other document (`folding.Occurrence.unique`).
-        repeated_within: by split, fields whose value stands in another document of that split.
-        repeated_across: by split, fields whose value stands in a document of another split.
+        unique: fields whose value occurs in no other document (`folding.Occurrence.unique`).
+        repeated_within: by split, fields whose value occurs in another document of that split.
+        repeated_across: by split, fields whose value occurs in a document of another split.
         words: words a field.
         characters: characters a field, joined by single spaces.
     """

@@ -21,7 +21,7 @@ from audit.corpus.paths import inside, reason_refused
 from audit.errors import ManifestError
 
 MAX_CHARACTERS = 5_000  # of a question or an answer; ours: a densely written page has about as many
-BOX_TOLERANCE = 2.0  # pixels a box may stand over the edge: what rounding in OCR output does
+BOX_TOLERANCE = 2.0  # pixels a box may reach over the edge: what rounding in OCR output does
 _PLAIN = {
     "missing": "missing",
     "unexpected_keyword_argument": "unknown key",
@@ -116,7 +116,7 @@ def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile
     except ManifestError as error:
         return [f"image: {problem}" for problem in error.problems], None
     actual = (header.width, header.height)
-    # Half of all readers apply an EXIF orientation. `size` tells which raster is meant, unless both have the same.
+    # Half of all readers apply an EXIF orientation. `size` shows which raster is meant, unless both have the same.
     settled = document.size == actual != header.turned_size
     if header.orientation != 1 and not settled:
         return [f"image: {orientation_problem(header)}"], header

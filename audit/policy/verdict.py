@@ -106,7 +106,8 @@ def _methods(limit: Limit, result: AttackResult | LeftOut | None) -> dict[str, E
 def _p_values(limit: Limit, measured: Estimate) -> dict[Side, float]:
     """One-sided p of a leak beyond the limit: the smallest recorded level whose bound lies beyond; 1 when none does.
 
-    An area under chance tells members from others as well as one above it: it is held against the mirrored limit too.
+    An area under chance separates members from others as well as one above it, so it is also held against the mirrored
+    limit.
     """
     if limit.min is not None:
         return {"limit": min((bound.alpha for bound in measured.bounds if bound.upper < limit.min), default=1.0)}

@@ -56,7 +56,7 @@ def low_advantage(
         members: shape (n_members,), at least one.
         nonmembers: shape (n_nonmembers,), at least one.
         alphas: one-sided levels for `Interval.bounds`.
-        unit: what one score stands for, singular, for the method's wording.
+        unit: what one score belongs to, singular, for the method's wording.
 
     Returns:
         None where not even the highest of `LOW_RATES` is resolved. n and clusters count the members.

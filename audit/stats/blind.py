@@ -43,7 +43,7 @@ class BlindCheck:
     """How well members and others can be separated without the model.
 
     Attributes:
-        auc: how well the best of the classifiers tells units it was not trained on apart. It is the best of several,
+        auc: how well the best of the classifiers separates units that it was not trained on. It is the best of several,
             so that without any difference it lies above 0.5: at `chance`.
         chance: the mean of that AUC over permuted labels.
         p_value: of it, one-sided; in (0, 1].
@@ -74,7 +74,7 @@ def blind_check(
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> BlindCheck | None:
-    """Test whether features tell member units from others.
+    """Test whether features distinguish member units from others.
 
     One ridge regression on the labels for each block and one for all together, cross-validated; the statistic is the
     largest AUC of them, for permuted labels as for the true ones, so that the choice is paid for (ours: a difference in
@@ -98,7 +98,7 @@ def blind_check(
         units: (n_rows,) integers.
         rng: of folds and permutations.
         strata: (n_rows,) integers, constant within a unit: labels were assigned within each of these and are permuted
-            within them; folds are drawn from them, for within a stratum of fixed size a document's label tells the
+            within them; folds are drawn from them, for within a stratum of fixed size a document's label implies the
             opposite about the others. None: labels were assigned over all units.
         n_permutations: how many.
         alphas: one-sided levels for `Interval.bounds`.
@@ -178,14 +178,14 @@ def _permuted(labels: Bools, strata: npt.NDArray[Any] | None, n_permutations: in
 
 
 def _one_of_each(unit_of: Ints, rng: np.random.Generator) -> Ints:
-    """For each row the row that stands for its unit, drawn by lot: (n_rows,)."""
+    """For each row the row that represents its unit, drawn by lot: (n_rows,)."""
     order = rng.permutation(len(unit_of))
     drawn: Ints = order[np.unique(unit_of[order], return_index=True)[1]]
     return drawn[unit_of]
 
 
 def _squares(features: Mapping[str, Any], drawn: Ints) -> dict[str, Floats]:
-    """Squared distances from the mean, column by column, of the row that stands for each row's unit."""
+    """Squared distances from the mean, column by column, of the row that represents each row's unit."""
     from scipy.sparse import issparse
 
     dense = [np.asarray(block, np.float64)[drawn] for block in features.values() if not issparse(block)]

@@ -261,7 +261,7 @@ def _grid(ordered: Floats) -> Ints:
 def _guesses(rule: _Rule, known: Floats, scores: Floats, rng: np.random.Generator) -> tuple[Ints, Bools]:
     """Which canaries are guessed, and whether in; their number follows from the rule alone.
 
-    A canary stands where its score would among those of the first half, in [0, 1]. Guessed are those furthest beyond
+    A canary ranks where its score would among those of the first half, in [0, 1]. Guessed are those furthest beyond
     the rule's two thresholds there, or least short of them, so that scores of few values are never parted by force.
     """
     ordered = np.sort(known)

@@ -50,7 +50,7 @@ def lift_share(
     """
     hits, known, labels = np.asarray(right, bool), np.asarray(blind, bool), np.asarray(clusters, np.int64)
     if labels.ndim != 1 or not hits.shape == known.shape == labels.shape or known.all():
-        raise ValueError("give rows of one length, at least one of them missed by the blind guesser")
+        raise ValueError("give rows of one length, at least one of them untold by somebody blind")
     tails = tail_levels(alphas)
     gained, gained_low, gained_high = _bounds(hits[~known], labels[~known], tails)
     lost, lost_low, lost_high = _lost(hits, known, labels, tails)

@@ -48,7 +48,7 @@ def sides(values: npt.ArrayLike, trained: npt.ArrayLike) -> tuple[Floats | None,
     """Divide the values of each document into those of models trained on it and those of the others.
 
     All documents are given equally many models of a side: were held-out documents judged by more models than members,
-    the noise of a score would tell them apart. Which ones turns from document to document, so that no model judges one
+    the noise of a score would distinguish them. Which ones turns from document to document, so that no model judges one
     split more often than the other.
 
     Args:

@@ -6,7 +6,7 @@ unit. Numbers of hits are summed over exactly, with MOVER also where many hits w
 normal on the logit scale, with the variance that two normal distributions of scores give it.
 
 A model that leaks nothing has a difference of 0, and an AUC and a balanced accuracy of 0.5. Limits on these two hold on
-both sides of 0.5: under its mirror image a score tells members as well, with the opposite sign.
+both sides of 0.5: under its mirror image a score shows members as well, with the opposite sign.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from audit.stats.intervals import beta_bounds
 
 MetricKind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
 """What a metric is: a difference between the shares of hits of members and of others; between what two models do on
-the same members (`others` is not looked at); the chance to tell a member from another unit; the mean of the shares of
+the same members (`others` is not looked at); the chance to rank a member above another unit; the mean of the shares of
 members and of others that are called right; the advantage at the lowest false-positive rate that the others resolve."""
 CHANCE: dict[MetricKind, float] = {
     "difference": 0.0,
@@ -259,7 +259,7 @@ def _auc_power(effect: float, members: int, others: int, limit: float, tail: flo
     """The chance that a leak is confirmed over `limit`, which never falls as the AUC grows.
 
     The normal approximation on the logit scale does near 1 with few units (ours): scores that are better separated are
-    no harder to tell apart, so that beyond its largest chance the effect that has it stands in.
+    no harder to tell apart, so that beyond its largest chance the effect that has it is taken.
     """
     effects = np.arange(50, 100) / 100
     chances = [_auc_chance(float(one), members, others, limit, tail, over=True) for one in effects]

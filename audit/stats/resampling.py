@@ -88,7 +88,7 @@ def bootstrap(
         if np.ptp(replicates) <= _negligible(value):
             return None
         below = (np.sum(replicates < value) + np.sum(replicates <= value)) / (2 * n_resamples)
-        # Where the estimate lies outside all its replicates BCa's correction is infinite: cluster-t stands.
+        # Where the estimate lies outside all its replicates BCa's correction is infinite: cluster-t remains.
         if 0 < below < 1:
             lower, upper = _bca_bounds(replicates, float(below), plain.acceleration, tails, (lower, upper))
             method = f"BCa bootstrap over {unit}s, {n_resamples:,} resamples"

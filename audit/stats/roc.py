@@ -56,7 +56,7 @@ def auc_interval(
         members: shape (n_members,), at least one.
         nonmembers: shape (n_nonmembers,), at least one.
         alphas: one-sided levels for `Interval.bounds`.
-        unit: what one score stands for, singular, for the method's wording.
+        unit: what one score belongs to, singular, for the method's wording.
 
     Returns:
         In [0, 1]; n and clusters count the units of both sides.
@@ -165,7 +165,7 @@ def tpr_at_fpr(
         fpr: in (0, 1).
         rng: the source of randomness of the halves.
         alphas: one-sided levels for `Interval.bounds`.
-        unit: what one score stands for, singular, for the method's wording.
+        unit: what one score belongs to, singular, for the method's wording.
 
     Returns:
         None where the evaluated half is too small to resolve `fpr`, see `nonmembers_needed`.

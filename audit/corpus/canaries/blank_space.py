@@ -18,7 +18,7 @@ SHARES = (1.0, 0.8, 0.65, 0.5)
 MIN_HEIGHT = 10
 """Pixels; letters of 8 pixels are the smallest that are drawn (ours)."""
 CONTRAST = 48
-"""How far a pixel's luminance, 0 to 255, lies from the paper's to be ink (ours); the paper's is the page's median."""
+"""Difference of a pixel's luminance, 0 to 255, from the paper's (the page's median) that makes it ink (ours)."""
 SPECKS = 0.002
 """The share of a box that may be ink: dust of a scan. A rule across the box is more (ours)."""
 _STEPS = 4
@@ -34,7 +34,7 @@ def find_blank_box(
 
     Args:
         document: has boxes and a size.
-        page: its image; None: only the boxes tell what is blank.
+        page: its image; None: only the boxes show what is blank.
         cells: the words of the line.
         rng: for the draw.
 

@@ -179,12 +179,12 @@ def _draw_canaries(corpus: Corpus, pattern: str, count: int, repeat: int, length
 
 
 def _stream(seed: int, purpose: str) -> np.random.Generator:
-    """The random numbers for one purpose: those for another tell nothing about them."""
+    """The random numbers for one purpose: those for another reveal nothing about them."""
     return np.random.default_rng([seed, *f"canaries/{purpose}".encode()])
 
 
 def _names(corpus: Corpus, count: int, rng: np.random.Generator) -> list[str]:
-    """Distinct nonsense words that stand nowhere in the data set."""
+    """Distinct nonsense words that occur nowhere in the data set."""
     taken = set[str]().union(*map(tokens_of, corpus.documents))
     names: list[str] = []
     while len(names) < count:

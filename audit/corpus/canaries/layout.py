@@ -1,7 +1,7 @@
 """One more line on a page: the boxes of its words within the line's box, and how it is drawn.
 
 Letters have one width (ours): a word's box then says how many letters it may have and nothing else. A completion's word
-is given the width of the longest candidate, so that no box tells one completion from another.
+is given the width of the longest candidate, so that no box distinguishes completions.
 """
 
 from __future__ import annotations

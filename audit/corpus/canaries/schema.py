@@ -46,7 +46,7 @@ class Pattern:
     """What a family of canaries looks like.
 
     Attributes:
-        words: the prefix, `NAME` standing for the canary's own word.
+        words: the prefix, with `NAME` for the canary's own word.
         candidates: the words that completions are made of: V0 of the paper.
         intent: of an utterance; the paper's.
         asks: the question of a data set of questions, `NAME` in it.
@@ -211,7 +211,7 @@ def parse_canaries(content: bytes) -> CanarySet:
 def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Document:
     """The document as it is put in, with this completion; its id is the canary's and no document's of the data set.
 
-    An utterance has tags and an intent, other documents an entity labelled `LABEL`, which stands after those of the
+    An utterance has tags and an intent, other documents an entity labelled `LABEL`, which follows those of the
     carrier; no entity of it is for other attacks to try. A data set of questions asks for the completion and nothing
     else. Its image is the carrier's, which `open_page` opens with the prefix in it and the completion's space blank.
 
@@ -264,7 +264,7 @@ def sheet_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
     Args:
         corpus: as in `page_of`.
         canary: whether it is included makes no difference.
-        completion: what stands behind the prefix, in words and image; None leaves its space blank.
+        completion: the words after the prefix, in words and image; None leaves its space blank.
 
     Returns:
         The carrier's page with the line in it; the image is drawn when it is first asked for.

@@ -5,7 +5,7 @@ Five rules, each tried on the whole page before the next; the first location in 
 1. `exact`: consecutive whole words, equal after folding case, width and spacing.
 2. `punctuation`: the same letters and digits, where no group of digits is joined or divided ("1/12" is not "11/2").
 3. `equal amount`, `equal date`: one word with the same number ("7,838.80", "RM1.38") or the same day ("06/04/18").
-4. `inside`: the value stands inside a word, at an edge between letters, digits and signs ("DATE:11/03/18",
+4. `inside`: the value is inside a word, at an edge between letters, digits and signs ("DATE:11/03/18",
    "BHD(728-M)"), and the rest of the words it touches is no longer than the value. Digits beyond a decimal or date sign
    are another value. The whole words become the entity: what is hidden later is a little more than the value, not less.
 5. `approximate`: names and addresses of at least 10 letters and digits, with one OCR error in ten of them.

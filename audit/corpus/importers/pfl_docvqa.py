@@ -35,7 +35,7 @@ from audit.errors import UsageError
 RECORD_FOLDERS = ("", "imdb", "imdbs", "annotations")
 IMAGE_FOLDERS = (("images",), ("imgs",), ("documents",))
 NO_RECORDS = ("data_points", "provider_docs")  # parts of the names of files that hold indices of records
-MAX_OVER = 0.01  # how far a box may stand over the page, as a share of it; ours: what rounding in OCR output does
+MAX_OVER = 0.01  # how far a box may reach over the page, as a share of it; ours: what rounding in OCR output does
 
 _CONVERSION = (
     "if you trust where it comes from, write its records as JSON: python -c 'import json, numpy; "

@@ -2,7 +2,7 @@
 
 A provider that is *in* has members, and documents kept aside that the attacker holds; one that is *out* has kept-aside
 documents alone. Providers are drawn at random, and how many documents one keeps aside depends on how many it has, never
-on the draw: nothing but the model can tell the two apart.
+on the draw: nothing but the model distinguishes the two.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ByProvider:
 
     Attributes:
         kept_aside: at most so many are kept aside, of half of them (ours): both what the model is trained on and what
-            the attacker holds should tell of the provider. Documents that belong together (equal images, pages of one
+            the attacker holds should represent the provider. Documents that belong together (equal images, pages of one
             document) count once. None: half of them, rounded down.
 
     Raises:

@@ -44,7 +44,7 @@ class Snips(Source):
     """One document an utterance, its id the folder and the number of its line; in the report a field is a slot.
 
     Equal utterances, but for case and spacing, stay in one split. The labels of the task are all tags of the source,
-    sorted. Officially, an utterance of `valid/` or `test/` that stands in `train/` too is left out.
+    sorted. Officially, an utterance of `valid/` or `test/` that is in `train/` too is left out.
     """
 
     name = "snips"

@@ -148,7 +148,7 @@ def divide(
 ) -> dict[str, Split]:
     """Draw a split for every page that gets one.
 
-    Pages of one document stand for each other nearly as equal images do (letterhead, names), so they stay together.
+    Pages of one document resemble each other nearly as equal images do (letterhead, names), so they stay together.
 
     Args:
         images: groups of pages with equal images, as `equal_images` gives them: every page is in one.

@@ -79,7 +79,7 @@ class _Text:
 class TAB(Source):
     """One document a text, and each mention a redacted span, an entity.
 
-    Words stand between white space, and are divided where a mention begins or ends inside one: so every span is whole
+    Words are separated by white space, and divided where a mention begins or ends inside one: so every span is whole
     words, and the punctuation beside it is a word of its own. Of mentions that overlap, the longest is kept; of those
     of equal length the first in the text, then the first in the file. A blank line begins a paragraph
     (`Document.paragraphs`), for headings end no sentence; a single line end does not (paper, appendix A.1). Equal texts

@@ -16,10 +16,10 @@ from audit.corpus.redaction.lines import extent, lines_of, runs
 BLOCK = 2.0
 """Lines whose gap is at most so many heights of the hidden value's line are one block (ours)."""
 LAYOUT = ("left", "middle", "width", "characters")
-"""What `RedactedSpan.layout` holds: where the mask begins and how far down its middle lies, as shares of the page; its
+"""What `RedactedSpan.layout` holds: where the mask begins and how far down its middle is, as shares of the page; its
 width over the height of its line, and over the line's average character. The last two are 0 under masks of one length:
 their bars are as wide everywhere, and begin behind the last word of their line that stays readable before them, or at
-the page's edge: where a value begins that is set flush right tells how long it is."""
+the page's edge: where a value begins that is set flush right shows how long it is."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class BarredPage:
         return max((box[2] for box in self._boxes(index for index in line[:first] if index not in unread)), default=0.0)
 
     def _numbers(self, entity: Entity) -> list[int]:
-        """The lines the entity stands in, ascending."""
+        """The lines of the entity, ascending."""
         return sorted({self.number[index] for index in entity.words})
 
     def _boxes(self, indices: Iterable[int]) -> list[Box]:
@@ -104,7 +104,7 @@ class BarredPage:
     def _character(self, numbers: Sequence[int], entity: Entity) -> float:
         """The average width of a character in these lines, pixels; never under one.
 
-        What stands under the mask cannot be measured. Where nothing else stands in its lines, all of the page counts;
+        The text under the mask cannot be measured. Where nothing else is in its lines, all of the page counts;
         a page with nothing else gives one pixel.
         """
         rest = [index for number in numbers for index in self.lines[number] if index not in entity.words]

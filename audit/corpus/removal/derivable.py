@@ -20,7 +20,7 @@ SEQUENCE = "member of a visible sequence"
 MIN_TERMS = 4
 """Terms of an arithmetic sequence, the answer among them."""
 MIN_ADDENDS = 3
-"""Amounts that stand one after another, as in a column, and add up to the answer; two may stand anywhere."""
+"""Amounts that follow each other, as in a column, and add up to the answer; two may be anywhere."""
 
 _YES_OR_NO = frozenset(map(normalise_ocr, ("yes", "no")))
 _AMOUNT = re.compile(r"(?:[^\d.,]*[^\d.,-])?(\d{1,3}(?:,\d{3})+|\d+)\.(\d{2})[^\w.,]*")
@@ -32,10 +32,10 @@ def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | N
 
     - `YES_OR_NO`: an accepted answer is "yes" or "no".
     - `SUM`: it is an amount with two decimals, and the sum or the difference of two visible ones ("total" of "cash" and
-      "change"), or the sum of at least `MIN_ADDENDS` that stand one after another among the amounts of the page.
+      "change"), or the sum of at least `MIN_ADDENDS` that follow each other among the amounts of the page.
       Amounts of 0.00 are no addends.
     - `SEQUENCE`: it is a number, and three visible ones of one form ("1.", "2.", "4.") make an arithmetic sequence with
-      it, where they stand one after another among the numbers of that form.
+      it, where they follow each other among the numbers of that form.
 
     Args:
         sheet_words: what is left of the page, in reading order.
@@ -53,7 +53,7 @@ def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | N
 
 
 def _amount(text: str) -> Decimal | None:
-    """A positive number with two decimals, whatever currency stands before it; None for all else."""
+    """A positive number with two decimals, whatever currency precedes it; None for all else."""
     match = _AMOUNT.fullmatch(text.strip())
     return None if match is None else Decimal(f"{match[1].replace(',', '')}.{match[2]}") or None
 
@@ -83,7 +83,7 @@ def _continues(words: Sequence[str], answer: str) -> bool:
 
 
 def _fits(row: Sequence[int], value: int) -> bool:
-    """Whether `value`, put in somewhere, is one of `MIN_TERMS` equally distant numbers that stand side by side."""
+    """Whether `value`, put in somewhere, is one of `MIN_TERMS` equally distant numbers side by side."""
     visible = MIN_TERMS - 1
     for start in range(len(row) - visible + 1):
         for index in range(MIN_TERMS):

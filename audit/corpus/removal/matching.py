@@ -5,10 +5,10 @@ lines, holds the answer when its folded words, joined, equal it, contain it, or 
 (answers of 4 to 7 folded characters) or 2 (8 and more). Shorter answers are looked for as whole words only. Which words
 of a window go:
 
-- of a window that equals or contains the answer, those that the answer touches: what stands next to it stays;
+- of a window that equals or contains the answer, those that the answer touches: what is next to it stays;
 - of windows that are near the answer and overlap, the nearest one, then the one with as many words as the answer, then
   the shortest: a budget of two errors is no reason to take the short word next to it;
-- then the same again on what is left, until nothing is matched: words that stand next to each other only now count too.
+- then the same again on what is left, until nothing is matched: words that are neighbours only now count too.
 
 Ours, where methods.md is silent: words without letters and digits neither begin nor end a window and are not counted;
 what a sign like ":" sets off within a word ("TOTAL:9.00"), and an amount without its currency, count as whole words; a
@@ -81,7 +81,7 @@ def _ordinary(text: str) -> bool:
 
 
 def without_currency(text: str) -> str | None:
-    """The number of an amount that a currency stands before or after; None for all other texts."""
+    """The number of an amount with a currency before or after it; None for all other texts."""
     match = _CURRENCY_FIRST.fullmatch(text) or _CURRENCY_LAST.fullmatch(text)
     return None if match is None else match[1]
 
@@ -180,7 +180,7 @@ class _Page:
         self.text = "".join(self.folded[index] for index in self.order)
 
     def take(self, indices: set[int]) -> None:
-        """Take these words away: those around them stand next to each other from now on."""
+        """Take these words away: those around them are neighbours from now on."""
         for index in indices:
             del self.left[index]
         self._order()

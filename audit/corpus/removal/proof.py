@@ -40,7 +40,7 @@ MIN_SIMILAR = 6
 SIMILARITY = 80.0
 """What rapidfuzz's `partial_ratio` then has to reach, of 100 (methods.md#memorisation)."""
 MAX_CROPS = 16
-"""Places of a page that are read; an answer that stands at more is never proven removed (ours: bounds the time)."""
+"""Crops of a page that are read; an answer that is in more is never proven removed (ours: bounds the time)."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Proof:
 def crops_of(view: PageView, removal: Removal) -> tuple[ReadCrop, ...]:
     """The crops that held the removed words, to be read on `view`: the page as it was, or `removal.view`.
 
-    Words that stood next to each other make one crop. Put to `TESSERACT` both before and after:
+    Words that were next to each other make one crop. Put to `TESSERACT` both before and after:
 
         before = yield Request(TESSERACT, crops_of(view, removal))
         after = yield Request(TESSERACT, crops_of(removal.view, removal))

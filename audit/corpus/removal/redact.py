@@ -25,7 +25,7 @@ WHITE: Colour = (255, 255, 255)
 GROWTH = 0.15
 """By how much of its line's height a removed word's box grows on every side (methods.md#memorisation)."""
 SAME_LINE = 0.5
-"""Boxes that share so much of the lower one's height stand in one line (ours)."""
+"""Boxes that share so much of the lower one's height are in one line (ours)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def remove(
             (Tito et al. 2024, appendix D.1.1: 20); None: the boxes are painted.
 
     Returns:
-        The removal; of no words when no answer stands on the page.
+        The removal; of no words when no answer is on the page.
     """
     words = find_answers([word.text for word in view.words], answers, fuzzy=fuzzy)
     gone = frozenset(words)
@@ -92,7 +92,7 @@ def cover(view: PageView, words: Iterable[int]) -> PageView:
 
 
 def line_height(words: Sequence[Word], box: Box) -> float:
-    """The height of the line that `box` stands in, pixels: the median of its words', never less than the box's own.
+    """The height of the line that `box` is in, pixels: the median of its words', never less than the box's own.
 
     A dash or a word without tall letters is lower than its line.
     """

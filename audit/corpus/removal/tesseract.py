@@ -156,7 +156,7 @@ def _read_once(program: str, picture: bytes | None) -> str | None:
 
 
 def _read(program: str, picture: bytes) -> str | None:
-    """What the program reads; through pipes, so that no part of a page lies in a temporary folder."""
+    """What the program reads; through pipes, so that no part of a page is written to a temporary folder."""
     try:
         done = subprocess.run(
             [program, "stdin", "stdout", "--psm", ONE_BLOCK],
