@@ -16,7 +16,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 
 from audit.corpus.documents import SPLITS
-from audit.corpus.importers.conversion import ImportReport
+from audit.corpus.importers.report import ImportReport
 from audit.corpus.paths import printable
 from audit.corpus.summary import Quartiles, Summary
 from audit.errors import DocauditError
@@ -279,7 +279,7 @@ def show_summary(summary: Summary) -> None:
             ("providers", *(count.providers for count in providers)),
             ("providers with two or more", *(count.with_two for count in providers)),
             ("questions", *(summary.questions[split] for split in SPLITS)),
-            ("answers among the page's words", *(summary.answers_standing[split] for split in SPLITS)),
+            ("answers among the page's words", *(summary.answers_on_page[split] for split in SPLITS)),
             ("questions with an image", *(summary.questions_with_image[split] for split in SPLITS)),
             ("links between fields", *(summary.links[split] for split in SPLITS)),
         ],

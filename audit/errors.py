@@ -10,7 +10,7 @@
     `-- EngineError     the audit itself could not go on (disk, lock, journal)         exit 1
 
 The command line prints each problem on one line and no traceback. Any other exception is a bug and keeps its traceback.
-Messages name documents and places, which only the owner's terminal sees; they are never written into a record.
+Messages name documents and positions, which only the owner's terminal sees; they are never written into a record.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class DocauditError(Exception):
     """Something the user can act on: what is wrong, and what to do about it.
 
     Args:
-        problems: one message, or all of them where several were found; each is one line.
+        problems: one message, or all of them where there are several; each is one line.
         hint: what to do, one line.
     """
 
@@ -73,6 +73,6 @@ class EngineError(DocauditError):
     """The audit could not go on: the disk is full, the output folder is locked, a journal is damaged."""
 
 
-def listed(words: Sequence[str], last: str) -> str:
-    """Words one after the other, `last` before the last of them ("and", "or")."""
-    return f" {last} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+def listed(labels: Sequence[str], last: str) -> str:
+    """Join labels by commas, with `last` before the last of them ("and", "or")."""
+    return f" {last} ".join(filter(None, (", ".join(labels[:-1]), *labels[-1:])))

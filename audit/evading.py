@@ -26,7 +26,7 @@ from audit.attacks.redaction.measures import macro_f1
 from audit.attacks.redaction.samples import Samples, samples_of
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Mask
-from audit.corpus.importers.conversion import check_destination
+from audit.corpus.publishing import check_destination
 from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
 from audit.defenses.evaluation import Attacked, Attacker, Evaluation, Text, attackers, verdict
 from audit.defenses.evasion import EVASION

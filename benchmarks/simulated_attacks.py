@@ -30,13 +30,13 @@ from audit.attacks.memorisation import fairness
 from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.measures import measure_questions
 from audit.attacks.memorisation.removal import PROVEN
-from audit.attacks.memorisation.table import FieldTablederTableionTable as Questions
+from audit.attacks.memorisation.table import QuestionTable as Questions
 from audit.attacks.memorisation.table import Results
 from audit.attacks.provider_membership.forest import SHARE
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
-from audit.attacks.provider_membership.table import FieldTablederTableionTable as Providers
+from audit.attacks.provider_membership.table import ProviderTable as Providers
 from audit.attacks.reconstruction import gated, methods
-from audit.attacks.reconstruction.table import FieldTablederTableionTable as Fields
+from audit.attacks.reconstruction.table import FieldTable as Fields
 from audit.attacks.reconstruction.table import named
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT

@@ -22,10 +22,10 @@ from audit.attacks.budget import sample
 from audit.corpus.documents import Assignment, Corpus, Document
 from audit.corpus.features import describe
 from audit.corpus.folding import fold
-from audit.corpus.importers.splits import joined
 from audit.engine.interface import SILENT, Progress, Trial
 from audit.measurements import ALPHAS, Diagnostic, Measurement, Unresolved
 from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, SPREAD, TOGETHER, BlindCheck, blind_check
+from audit.stats.clusters import join_groups
 from audit.targets.utility import estimate
 
 Unit = Literal["document", "provider"]
@@ -230,7 +230,7 @@ def _kept_together(documents: Sequence[Document], member: Bools, same_image: Int
         group for groups in (_groups(same_image), _pages(documents)) if _undivided(groups, member) for group in groups
     ]
     units: Ints = np.arange(len(documents))
-    for unit, group in enumerate(joined([[str(place) for place in group] for group in whole])):
+    for unit, group in enumerate(join_groups([[str(place) for place in group] for group in whole])):
         units[[int(place) for place in group]] = len(documents) + unit
     enough = all(len(np.unique(units[member == side])) >= MIN_UNITS for side in (True, False))
     return units if enough else np.arange(len(documents))

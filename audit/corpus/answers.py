@@ -1,4 +1,4 @@
-"""Whether an answer can be read on its page as it stands there: a count for owners, not the proof of a removal."""
+"""Answers that can be read on their page as they are: a count for owners, not the proof of a removal."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from audit.corpus.documents import Question, Word
 from audit.corpus.folding import fold
 
 
-def stands(question: Question, words: Sequence[Word]) -> bool:
-    """Whether an accepted answer equals consecutive whole words of the page, after folding case, width and spacing.
+def is_on_page(question: Question, words: Sequence[Word]) -> bool:
+    """Test whether an accepted answer equals consecutive whole words of the page, after `fold`.
 
     Plainer than what removal looks for (methods.md#memorisation): answers inside a word or with OCR errors are not
     found.
@@ -22,7 +22,7 @@ def stands(question: Question, words: Sequence[Word]) -> bool:
 
 
 def _between(value: str, page: str, edges: frozenset[int]) -> bool:
-    """Whether `value`, not empty, stands in `page` from one edge to another."""
+    """Whether `value`, not empty, occurs in `page` from one edge to another."""
     start = page.find(value) if value else -1
     while start >= 0:
         if start in edges and start + len(value) in edges:

@@ -1,4 +1,4 @@
-"""What a data set holds: frozen dataclasses, validated in place when a manifest is read."""
+"""The contents of a data set: frozen dataclasses, validated in place when a manifest is read."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Document:
 class Task:
     """What the target was trained to do.
 
-    `labels` stand in the order of the model's outputs, or are empty: BIO tags, or for SPADE extraction plain classes
+    `labels` are in the order of the model's outputs, or are empty: BIO tags, or for SPADE extraction plain classes
     with "O" among them.
     """
 
@@ -136,7 +136,7 @@ class Redaction:
 
 @strict_dataclass(frozen=True, config=STRICT)
 class ReferencePaths:
-    """Where models that never saw the audited documents lie, relative to DATA_DIR."""
+    """Folders of models that never saw the audited documents, relative to DATA_DIR."""
 
     pretrained: str | None = None
     auxiliary: str | None = None
@@ -152,8 +152,8 @@ class TrainingRecipe:
     Attributes:
         label_all_tokens: a tagger's loss read every token of a word, not only the first.
         checkpoint_chosen_on: the split whose documents chose the checkpoint, when one did.
-        prompt: what a question-answering model is given, "{question}" standing for the question; None: what its family
-            is trained with.
+        prompt: what a question-answering model is given, with "{question}" in place of the question; None: what its
+            family is trained with.
         epochs: passes over the members.
         learning_rate: the peak of AdamW's.
         batch_size: samples (questions, or pages of a tagger) a step.

@@ -8,7 +8,6 @@ again.
 
 from __future__ import annotations
 
-import shutil
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,11 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from audit.corpus import manifest as manifests
-from audit.corpus.answers import stands
+from audit.corpus.answers import is_on_page
 from audit.corpus.documents import Corpus, Document, ReferencePaths
 from audit.corpus.images import image_path
-from audit.corpus.importers.conversion import check_destination
-from audit.errors import EngineError, ManifestError
+from audit.corpus.publishing import check_destination, copy_image, draft_of
+from audit.errors import ManifestError
 
 EVASION: Mapping[str, str] = MappingProxyType(
     {"a": "\u0430", "e": "\u0435", "i": "\u0456", "n": "\u0578", "o": "\u043e"}
@@ -77,7 +76,7 @@ LOOKALIKES: Mapping[str, tuple[int, ...]] = MappingProxyType(
 )
 """By Latin letter, the code points that look like it: Greek, Cyrillic and Armenian letters (and three Latin ones) to
 which the confusables table of Unicode Technical Standard 39 gives one Latin letter. One difference, ours: the capital
-iotas stand for I, where that table has one prototype for I, l and 1."""
+iotas are read as I, where that table has one prototype for I, l and 1."""
 
 NOTHING = f"no word of the data set holds any of {', '.join(EVASION)}: there is nothing to exchange"
 SUFFIX = ", evaded"
@@ -89,16 +88,16 @@ _FOLD = {code: letter for letter, codes in LOOKALIKES.items() for code in codes}
 
 @dataclass(frozen=True)
 class EvasionCost:
-    """What evasion changes and breaks, counted over whole documents.
+    """Changes and losses through evasion, counted over whole documents.
 
     Attributes:
         characters: of all words, without the spaces between them.
         changed: of them, exchanged ones.
         non_ascii_before: of them, outside ASCII before the exchange.
         non_ascii_after: and after it.
-        searched: words that a person could look for, those with a letter or a digit; a word that stands several times
+        searched: words that a person could look for, those with a letter or a digit; a word that occurs several times
             in a document counts as often.
-        lost: of them, those that a plain search (any place of the document's text, whatever the case) finds no more.
+        lost: of them, those that a plain search (anywhere in the document's text, whatever the case) no longer matches.
         answers: questions with an accepted answer among the words of their page.
         answers_lost: of them, those with none any more.
     """
@@ -136,7 +135,7 @@ def evaded(document: Document) -> Document:
 
     Also those under redactions, which nobody sees: the copy then has one alphabet, and a mask as long as before. Boxes,
     entities, paragraphs, tags, intent and image stay: the page looks the same. Questions and answers stay as well, for
-    they are what people type and expect in ordinary letters; that an answer stands on its page no more is a cost
+    they are what people type and expect in ordinary letters; that an answer is no longer on its page is a cost
     (`EvasionCost.answers_lost`), not to be hidden by exchanging its letters too.
     """
     return replace(document, words=tuple(replace(word, text=evade(word.text)) for word in document.words))
@@ -148,7 +147,7 @@ def folded(document: Document) -> Document:
 
 
 def evasion_cost(documents: Iterable[Document]) -> EvasionCost:
-    """What evading these documents changes and breaks."""
+    """Count what evading these documents changes and breaks."""
     characters = changed = before = after = searched = lost = answers = answers_lost = 0
     for document in documents:
         words = [word.text for word in document.words]
@@ -162,10 +161,10 @@ def evasion_cost(documents: Iterable[Document]) -> EvasionCost:
         missing = {word for word in set(wanted) if word not in page}
         searched += len(wanted)
         lost += sum(word in missing for word in wanted)
-        standing = [question for question in document.questions if stands(question, document.words)]
+        standing = [question for question in document.questions if is_on_page(question, document.words)]
         copy = evaded(document)
         answers += len(standing)
-        answers_lost += sum(not stands(question, copy.words) for question in standing)
+        answers_lost += sum(not is_on_page(question, copy.words) for question in standing)
     return EvasionCost(characters, changed, before, after, searched, lost, answers, answers_lost)
 
 
@@ -188,25 +187,13 @@ def write_evaded(corpus: Corpus, dst: Path) -> None:
     documents = [evaded(document) for document in corpus.documents]
     if all(copy == document for copy, document in zip(documents, corpus.documents, strict=True)):
         raise ManifestError(NOTHING, "evasion is for text in small Latin letters")
-    dst = dst.resolve()
-    draft = dst.with_name(f".{dst.name}.evasion.tmp")
-    manifest = replace(
-        corpus.manifest, name=f"{corpus.manifest.name}{SUFFIX}", references=ReferencePaths(), canaries=None
-    )
-    try:
-        shutil.rmtree(draft, ignore_errors=True)  # what a killed run left
-        draft.mkdir(parents=True)
+    name = f"{corpus.manifest.name}{SUFFIX}"
+    manifest = replace(corpus.manifest, name=name, references=ReferencePaths(), canaries=None)
+    with draft_of(dst, "evasion", fresh=True) as draft:
         for document in documents:
             if document.image is not None:
-                copy = draft / document.image
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(image_path(corpus, document), copy)
+                copy_image(image_path(corpus, document), draft, document.image)
         manifests.write(draft, manifest, documents)
-        draft.replace(dst)
-    except OSError as error:
-        raise EngineError(f"{dst}: the data set cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _non_ascii(text: str) -> int:

@@ -90,18 +90,18 @@ def describe(
 
 
 def terms_of(document: Document) -> Iterator[str]:
-    """What is counted of a document's words.
+    """List the terms of a document's words that are counted.
 
-    Runs of letters (lower case) and of digits: years, months and prices stand for themselves; how each word is written
-    ("A0000-00/Aa"); the groups of digits of a date or code with their place, "3/3:19"; of long numbers the length and
-    the first two digits.
+    Runs of letters (lower case) and of digits: years, months and prices are kept as they are; how each word is written
+    ("A0000-00/Aa"); the groups of digits of a date or code with their position, "3/3:19"; of long numbers the length
+    and the first two digits.
     """
     for word in document.words:
         yield from _PIECES.findall(word.text.lower())
         yield f"as {_shape(word.text)}"
         groups = re.findall(r"\d+", word.text)
         if len(groups) > 1:
-            yield from (f"{place}/{len(groups)}:{group}" for place, group in enumerate(groups, start=1))
+            yield from (f"{position}/{len(groups)}:{group}" for position, group in enumerate(groups, start=1))
         yield from (f"{len(group)} digits:{group[:2]}" for group in groups if len(group) >= LONG)
 
 
@@ -116,30 +116,30 @@ def _cases(letters: str) -> str:
 
 
 def _words(documents: Sequence[Document]) -> Block | None:
-    """TF-IDF of the terms that stand in two documents or more; None when there is none."""
+    """TF-IDF of the terms that occur in two documents or more; None when there is none."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    found = [[*terms_of(document)] for document in documents]
-    vocabulary = sorted(_shared(found, MAX_TERMS))
+    collected = [[*terms_of(document)] for document in documents]
+    vocabulary = sorted(_shared(collected, MAX_TERMS))
     if not vocabulary:
         return None
     return TfidfVectorizer(analyzer=list, lowercase=False, vocabulary=vocabulary, sublinear_tf=True).fit_transform(
-        found
+        collected
     )
 
 
-def _shared(found: Sequence[Collection[str]], most: int) -> list[str]:
+def _shared(collected: Sequence[Collection[str]], most: int) -> list[str]:
     """The terms of two documents or more, the commonest first, at most so many.
 
-    A term of one document tells nothing about any other.
+    A term of one document says nothing about any other.
     """
-    in_documents = Counter(term for terms in found for term in set(terms))
+    in_documents = Counter(term for terms in collected for term in set(terms))
     shared = sorted((-count, term) for term, count in in_documents.items() if count > 1)
     return [term for _, term in shared[:most]]
 
 
 def _layout(document: Document) -> Floats:
-    """The page's size; where its words stand and how large they are; how full each cell of a grid is."""
+    """The page's size; where its words are and how large they are; how full each cell of a grid is."""
     boxes = np.array([word.box for word in document.words if word.box is not None], np.float64).reshape(-1, 4)
     if not len(boxes):
         return np.zeros(3 + 6 * 3 + GRID**2)
@@ -178,7 +178,7 @@ def _image(page: Image) -> Floats:
 def _sharpness(grey: Image) -> Floats:
     """How sharp, how noisy and how blocky the middle of a page is, as far as neighbouring pixels show it."""
     left, top = max(0, (grey.width - CROP) // 2), max(0, (grey.height - CROP) // 2)
-    # From a corner of JPEG's blocks, so that they lie where they were compressed.
+    # From a corner of JPEG's blocks, so that they are aligned as they were compressed.
     left, top = left - left % JPEG_BLOCK, top - top % JPEG_BLOCK
     box = (left, top, min(grey.width, left + CROP), min(grey.height, top + CROP))
     middle = np.asarray(grey.crop(box), np.int16)
@@ -212,7 +212,7 @@ def _logarithms(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def _asked(document: Document) -> Counter[str]:
-    """The words of a document's questions, as often as they stand there."""
+    """The words of a document's questions, as often as they occur."""
     return Counter(term for question in document.questions for term in _PIECES.findall(question.question.lower()))
 
 
@@ -237,5 +237,5 @@ def _counts(document: Document) -> Counter[str]:
 def _numbered(images: Sequence[Floats | None]) -> Ints:
     """A number for each document, the same where the rows of their images are."""
     first: dict[bytes, int] = {}
-    numbers = [place if row is None else first.setdefault(row.tobytes(), place) for place, row in enumerate(images)]
+    numbers = [index if row is None else first.setdefault(row.tobytes(), index) for index, row in enumerate(images)]
     return np.array(numbers, np.int64)

@@ -1,4 +1,4 @@
-"""When two values count as the same, and in how many documents a value stands.
+"""Equality of values, and the number of documents that a value occurs in.
 
 Method: methods.md#reconstruction, "unique fields".
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from audit.corpus.documents import SPLITS, Corpus, Document, Split
 
-MIN_TEXT_LENGTH = 4  # folded characters; a shorter value ("9.0") stands on other pages by chance
+MIN_TEXT_LENGTH = 4  # folded characters; a shorter value ("9.0") occurs on other pages by chance
 
 
 def fold(text: str) -> str:
@@ -28,11 +28,11 @@ def fold(text: str) -> str:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """In how many distinct documents of each split a folded value stands.
+    """Numbers of distinct documents of each split that a folded value occurs in.
 
     Attributes:
         as_value: documents in which some entity has this value.
-        anywhere: those, and documents where the value stands as a sequence of whole words on the page, annotated or
+        anywhere: those, and documents where the value occurs as a sequence of whole words on the page, annotated or
             not (a company in another receipt's header). Values under `MIN_TEXT_LENGTH` characters are counted as
             entities only.
     """
@@ -42,12 +42,12 @@ class Occurrence:
 
     @property
     def unique(self) -> bool:
-        """Whether the value stands in one document only, over all splits: what a gated field must be."""
+        """True where the value occurs in one document only, over all splits: what a gated field must be."""
         return sum(self.anywhere.values()) == 1
 
 
 def occurrences(corpus: Corpus) -> dict[str, Occurrence]:
-    """For the folded value of every entity (attacked or not), where else it stands.
+    """Count, for the folded value of every entity (attacked or not), the documents that it occurs in.
 
     "In no other document of any split" is decided on whole pages, not on annotations alone: a model that saw a name
     in an unlabelled header can repeat it without having memorised the field.
@@ -66,7 +66,7 @@ def occurrences(corpus: Corpus) -> dict[str, Occurrence]:
 
 
 def _index(values: Iterable[str]) -> dict[str, dict[int, set[str]]]:
-    """Values by their first `MIN_TEXT_LENGTH` characters and by length, so that few places of a page need a look."""
+    """Values by their first `MIN_TEXT_LENGTH` characters and by length, to compare few positions of a page."""
     index: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for value in values:
         index[value[:MIN_TEXT_LENGTH]][len(value)].add(value)

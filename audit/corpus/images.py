@@ -72,7 +72,7 @@ class ImageFile:
 
 @contextmanager
 def _whole_files() -> Iterator[None]:
-    """Truncated files are damaged, though WeasyPrint tells Pillow to pad them, for the whole process."""
+    """Truncated files are damaged, though WeasyPrint makes Pillow pad them, for the whole process."""
     padded = PIL.ImageFile.LOAD_TRUNCATED_IMAGES
     PIL.ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
@@ -158,7 +158,7 @@ def decode(path: Path) -> Image.Image:
 
 
 def image_path(corpus: Corpus, document: Document) -> Path:
-    """Where the document's image lies.
+    """The path of the document's image.
 
     Raises:
         ManifestError: the path leaves DATA_DIR.

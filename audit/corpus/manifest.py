@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,17 @@ import tomli_w
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from audit.corpus.canaries.schema import parsed
+from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, Task
 from audit.corpus.paths import inside, printable, reason_refused
+from audit.corpus.problems import Problems
 from audit.corpus.validation import form_problems, image_problems, label_problems, problems_of, text_problem
 from audit.errors import EngineError, ManifestError
 from audit.files import write_atomically
 
 FILE_NAME = "manifest.toml"
 SCHEMA = 1
-MAX_LISTED = 50
 QUESTION = "{question}"
 _HINT = "correct the data set, then look at it with: docaudit inspect DATA_DIR"
 
@@ -33,30 +33,11 @@ _manifest_type = TypeAdapter(Manifest)
 _document_type = TypeAdapter(Document)
 
 
-class _Problems:
-    """Collects what is wrong: the first `MAX_LISTED` in words, the others as a number."""
-
-    def __init__(self) -> None:
-        self.listed: list[str] = []
-        self.count = 0
-
-    def add(self, place: str, problems: Iterable[str]) -> None:
-        for problem in problems:
-            self.count += 1
-            if len(self.listed) < MAX_LISTED:
-                self.listed.append(printable(f"{place} {problem}"))
-
-    def raise_if_any(self) -> None:
-        more = self.count - len(self.listed)
-        if self.listed:
-            raise ManifestError([*self.listed, *([f"... and {more} more problems"] if more else [])], _HINT)
-
-
 def load(data_dir: Path) -> Corpus:
     """Read and validate a data set.
 
     Images are read once for their hash and header; no pixel is decoded (`images.open_image` does that). Reference paths
-    must stay inside DATA_DIR; whether something lies there is for the code that opens them to say. The corpus' sha256
+    must stay inside DATA_DIR; the code that opens them checks whether they exist. The corpus' sha256
     is taken over the sha256 (raw bytes) of the manifest, of the documents file, of the image of every document that has
     one, in file order, and of the canary file where there is one.
 
@@ -64,14 +45,14 @@ def load(data_dir: Path) -> Corpus:
         data_dir: the folder that holds `manifest.toml`.
 
     Raises:
-        ManifestError: one error with every problem and its place (the first 50 of many).
+        ManifestError: one error with every problem and its path (the first 50 of many).
     """
     if not data_dir.is_dir():
         raise ManifestError(f"{data_dir}: no such folder")
     root = data_dir.resolve()
     content = _manifest_bytes(root)
     table = _manifest_table(content)
-    problems = _Problems()
+    problems = Problems()
     manifest = _manifest_of(root, table, problems)
     file_name = table.get("documents", "documents.jsonl")
     digests = [hashlib.sha256(content).digest()]
@@ -81,7 +62,7 @@ def load(data_dir: Path) -> Corpus:
         documents = _documents(root, file_name, task, problems, digests)
     if manifest is not None and manifest.canaries is not None:
         _canaries(Corpus(root, manifest, tuple(documents), ""), problems, digests)
-    problems.raise_if_any()
+    problems.raise_if_any(_HINT)
     assert manifest is not None  # its absence is a problem, and was raised
     return Corpus(root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest())
 
@@ -95,9 +76,9 @@ def check_references(corpus: Corpus) -> None:
         ManifestError: one error with every problem.
     """
     missing = [
-        f"{FILE_NAME} {place}: {path} is not a folder"
-        for place, path in _named_paths(corpus.manifest)
-        if place.startswith("references.") and not (corpus.root / path).is_dir()
+        f"{FILE_NAME} {key}: {path} is not a folder"
+        for key, path in _named_paths(corpus.manifest)
+        if key.startswith("references.") and not (corpus.root / path).is_dir()
     ]
     if missing:
         raise ManifestError(missing)
@@ -189,7 +170,7 @@ def _manifest_table(content: bytes) -> dict[str, Any]:
     return table
 
 
-def _manifest_of(root: Path, table: dict[str, Any], problems: _Problems) -> Manifest | None:
+def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manifest | None:
     try:
         manifest = _manifest_type.validate_python(table)
     except ValidationError as error:
@@ -200,19 +181,19 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: _Problems) -> Mani
     problems.add(FILE_NAME, label_problems(manifest.task))
     problems.add(FILE_NAME, _prompt_problems(manifest.recipe.prompt))
     problems.add(FILE_NAME, _canary_table_problems(manifest.canaries))
-    for place, path in _named_paths(manifest):
+    for key, path in _named_paths(manifest):
         reason = reason_refused(root, path)
-        problems.add(FILE_NAME, [] if reason is None else [f"{place}: {reason}"])
+        problems.add(FILE_NAME, [] if reason is None else [f"{key}: {reason}"])
     return manifest
 
 
 def _prompt_problems(prompt: str | None) -> Iterator[str]:
-    """The question has one place in the prompt; line ends are part of some families' prompts."""
+    """The question occurs once in the prompt; line ends are part of some families' prompts."""
     if prompt is None:
         return
-    places = prompt.count(QUESTION)
-    if places != 1:
-        yield f'recipe.prompt: holds "{QUESTION}" {places} times; the question goes where it stands, once'
+    times = prompt.count(QUESTION)
+    if times != 1:
+        yield f'recipe.prompt: holds "{QUESTION}" {times} times; the question goes where it stands, once'
     problem = text_problem(re.sub(r"[\n\t]", " ", prompt))
     if problem is not None:
         yield f"recipe.prompt: {problem}"
@@ -230,7 +211,7 @@ def _canary_table_problems(table: dict[str, Any] | None) -> Iterator[str]:
 
 
 def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Every path of the manifest itself, with its place: references and canaries."""
+    """Every path of the manifest itself, with its key: references and canaries."""
     references = manifest.references
     for field in dataclasses.fields(ReferencePaths):
         value = getattr(references, field.name)
@@ -242,7 +223,7 @@ def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _documents(
-    root: Path, file_name: str, task: Task | None, problems: _Problems, digests: list[bytes]
+    root: Path, file_name: str, task: Task | None, problems: Problems, digests: list[bytes]
 ) -> list[Document]:
     """The documents that could be read. Appends to `digests` the documents file's sha256 and each image's."""
     reason = reason_refused(root, file_name) or _reason_no_file(root / file_name)
@@ -257,16 +238,16 @@ def _documents(
         with (root / file_name).open("rb") as stream:
             for number, line in enumerate(stream, start=1):
                 whole.update(line)
-                place = f"{file_name}:{number}"
-                document = _document(line, place, problems)
+                prefix = f"{file_name}:{number}"
+                document = _document(line, prefix, problems)
                 if document is None:
                     continue
                 documents.append(document)
                 first = seen.setdefault(document.id, number)
-                problems.add(place, [] if first == number else [f"id: {document.id} stands in line {first} already"])
-                problems.add(place, problems_of(document, task))
+                problems.add(prefix, [] if first == number else [f"id: {document.id} stands in line {first} already"])
+                problems.add(prefix, problems_of(document, task))
                 faults, header = image_problems(root, document)
-                problems.add(place, faults)
+                problems.add(prefix, faults)
                 images += [bytes.fromhex(header.sha256)] if header else []
     except OSError as error:
         problems.add(FILE_NAME, [f"documents: {file_name} cannot be read: {error.strerror}"])
@@ -277,15 +258,15 @@ def _documents(
     linked = any(document.links for document in documents if document.split == "member")
     if task is not None and task.kind == "spade-linking" and not linked:
         problems.add(f"{file_name}:", ["no document of split member has links, and task.kind is spade-linking"])
-    asked = any(document.questions for document in documents if document.split == "member")
-    if task is not None and task.kind == "question-answering" and not asked:
+    questioned = any(document.questions for document in documents if document.split == "member")
+    if task is not None and task.kind == "question-answering" and not questioned:
         problems.add(
             f"{file_name}:", ["no document of split member has questions, and task.kind is question-answering"]
         )
     return documents
 
 
-def _canaries(corpus: Corpus, problems: _Problems, digests: list[bytes]) -> None:
+def _canaries(corpus: Corpus, problems: Problems, digests: list[bytes]) -> None:
     """Hold the canary file against the documents; appends its sha256 to `digests`."""
     name = (corpus.manifest.canaries or {}).get("file")
     if not isinstance(name, str) or reason_refused(corpus.root, name) is not None:
@@ -297,18 +278,18 @@ def _canaries(corpus: Corpus, problems: _Problems, digests: list[bytes]) -> None
     try:
         content = (corpus.root / name).read_bytes()
         digests.append(hashlib.sha256(content).digest())
-        problems.add(name, set_problems(parsed(content), corpus))
+        problems.add(name, set_problems(parse_canaries(content), corpus))
     except OSError as error:
         problems.add(FILE_NAME, [f"canaries.file: {name} cannot be read: {error.strerror}"])
     except ManifestError as error:
         problems.add(name, error.problems)
 
 
-def _document(line: bytes, place: str, problems: _Problems) -> Document | None:
+def _document(line: bytes, prefix: str, problems: Problems) -> Document | None:
     if not line.strip():
         return None
     try:
         return _document_type.validate_json(line, strict=True)
     except ValidationError as error:
-        problems.add(place, form_problems(error))
+        problems.add(prefix, form_problems(error))
         return None

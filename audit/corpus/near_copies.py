@@ -13,7 +13,7 @@ often meet.
 The constants are ours. They were chosen on SROIE (626 receipts) and FUNSD (149 forms) and on the sample data, where
 they call no two documents copies that a reader would not, and on copies of these that were printed in another size,
 with noise, and read with errors. A page that was shifted by a hundredth of its width, or turned by half a degree, is
-found by its text only.
+recognised by its text only.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ MAX_SHARE = 0.05
 """Beyond this share of copies among the held-out documents the splits were not kept apart: there may be more that are
 not recognised."""
 MAX_SHARE_OF_UTTERANCES = 0.5
-"""The same for utterances, of which many are said twice."""
+"""The same for utterances, of which many occur twice."""
 _ROWS = 256
 _REMEDY = "take the copies out of the data set, or put them into the split of their original"
 
@@ -78,7 +78,7 @@ class Copies:
         pairs: ids of two documents, in the order of `AGAINST`: held-out and member, public and member, public and
             held-out; sorted.
         left_out: ids of the documents that an audit does without, see `without_copies`.
-        sentences: what was found, in plain sentences; one for each kind of pair.
+        sentences: the copies, in plain sentences; one for each kind of pair.
         heldout_confounded: why nothing that compares members with held-out documents can be decided; None when it can.
         public_confounded: the same for what is held against models that learnt from public documents.
     """
@@ -91,7 +91,7 @@ class Copies:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was found and what becomes of it, in plain sentences; none without a copy."""
+        """The copies and what becomes of them, in plain sentences; none without a copy."""
         left_out = f"{len(self.left_out)} documents are left out of the audit, as they stand in several splits."
         confounded = (f"{reason}." for reason in (self.heldout_confounded, self.public_confounded) if reason)
         return (*self.sentences, *confounded, *((left_out,) if self.left_out else ()))
@@ -140,14 +140,14 @@ def without_copies(corpus: Corpus, copies: Copies) -> Corpus:
 
     Held-out copies of members and public copies of audited documents are left out; of utterances that both members and
     held-out documents hold, both, so that common ones are no sign of training. Held-out copies stay where they are so
-    many that they confound the audit. Documents that canaries stand on stay.
+    many that they confound the audit. Documents that carry canaries stay.
     """
     kept = tuple(document for document in corpus.documents if document.id not in copies.left_out)
     return replace(corpus, documents=kept)
 
 
 def counts_left_out(corpus: Corpus, left_out: Collection[str]) -> dict[str, int]:
-    """How many documents are left out, by split; splits without any are left out too."""
+    """Count the documents that are left out, by split; splits without any are omitted."""
     splits = [document.split for document in corpus.documents if document.id in left_out]
     return {split: splits.count(split) for split in _TITLES if split in splits}
 
@@ -292,7 +292,7 @@ def _near(one: Bits, two: Bits) -> Iterator[tuple[int, int]]:
 
 
 def _raster(page: Image) -> Floats | None:
-    """The page's greys on a small raster, mean 0 and length 1; None where nothing stands on it."""
+    """The page's greys on a small raster, mean 0 and length 1; None where it is blank."""
     greys = np.asarray(page.convert("L").resize((RASTER, RASTER), Resampling.BOX), np.float64).ravel()
     greys -= greys.mean()
     length = float(np.linalg.norm(greys))

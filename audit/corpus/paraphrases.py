@@ -61,7 +61,7 @@ _ANY = (
 """Ways to put any other question."""
 
 
-def paraphrased(question: str, rng_seed: int) -> str:
+def paraphrase(question: str, rng_seed: int) -> str:
     """The question put another way; the same way for the same seed, and never the question as it was.
 
     Args:

@@ -81,7 +81,7 @@ def _made(view: PageView, change: Callable[[Image.Image], Image.Image]) -> Image
 
 
 def _moved(view: PageView, move: Callable[[Box], Box]) -> Iterator[Word]:
-    """The words at their new places; those without a place stay, those that leave the page are dropped."""
+    """The words at their new positions; those without a box stay, those that leave the page are dropped."""
     for word in view.words:
         if word.box is None or view.size is None:
             yield word

@@ -28,7 +28,7 @@ class ProviderCounts:
 
 @dataclass(frozen=True)
 class AskedProviders:
-    """Whom an attack can ask after: whether a provider's documents were trained on (methods.md#provider-membership).
+    """The providers of whom an attack can ask whether they were trained on (methods.md#provider-membership).
 
     A provider is in when one of its documents is a member; what is asked about are its held-out ones, kept aside.
 
@@ -61,7 +61,7 @@ def provider_counts(documents: Sequence[Document]) -> ProviderCounts:
 
 
 def asked_providers(corpus: Corpus) -> AskedProviders:
-    """Whom an attack can ask after in this data set."""
+    """Count the providers that an attack can ask after in this data set."""
     spellings = {document.provider for document in corpus.documents if document.provider is not None}
     splits: dict[str, set[Split]] = {fold(name): set() for name in spellings}
     for document in corpus.documents:
@@ -79,7 +79,7 @@ def asked_providers(corpus: Corpus) -> AskedProviders:
 
 
 def punctuation_twins(names: Collection[str]) -> int:
-    """How many of these folded names differ from another in punctuation only; the first of each group is not counted.
+    """Number of folded names that differ from another in punctuation only; the first of each group is not counted.
 
     They stay providers of their own: with names it is not docaudit's to say which punctuation means something.
     """
@@ -87,12 +87,12 @@ def punctuation_twins(names: Collection[str]) -> int:
 
 
 def unnamed_members(corpus: Corpus) -> int:
-    """How many documents of training name no provider."""
+    """Number of documents of training that name no provider."""
     return sum(not fold(document.provider or "") for document in corpus.of("member"))
 
 
 def provider_warnings(corpus: Corpus) -> Iterator[str]:
-    """What limits an attack that asks after providers; nothing for a data set that names none."""
+    """Warn of all that limits an attack on providers; nothing for a data set that names none."""
     names = {fold(document.provider) for document in corpus.documents if document.provider is not None}
     if not names:
         return

@@ -1,4 +1,4 @@
-"""What a data set holds, in numbers: what `docaudit inspect` prints. No value, id or provider stands in it."""
+"""The contents of a data set in numbers, as `docaudit inspect` prints them. It holds no value, id or provider."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from audit.corpus.answers import stands
+from audit.corpus.answers import is_on_page
 from audit.corpus.canaries.schema import load_canaries
 from audit.corpus.canaries.summary import CanaryCounts, canary_counts, canary_warnings
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
@@ -21,7 +21,7 @@ from audit.record import CorpusCard
 MIN_DOCUMENTS = 150  # members and held-out each: methods.md#statistics, "Power first"
 
 
-MAX_ABSENT = 0.1  # of the members' answers, before `inspect` warns that they do not stand on the page; ours
+MAX_ABSENT = 0.1  # of the members' answers, before `inspect` warns that they are not on the page; ours
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class FieldCounts:
         fields: by split.
         attacked: those of them that an attack may try to reconstruct.
         values: distinct values after folding.
-        unique: fields whose value stands in no other document (`folding.Occurrence.unique`).
-        repeated_within: by split, fields whose value stands in another document of that split.
-        repeated_across: by split, fields whose value stands in a document of another split.
+        unique: fields whose value occurs in no other document (`folding.Occurrence.unique`).
+        repeated_within: by split, fields whose value occurs in another document of that split.
+        repeated_across: by split, fields whose value occurs in a document of another split.
         words: words a field.
         characters: characters a field, joined by single spaces.
     """
@@ -87,7 +87,8 @@ class Summary:
         duplicate_images: exact ones.
         questions: by split.
         questions_a_document: None without documents.
-        answers_standing: questions with an accepted answer among the words of their page (`answers.stands`), by split.
+        answers_on_page: questions with an accepted answer among the words of their page (`answers.is_on_page`), by
+            split.
         questions_with_image: questions whose page has an image, by split.
         links: between entities, by split.
         warnings: plain sentences on what limits an audit of this data set.
@@ -108,7 +109,7 @@ class Summary:
     duplicate_images: DuplicateImages
     questions: Mapping[Split, int]
     questions_a_document: Quartiles | None
-    answers_standing: Mapping[Split, int]
+    answers_on_page: Mapping[Split, int]
     questions_with_image: Mapping[Split, int]
     links: Mapping[Split, int]
     warnings: tuple[str, ...]
@@ -129,7 +130,7 @@ def summarise(corpus: Corpus) -> Summary:
     categories = _categories(corpus)
     lengths = [len(document.words) for document in documents]
     numbers = [len(document.questions) for document in documents]
-    standing = _by_split(d.split for d in documents for question in d.questions if stands(question, d.words))
+    standing = _by_split(d.split for d in documents for question in d.questions if is_on_page(question, d.words))
     return Summary(
         name=corpus.manifest.name,
         task=corpus.manifest.task.kind,
@@ -144,7 +145,7 @@ def summarise(corpus: Corpus) -> Summary:
         duplicate_images=duplicates,
         questions=_by_split(document.split for document in documents for _ in document.questions),
         questions_a_document=_quartiles(numbers) if numbers else None,
-        answers_standing=standing,
+        answers_on_page=standing,
         questions_with_image=_by_split(d.split for d in documents if d.image is not None for _ in d.questions),
         links=_by_split(document.split for document in documents for _ in document.links),
         warnings=(
@@ -158,7 +159,7 @@ def summarise(corpus: Corpus) -> Summary:
 
 
 def card(corpus: Corpus) -> CorpusCard:
-    """What the record says about the data set: counts only."""
+    """Describe the data set for the record: counts only."""
     fields: dict[str, Counter[str]] = {}
     for document in corpus.documents:
         attacked = (entity.category for entity in document.entities if entity.attack)

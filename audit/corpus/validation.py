@@ -1,6 +1,6 @@
-"""What is wrong with one document, beyond the types of its fields.
+"""Problems of one document, beyond the types of its fields.
 
-Messages name places, ids and labels, never the text of a word.
+Messages name paths, ids and labels, never the text of a word.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from audit.corpus.paths import inside, reason_refused
 from audit.errors import ManifestError
 
 MAX_CHARACTERS = 5_000  # of a question or an answer; ours: a densely written page has about as many
-BOX_TOLERANCE = 2.0  # pixels a box may stand over the edge: what rounding in OCR output does
+BOX_TOLERANCE = 2.0  # pixels a box may reach over the edge: what rounding in OCR output does
 _PLAIN = {
     "missing": "missing",
     "unexpected_keyword_argument": "unknown key",
@@ -40,12 +40,12 @@ def text_problem(text: str) -> str | None:
 
 
 def is_bio(tag: str) -> bool:
-    """Whether a tag has the form O, B-LABEL or I-LABEL."""
+    """Test whether a tag has the form O, B-LABEL or I-LABEL."""
     return tag == "O" or (tag[:2] in ("B-", "I-") and len(tag) > 2)
 
 
 def label_problems(task: Task) -> Iterator[str]:
-    """What is wrong with the labels of a task."""
+    """List the problems of a task's labels."""
     for label, count in Counter(task.labels).items():
         if count > 1:
             yield f"task.labels: {label} occurs {count} times"
@@ -68,17 +68,17 @@ def label_problems(task: Task) -> Iterator[str]:
 
 
 def form_problems(error: ValidationError) -> Iterator[str]:
-    """What pydantic found wrong with the form of a value, as `place: what`, without any of its content."""
+    """List pydantic's problems with the form of a value, as `path: problem`, without any of its content."""
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
-        place = ""
+        path = ""
         for part in problem["loc"]:
-            place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
+            path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
         message = _PLAIN.get(problem["type"], problem["msg"])
-        yield f"{place}: {message}" if place else message
+        yield f"{path}: {message}" if path else message
 
 
 def problems_of(document: Document, task: Task | None) -> Iterator[str]:
-    """Every problem of a document except its image's, as `place: what`; `task` is None where the manifest is broken."""
+    """List the problems of a document but for its image's, as `path: problem`; no task: the manifest is broken."""
     yield from _texts(document)
     yield from _words(document)
     yield from _boxes(document)
@@ -105,7 +105,7 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
 
 
 def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile | None]:
-    """What is wrong with the document's image, and its header when it could be read. `root` is DATA_DIR, resolved."""
+    """List the problems of the document's image, and give its header where it could be read; `root` is DATA_DIR."""
     if document.image is None:
         return [], None
     reason = reason_refused(root, document.image)
@@ -115,16 +115,16 @@ def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile
         header = read_header(inside(root, document.image))
     except ManifestError as error:
         return [f"image: {problem}" for problem in error.problems], None
-    found = (header.width, header.height)
-    # Half of all readers apply an EXIF orientation. `size` tells which raster is meant, unless both have the same.
-    told = document.size == found != header.turned_size
-    if header.orientation != 1 and not told:
+    actual = (header.width, header.height)
+    # Half of all readers apply an EXIF orientation. `size` shows which raster is meant, unless both have the same.
+    settled = document.size == actual != header.turned_size
+    if header.orientation != 1 and not settled:
         return [f"image: {orientation_problem(header)}"], header
-    if document.size is None or found == document.size:
+    if document.size is None or actual == document.size:
         return [], header
-    hint = " (is it of the page before it was turned?)" if found[::-1] == document.size else ""
+    hint = " (is it of the page before it was turned?)" if actual[::-1] == document.size else ""
     width, height = document.size
-    return [f"size: {width} x {height}, but the image has {found[0]} x {found[1]}{hint}"], header
+    return [f"size: {width} x {height}, but the image has {actual[0]} x {actual[1]}{hint}"], header
 
 
 def orientation_problem(header: ImageFile) -> str:
@@ -145,15 +145,15 @@ def _texts(document: Document) -> Iterator[str]:
         named += [(f"entities[{number}].id", entity.id), (f"entities[{number}].label", entity.label)]
     for number, question in enumerate(document.questions):
         named += [(f"questions[{number}].id", question.id), (f"questions[{number}].question", question.question)]
-        named += [(f"questions[{number}].answers[{place}]", text) for place, text in enumerate(question.answers)]
+        named += [(f"questions[{number}].answers[{index}]", text) for index, text in enumerate(question.answers)]
         named += [
-            (f"questions[{number}].paraphrases[{place}]", text) for place, text in enumerate(question.paraphrases)
+            (f"questions[{number}].paraphrases[{index}]", text) for index, text in enumerate(question.paraphrases)
         ]
     named += [(f"tags[{number}]", tag) for number, tag in enumerate(document.tags or ())]
-    for place, text in named:
+    for path, text in named:
         problem = None if text is None else text_problem(text)
         if problem is not None:
-            yield f"{place}: {problem}"
+            yield f"{path}: {problem}"
 
 
 def _words(document: Document) -> Iterator[str]:
@@ -199,21 +199,21 @@ def _paragraphs(document: Document) -> Iterator[str]:
         yield f"paragraphs: index {document.paragraphs[-1]} of {len(document.words)} words"
 
 
-def _repeated(place: str, ids: Iterable[str]) -> Iterator[str]:
+def _repeated(path: str, ids: Iterable[str]) -> Iterator[str]:
     for name, count in Counter(ids).items():
         if count > 1:
-            yield f"{place}: id {name} occurs {count} times"
+            yield f"{path}: id {name} occurs {count} times"
 
 
-def _entity(entity: Entity, place: str, n_words: int) -> Iterator[str]:
+def _entity(entity: Entity, path: str, n_words: int) -> Iterator[str]:
     if not entity.words:
-        yield f"{place}.words: empty"
+        yield f"{path}.words: empty"
     for index in entity.words:
         if not 0 <= index < n_words:
-            yield f"{place}.words: index {index} of {n_words} words"
+            yield f"{path}.words: index {index} of {n_words} words"
     repeated = sorted(index for index, count in Counter(entity.words).items() if count > 1)
     if repeated:
-        yield f"{place}.words: index {repeated[0]} is repeated"
+        yield f"{path}.words: index {repeated[0]} is repeated"
 
 
 def _references(document: Document) -> Iterator[str]:
@@ -227,14 +227,14 @@ def _references(document: Document) -> Iterator[str]:
             yield f"questions[{number}].entity: no entity {question.entity}"
 
 
-def _question(question: Question, place: str, document: Document) -> Iterator[str]:
+def _question(question: Question, path: str, document: Document) -> Iterator[str]:
     """What is wrong with a question beyond empty texts and unknown entities; its page need not hold an answer."""
     if not question.answers:
-        yield f"{place}.answers: none; give at least one, or leave the question out"
+        yield f"{path}.answers: none; give at least one, or leave the question out"
     named = [
-        (f"{place}.question", question.question),
-        *((f"{place}.answers[{number}]", text) for number, text in enumerate(question.answers)),
-        *((f"{place}.paraphrases[{number}]", text) for number, text in enumerate(question.paraphrases)),
+        (f"{path}.question", question.question),
+        *((f"{path}.answers[{number}]", text) for number, text in enumerate(question.answers)),
+        *((f"{path}.paraphrases[{number}]", text) for number, text in enumerate(question.paraphrases)),
     ]
     for where, text in named:
         if len(text) > MAX_CHARACTERS:
@@ -244,10 +244,10 @@ def _question(question: Question, place: str, document: Document) -> Iterator[st
     for number, text in enumerate(question.paraphrases):
         earlier = seen.setdefault(fold(text), f"paraphrases[{number}]")
         if text.strip() and earlier != f"paraphrases[{number}]":
-            yield f"{place}.paraphrases[{number}]: the same words as {earlier}"
+            yield f"{path}.paraphrases[{number}]: the same words as {earlier}"
     owner = next((entity for entity in document.entities if entity.id == question.entity), None)
     if owner is not None and question.category not in (None, owner.category):
-        yield f"{place}.category: {question.category}, but entity {owner.id} is {owner.category}"
+        yield f"{path}.category: {question.category}, but entity {owner.id} is {owner.category}"
 
 
 def words_in_two_entities(document: Document) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from audit.corpus.paraphrases import paraphrased
+from audit.corpus.paraphrases import paraphrase
 from audit.defenses.interface import QueryDefense, Reworded, reworded
 from audit.defenses.randomness import seed_of
 from audit.targets.interface import Target
@@ -40,4 +40,4 @@ class Paraphrase(QueryDefense):
         return reworded(self.name, target, self._reword)
 
     def _reword(self, question: str) -> str:
-        return paraphrased(question, seed_of(self.seed, self.name, question))
+        return paraphrase(question, seed_of(self.seed, self.name, question))

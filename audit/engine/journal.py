@@ -20,8 +20,8 @@ class Journal:
 
     The file's name says what it belongs to (see `audit.runner`); resuming is "the file is there". A torn last line is
     cut off, an id that is already known is ignored. Each line ends with a check sum: an outcome that is not what was
-    written is ignored, so that its trial is tried again and no damage is read as a result. The sum tells accidents and
-    careless edits; it is no seal.
+    written is ignored, so that its trial is tried again and no damage is read as a result. The sum detects accidents
+    and careless edits; it is no seal.
 
     Args:
         path: the file; its folder must exist.

@@ -80,7 +80,7 @@ class RayEngine:
             return
         with PrivateFolder(_short_temporary()) as own, PrivateFolder() as copies, self._connected(own, copies) as ray:
             files = {
-                name: {path: ray.put(_content(place)) for path, place in files.items()}
+                name: {path: ray.put(_content(file)) for path, file in files.items()}
                 for name, files in source.folders.items()
             }
             n_workers, resources = self._plan(ray.cluster_resources(), len(trials))
@@ -167,16 +167,16 @@ class Worker:
         import ray
 
         self.folder = PrivateFolder(self.within)
-        places = {}
+        folders = {}
         for name, files in self.files.items():
-            places[name] = self.folder.path / name
-            places[name].mkdir()
+            folders[name] = self.folder.path / name
+            folders[name].mkdir()
             for path, content in files.items():
-                place = places[name] / path
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(ray.get(content))
+                file = folders[name] / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(ray.get(content))
         with _traceback_kept():
-            self.work = self.elsewhere(places)
+            self.work = self.elsewhere(folders)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[tuple[str, Json]]:
         """The outcomes of these trials, each as soon as it is there."""
@@ -186,7 +186,7 @@ class Worker:
 
 @contextmanager
 def _traceback_kept() -> Iterator[None]:
-    """An exception that leaves here can be pickled with its traceback, so that its place is known elsewhere."""
+    """An exception that leaves here can be pickled with its traceback, so that its position is known elsewhere."""
     from tblib import pickling_support
 
     try:
@@ -321,7 +321,7 @@ def _not_reached(address: str, error: Exception) -> EngineError:
 
 
 def _short_temporary() -> Path:
-    """Where Ray's sockets go. A unix socket's path may have 103 characters, of which Ray and we need 88."""
+    """The folder of Ray's sockets. A unix socket's path may have 103 characters, of which Ray and we need 88."""
     usual = tempfile.gettempdir()
     return Path(usual if len(usual) <= 15 else "/tmp")
 

@@ -1,4 +1,4 @@
-"""Whether a record can be one that a scan wrote: what contradicts itself is judged by nobody."""
+"""Consistency of a record: one that contradicts itself cannot have been written by a scan and is not judged."""
 
 from __future__ import annotations
 

@@ -104,9 +104,9 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Comple
 
 
 def power_of(result: Completed) -> Estimate | None:
-    """How strong the attacker was, as the attack measured it; None when it has no such number."""
-    found = next((item for item in result.measurements if item.name == result.power), None)
-    return found if isinstance(found, Estimate) else None
+    """The attacker's strength, as the attack measured it; None when it has no such number."""
+    power = next((item for item in result.measurements if item.name == result.power), None)
+    return power if isinstance(power, Estimate) else None
 
 
 def not_useful(record: AuditRecord) -> str | None:
@@ -126,7 +126,7 @@ def not_useful(record: AuditRecord) -> str | None:
 
 
 def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], useless: str | None) -> Reason | None:
-    """What stands against a pass, whatever the interval; None when nothing does.
+    """Reason against a pass, whatever the interval; None when there is none.
 
     Args:
         limit: which is not violated.
@@ -142,7 +142,7 @@ def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], 
         lambda: _covers_little(limit, result),
         lambda: _wrong_side(limit, methods),
     )
-    return next((found for reason in reasons if (found := reason()) is not None), None)
+    return next((given for reason in reasons if (given := reason()) is not None), None)
 
 
 def within(result: Completed) -> str:
@@ -206,15 +206,15 @@ def _wrong_side(limit: Limit, methods: Mapping[str, Estimate]) -> Reason | None:
         return None
     for measured in methods.values():
         if _below_null(measured, WRONG_SIDE / len(methods)):
-            told = f"{measured.value:.3f} [{measured.low:.3f}, {measured.high:.3f}]"
+            shown = f"{measured.value:.3f} [{measured.low:.3f}, {measured.high:.3f}]"
             if is_area(measured):
                 return (
-                    f"an area under chance tells members as well: {told}, chance is 0.5; are the splits right?",
+                    f"an area under chance tells members as well: {shown}, chance is 0.5; are the splits right?",
                     AGAIN,
                     "confounded",
                 )
             return (
-                f"less on documents of training than on held-out ones: {told}; the held-out documents look trained on",
+                f"less on documents of training than on held-out ones: {shown}; the held-out documents look trained on",
                 "see which documents the model was trained on, and scan again",
                 "confounded",
             )
@@ -238,5 +238,5 @@ def _uppers(measured: Estimate, level: float) -> Iterator[float]:
 
 
 def is_area(measured: Estimate) -> bool:
-    """Whether 0.5 is chance, so that a number far under it tells as much as one far above (AUC, balanced accuracy)."""
+    """Test whether 0.5 is chance, so that a number far under it shows as much as one far above (AUC, accuracy)."""
     return measured.null == 0.5 and measured.null_kind == "chance"

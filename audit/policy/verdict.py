@@ -27,7 +27,6 @@ from audit.record import AttackResult, AuditRecord, Completed, LeftOut
 Key = TypeVar("Key")
 Side = Literal["limit", "mirror"]
 """Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of chance."""
-Methods = Mapping[str, Estimate]
 _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "passed")
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 SIGNIFICANCE = 0.05
@@ -72,11 +71,11 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True)):
         decision = missing_result(record, policy, limit, results.get(limit.attack))
         if decision is None:
-            found = {(name, side): p for (place, name, side), p in confirmed.items() if place == index}
+            own = {(name, side): p for (position, name, side), p in confirmed.items() if position == index}
             completed = results[limit.attack]
             assert isinstance(completed, Completed)
             few = unresolved(record, policy, limit, completed)
-            decision = _decide(limit, completed, methods, found, useless) if few is None else few
+            decision = _decide(limit, completed, methods, own, useless) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
         decisions.append(_waive(decision, policy, today))
     return _verdict(policy, tuple(decisions))
@@ -99,31 +98,32 @@ def _methods(limit: Limit, result: AttackResult | LeftOut | None) -> dict[str, E
         return {}
     measured = {item.name: item for item in result.measurements}
     names = result.methods.get(limit.metric, (limit.metric,))
-    found = {name: item for name in names if isinstance(item := measured.get(name), Estimate)}
+    estimates = {name: item for name in names if isinstance(item := measured.get(name), Estimate)}
     own = measured.get(limit.metric)
-    return found or ({limit.metric: own} if isinstance(own, Estimate) else {})
+    return estimates or ({limit.metric: own} if isinstance(own, Estimate) else {})
 
 
 def _p_values(limit: Limit, measured: Estimate) -> dict[Side, float]:
     """One-sided p of a leak beyond the limit: the smallest recorded level whose bound lies beyond; 1 when none does.
 
-    An area under chance tells members from others as well as one above it: it is held against the mirrored limit too.
+    An area under chance separates members from others as well as one above it, so it is also held against the mirrored
+    limit.
     """
     if limit.min is not None:
         return {"limit": min((bound.alpha for bound in measured.bounds if bound.upper < limit.min), default=1.0)}
     assert limit.max is not None
     top = limit.max
-    found: dict[Side, float] = {
+    p_values: dict[Side, float] = {
         "limit": min((bound.alpha for bound in measured.bounds if bound.lower > top), default=1.0)
     }
     if is_area(measured):
-        found["mirror"] = min((bound.alpha for bound in measured.bounds if bound.upper < 1 - top), default=1.0)
-    return found
+        p_values["mirror"] = min((bound.alpha for bound in measured.bounds if bound.upper < 1 - top), default=1.0)
+    return p_values
 
 
 def _holm(p_values: Mapping[Key, float | None]) -> dict[Key, float]:
     """Holm's step-down adjustment over the checks that have a p-value; ties in the order given."""
-    tested = sorted(((p, place, key) for place, (key, p) in enumerate(p_values.items()) if p is not None), key=_by_p)
+    tested = sorted(((p, order, key) for order, (key, p) in enumerate(p_values.items()) if p is not None), key=_by_p)
     adjusted: dict[Key, float] = {}
     running = 0.0
     for rank, (p, _, key) in enumerate(tested):
@@ -157,9 +157,9 @@ def _decide(
         return undecided(result.confounded, AGAIN, "confounded")
     if p_value <= SIGNIFICANCE:
         return Decision(limit, "violated", _confirmed(side), "", methods[name], power, p_value)
-    found = hindrance(limit, result, methods, None if about_text else useless)
-    if found is not None:
-        return undecided(*found)
+    against = hindrance(limit, result, methods, None if about_text else useless)
+    if against is not None:
+        return undecided(*against)
     if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
         return Decision(limit, "passed", within(result), "", worst, power, p_worst)
     return undecided(

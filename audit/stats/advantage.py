@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from audit.stats.intervals import Interval, beta_bounds, make_interval, tail_levels
-from audit.stats.roc import LEVEL, checked_scores, nonmembers_needed, quantile_place, rate_bounds
+from audit.stats.intervals import LEVEL, Interval, beta_bounds
+from audit.stats.roc import calibrated_tpr, check_scores, nonmembers_needed, quantile_index
 
 LOW_RATES = (0.001, 0.01, 0.1)
 """The false-positive rates at which an attacker's certainty is measured, lowest first (ours)."""
@@ -23,7 +23,7 @@ _GRID = 400
 
 
 class LowAdvantage(NamedTuple):
-    """How many more members than non-members are found at a low false-positive rate.
+    """The excess of members over non-members that are recognised at a low false-positive rate.
 
     Attributes:
         fpr: the false-positive rate that the non-members resolve.
@@ -56,7 +56,7 @@ def low_advantage(
         members: shape (n_members,), at least one.
         nonmembers: shape (n_nonmembers,), at least one.
         alphas: one-sided levels for `Interval.bounds`.
-        unit: what one score stands for, singular, for the method's wording.
+        unit: what one score belongs to, singular, for the method's wording.
 
     Returns:
         None where not even the highest of `LOW_RATES` is resolved. n and clusters count the members.
@@ -64,24 +64,12 @@ def low_advantage(
     Raises:
         ValueError: as `auc`, or a level out of range.
     """
-    inside, outside = checked_scores(members, nonmembers)
+    inside, outside = check_scores(members, nonmembers)
     rate = lowest_resolved(outside.size)
     if rate is None:
         return None
-    calibration = np.sort(outside)
-    value = float((inside > calibration[quantile_place(rate, outside.size)]).mean())
-    lower, upper = rate_bounds(inside, calibration, value, rate, tail_levels(LEVEL, alphas))
-    advantage = make_interval(
-        value - rate,
-        lower - rate,
-        upper - rate,
-        n=inside.size,
-        clusters=inside.size,
-        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {outside.size} {unit}s",
-        level=LEVEL,
-        alphas=alphas,
-    )
-    return LowAdvantage(rate, advantage)
+    tpr = calibrated_tpr(inside, np.sort(outside), rate, alphas, unit)
+    return LowAdvantage(rate, tpr.transform(lambda share: share - rate))
 
 
 def advantage_upper(members: int, others: int) -> float:
@@ -110,8 +98,8 @@ def advantage_chance(effect: float, members: int, others: int, limit: float, tai
     if rate is None:
         return 0.0
     known = min(1.0, effect / (1 - rate))
-    place = quantile_place(rate, others)
-    passing = beta.ppf((np.arange(_GRID) + 0.5) / _GRID, others - place, place + 1)
+    index = quantile_index(rate, others)
+    passing = beta.ppf((np.arange(_GRID) + 0.5) / _GRID, others - index, index + 1)
     hit = known + (1 - known) * passing
 
     def beyond(hits: int) -> bool:

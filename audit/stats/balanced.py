@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from audit.arrays import Floats
 from audit.stats.intervals import Interval, beta_bounds, make_interval, tail_levels
-from audit.stats.shares import LEVEL, rate
+from audit.stats.shares import rate
 
 FEW = 20
 """Under so many units on a side the method says "few" (methods.md#statistics)."""
@@ -49,11 +48,12 @@ def balanced_accuracy(
     Raises:
         ValueError: a side is empty, shares outside [0, 1], or a level out of range.
     """
-    tails = tail_levels(LEVEL, alphas)
+    tails = tail_levels(alphas)
     sides = [np.asarray(side, np.float64) for side in (members, others)]
     rates = [rate(side, np.arange(side.size), rng, alphas=tails.tolist(), unit=unit) for side in sides]
     value = sum(one.value for one in rates) / 2
-    down, up = (_joined(rates, which) / 2 for which in (1, 2))
+    bounds = zip(*(one.one_sided for one in rates), strict=True)
+    down, up = (np.hypot(*(bound - one.value for bound, one in zip(side, rates, strict=True))) / 2 for side in bounds)
     called = (sides[0].sum() + (1 - sides[1]).sum()) / sum(side.size for side in sides)
     lopsided = not LOPSIDED <= called <= 1 - LOPSIDED
     if lopsided:
@@ -70,13 +70,5 @@ def balanced_accuracy(
         n=n,
         clusters=n,
         method=f"MOVER on the true-positive and the true-negative rate, {unit}s{few}{alike}",
-        level=LEVEL,
         alphas=alphas,
     )
-
-
-def _joined(rates: Sequence[Interval], which: int) -> Floats:
-    """How far the sum of the rates reaches down (1: lower bounds) or up (2), at each level, shape (n_tails,)."""
-    reaches = [[bound[which] - one.value for bound in one.bounds] for one in rates]
-    joined: Floats = np.hypot(*np.asarray(reaches, np.float64))
-    return joined

@@ -1,6 +1,6 @@
-"""Whether members can be told from others without the model (methods.md#statistics, "Blind baseline").
+"""Separation of members from others without the model (methods.md#statistics, "Blind baseline").
 
-Where somebody who never saw the model tells them apart, what an attacker finds may be that difference.
+Where somebody who never saw the model can separate them, what an attacker finds may be that difference.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ DECIMALS = 9
 
 @dataclass(frozen=True)
 class BlindCheck:
-    """What somebody without the model makes of members and others.
+    """How well members and others can be separated without the model.
 
     Attributes:
-        auc: how well the best of the classifiers tells units it was not trained on apart. It is the best of several,
+        auc: how well the best of the classifiers separates units that it was not trained on. It is the best of several,
             so that without any difference it lies above 0.5: at `chance`.
         chance: the mean of that AUC over permuted labels.
         p_value: of it, one-sided; in (0, 1].
@@ -74,7 +74,7 @@ def blind_check(
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> BlindCheck | None:
-    """Test whether features tell member units from others.
+    """Test whether features distinguish member units from others.
 
     One ridge regression on the labels for each block and one for all together, cross-validated; the statistic is the
     largest AUC of them, for permuted labels as for the true ones, so that the choice is paid for (ours: a difference in
@@ -86,8 +86,8 @@ def blind_check(
 
     The classifiers are linear: they take all permutations at once; the mean over a unit's rows is expected the same
     however many there are (a bent function of it would show how many documents a provider has, which follows from the
-    split); and what splits differ in, times, scanners, layouts and vendors, shows as terms, greys and places that are
-    commoner on one side. A difference in the spread alone has a further block (ours), `SPREAD`: the squares of the
+    split); and what splits differ in, times, scanners, layouts and vendors, shows as terms, greys and positions that
+    are commoner on one side. A difference in the spread alone has a further block (ours), `SPREAD`: the squares of the
     standardised columns of all dense blocks, of one row of each unit, drawn by lot, so that the number of rows does not
     show. Of simulated data sets with a column in 80 three times as spread on one side it found 9 of 12 instead of 2, at
     110 units a side, for a power of 0.78 instead of 0.81.
@@ -98,7 +98,7 @@ def blind_check(
         units: (n_rows,) integers.
         rng: of folds and permutations.
         strata: (n_rows,) integers, constant within a unit: labels were assigned within each of these and are permuted
-            within them; folds are drawn from them, for within a stratum of fixed size a document's label tells the
+            within them; folds are drawn from them, for within a stratum of fixed size a document's label implies the
             opposite about the others. None: labels were assigned over all units.
         n_permutations: how many.
         alphas: one-sided levels for `Interval.bounds`.
@@ -110,23 +110,23 @@ def blind_check(
     Raises:
         ValueError: lengths differ, or labels or strata are not constant within a unit.
     """
-    names, first, place = np.unique(np.asarray(units), return_index=True, return_inverse=True)
-    labels = _of_units(np.asarray(member, bool), first, place)
+    names, first, unit_of = np.unique(np.asarray(units), return_index=True, return_inverse=True)
+    labels = _of_units(np.asarray(member, bool), first, unit_of)
     if min(labels.sum(), (~labels).sum()) < MIN_UNITS:
         return None
-    groups = np.arange(len(names)) if strata is None else _of_units(np.asarray(strata), first, place)
+    groups = np.arange(len(names)) if strata is None else _of_units(np.asarray(strata), first, unit_of)
     folds = _folds(groups, rng)
     arrangements = np.column_stack([labels, _permuted(labels, None if strata is None else groups, n_permutations, rng)])
-    squares = _squares(features, _one_of_each(place, rng.spawn(1)[0]))
-    kernels = _kernels({**features, **squares}, place, len(names))
+    squares = _squares(features, _one_of_each(unit_of, rng.spawn(1)[0]))
+    kernels = _kernels({**features, **squares}, unit_of, len(names))
     scores = {name: _predictions(kernel, arrangements, folds) for name, kernel in kernels.items()}
     areas = {name: _areas(columns, arrangements) for name, columns in scores.items()}
     varying = any(kernel.any() for kernel in kernels.values())
     best = max(areas, key=lambda name: float(areas[name][0]))
     largest = np.max([*areas.values()], axis=0)
-    found = auc_interval(scores[best][labels, 0], scores[best][~labels, 0], alphas=alphas, unit=unit)
+    auc = auc_interval(scores[best][labels, 0], scores[best][~labels, 0], alphas=alphas, unit=unit)
     return BlindCheck(
-        replace(found, method=f"{found.method}, best of {len(areas)} cross-validated classifiers"),
+        replace(auc, method=f"{auc.method}, best of {len(areas)} cross-validated classifiers"),
         float(largest[1:].mean()),
         float((1 + np.sum(largest[1:] >= largest[0])) / (1 + n_permutations)),
         _power(largest[1:], int(labels.sum()), int((~labels).sum())) if varying else 0.0,
@@ -149,22 +149,22 @@ def auc_error(area: float, members: int, others: int) -> float:
     return float((variance / (members * others)) ** 0.5)
 
 
-def _of_units(values: npt.NDArray[Any], first: Ints, place: Ints) -> npt.NDArray[Any]:
+def _of_units(values: npt.NDArray[Any], first: Ints, unit_of: Ints) -> npt.NDArray[Any]:
     """The value of each unit, (n_units,)."""
-    if values.shape != place.shape:
+    if values.shape != unit_of.shape:
         raise ValueError("every row needs one unit, one label and one stratum")
-    if not np.array_equal(values[first][place], values):
+    if not np.array_equal(values[first][unit_of], values):
         raise ValueError("labels and strata must be constant within a unit")
     return values[first]
 
 
 def _folds(groups: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
     """The fold of each unit: groups drawn into folds of (nearly) equal numbers of groups; one group is divided."""
-    names, place = np.unique(groups, return_inverse=True)
+    names, group_of = np.unique(groups, return_inverse=True)
     if len(names) == 1:
-        names, place = np.arange(len(groups)), np.arange(len(groups))
+        names, group_of = np.arange(len(groups)), np.arange(len(groups))
     order: Ints = rng.permutation(len(names)) % min(N_FOLDS, len(names))
-    return order[place]
+    return order[group_of]
 
 
 def _permuted(labels: Bools, strata: npt.NDArray[Any] | None, n_permutations: int, rng: np.random.Generator) -> Bools:
@@ -177,15 +177,15 @@ def _permuted(labels: Bools, strata: npt.NDArray[Any] | None, n_permutations: in
     return arrangements
 
 
-def _one_of_each(place: Ints, rng: np.random.Generator) -> Ints:
-    """For each row the row that stands for its unit, drawn by lot: (n_rows,)."""
-    order = rng.permutation(len(place))
-    drawn: Ints = order[np.unique(place[order], return_index=True)[1]]
-    return drawn[place]
+def _one_of_each(unit_of: Ints, rng: np.random.Generator) -> Ints:
+    """For each row the row that represents its unit, drawn by lot: (n_rows,)."""
+    order = rng.permutation(len(unit_of))
+    drawn: Ints = order[np.unique(unit_of[order], return_index=True)[1]]
+    return drawn[unit_of]
 
 
 def _squares(features: Mapping[str, Any], drawn: Ints) -> dict[str, Floats]:
-    """Squared distances from the mean, column by column, of the row that stands for each row's unit."""
+    """Squared distances from the mean, column by column, of the row that represents each row's unit."""
     from scipy.sparse import issparse
 
     dense = [np.asarray(block, np.float64)[drawn] for block in features.values() if not issparse(block)]
@@ -198,21 +198,21 @@ def _squares(features: Mapping[str, Any], drawn: Ints) -> dict[str, Floats]:
     return {SPREAD: ((columns - units.mean(axis=0))[:, varying] / spread[varying]) ** 2} if varying.any() else {}
 
 
-def _kernels(features: Mapping[str, Any], place: Ints, n_units: int) -> dict[str, Floats]:
+def _kernels(features: Mapping[str, Any], unit_of: Ints, n_units: int) -> dict[str, Floats]:
     """Inner products of the units, by block that is not alike in all of them; their mean over several such blocks."""
-    kernels = {name: _kernel(block, place, n_units) for name, block in features.items()}
+    kernels = {name: _kernel(block, unit_of, n_units) for name, block in features.items()}
     differing = {name: kernel for name, kernel in kernels.items() if kernel.any()}
     if len(differing) == 1:
         return differing
     return {**differing, TOGETHER: sum(differing.values(), np.zeros((n_units, n_units))) / max(1, len(differing))}
 
 
-def _kernel(block: Any, place: Ints, n_units: int) -> Floats:
+def _kernel(block: Any, unit_of: Ints, n_units: int) -> Floats:
     """Inner products of the units' centred features, their mean squared norm 1; zeros where all units are alike."""
     from scipy.sparse import csr_array, issparse
 
-    rows = np.arange(len(place))
-    shares = csr_array((1 / np.bincount(place)[place], (place, rows)), shape=(n_units, len(place)))
+    rows = np.arange(len(unit_of))
+    shares = csr_array((1 / np.bincount(unit_of)[unit_of], (unit_of, rows)), shape=(n_units, len(unit_of)))
     means = shares @ block
     if issparse(means):
         products = np.asarray((means @ means.T).todense(), np.float64)
@@ -235,7 +235,7 @@ def _predictions(kernel: Floats, arrangements: Bools, folds: Ints) -> Floats:
     Without fitting a fold: with G the inverse of kernel + penalty, the residuals of the units S of a fold, left out,
     are G_SS^-1 (G y)_S (An, Liu & Venkatesh 2007, equation 14; as scikit-learn's `KernelRidge` does one by one,
     tested). Labels are taken from their mean over all units, which no permutation changes, so that a fold's own share
-    of members is not told by the others'.
+    of members does not follow from the others'.
     """
     targets = arrangements - arrangements.mean(axis=0)
     inverse = np.linalg.inv(kernel + PENALTY * np.eye(len(kernel)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +34,11 @@ def cluster_sums(columns: Sequence[npt.ArrayLike], clusters: npt.ArrayLike) -> F
 
 
 def effective_number(sizes: npt.ArrayLike) -> float:
-    """How many clusters of one size tell as much as clusters of these sizes whose rows go together (Kish 1965).
+    """Number of clusters of one size that are worth as much as clusters of these sizes (Kish 1965).
 
-    (sum m)^2 / sum m^2: the number of clusters where all hold equally many rows, else fewer. Hits that come by whole
-    clusters, the likelier the more rows a cluster holds, leave no trace among all of them as often as among so many
-    equal ones.
+    (sum m)^2 / sum m^2, for rows of a cluster that go together: the number of clusters where all hold equally many
+    rows, else fewer. Hits that come by whole clusters, the likelier the more rows a cluster holds, leave no trace among
+    all of them as often as among so many equal ones.
 
     Args:
         sizes: rows of each cluster, shape (n_clusters,), at least one positive.
@@ -55,3 +55,12 @@ def effective_number(sizes: npt.ArrayLike) -> float:
     if np.ptp(rows) == 0:
         return float(rows.size)
     return float(rows.sum() ** 2 / np.sum(rows**2))
+
+
+def join_groups(groups: Iterable[Collection[str]]) -> tuple[tuple[str, ...], ...]:
+    """Unite groups that share a member, directly or through others; members and groups are sorted."""
+    owner: dict[str, set[str]] = {}
+    for group in groups:
+        whole = set(group).union(*(owner[name] for name in group if name in owner))
+        owner.update(dict.fromkeys(whole, whole))
+    return tuple(sorted({tuple(sorted(whole)) for whole in owner.values()}))

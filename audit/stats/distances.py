@@ -38,7 +38,7 @@ def jaro_winkler(truth: Sequence[int], guess: Sequence[int]) -> float:
     """1 - Jaro-Winkler similarity, in [0, 1], prefix weight 0.1 over at most four tokens.
 
     The variant of Winkler's own program (strcmp95, without its table of similar characters), as rapidfuzz has it:
-    common tokens that stand in another order count half a transposition each, and their half is rounded down; the
+    common tokens in another order count half a transposition each, and their half is rounded down; the
     prefix counts only where the Jaro similarity is above 0.7. The formula of textbooks (Winkler 1990) does neither.
     """
     return float(JaroWinkler.distance(_ids(truth), _ids(guess), prefix_weight=JARO_WINKLER_PREFIX_WEIGHT))
@@ -95,7 +95,7 @@ def anls(answer: str, accepted: Sequence[str], threshold: float = 0.5) -> float:
     The best of all accepted answers counts; case and white space are folded as in DocVQA's evaluation.
 
     Args:
-        answer: what the model said.
+        answer: the model's reply.
         accepted: the right answers, one at least.
         threshold: a similarity under it counts as 0; 0 gives plain NLS.
     """

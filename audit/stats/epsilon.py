@@ -40,7 +40,7 @@ MANY = 1_000
 
 @dataclass(frozen=True)
 class EpsilonBound:
-    """What one run shows.
+    """The result of one run.
 
     Attributes:
         low: epsilon is at least this, at `confidence`; 0: nothing shown.
@@ -214,7 +214,7 @@ def _showing(n: int, delta: float, confidence: float) -> bool:
 
 
 def perhaps_fair(n_included: int, n: int) -> bool:
-    """Whether the coins of `n` canaries, of which so many were included, may be fair, as far as their number tells."""
+    """Test whether the coins of `n` canaries may be fair, by the number that was included."""
     from scipy.stats import binomtest
 
     return bool(binomtest(n_included, n, 0.5).pvalue >= UNFAIR)
@@ -261,13 +261,13 @@ def _grid(ordered: Floats) -> Ints:
 def _guesses(rule: _Rule, known: Floats, scores: Floats, rng: np.random.Generator) -> tuple[Ints, Bools]:
     """Which canaries are guessed, and whether in; their number follows from the rule alone.
 
-    A canary stands where its score would among those of the first half, in [0, 1]. Guessed are those furthest beyond
+    A canary ranks where its score would among those of the first half, in [0, 1]. Guessed are those furthest beyond
     the rule's two thresholds there, or least short of them, so that scores of few values are never parted by force.
     """
     ordered = np.sort(known)
-    places = (np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")) / (2 * known.size)
-    above = places - (1 - rule.highest) if rule.highest else np.full(scores.size, -np.inf)
-    below = rule.lowest - places if rule.lowest else np.full(scores.size, -np.inf)
+    ranks = (np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")) / (2 * known.size)
+    above = ranks - (1 - rule.highest) if rule.highest else np.full(scores.size, -np.inf)
+    below = rule.lowest - ranks if rule.lowest else np.full(scores.size, -np.inf)
     n_guesses = max(1, round((rule.highest + rule.lowest) * scores.size))
     furthest = np.lexsort((rng.random(scores.size), -np.maximum(above, below)))[:n_guesses]
     return furthest, np.asarray(above[furthest] > below[furthest], np.bool_)

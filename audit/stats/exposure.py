@@ -1,4 +1,4 @@
-"""Exposure: how early a model puts an inserted secret among all that could have stood there (methods.md#exposure).
+"""Exposure: how early a model ranks an inserted secret among all that could have been inserted (methods.md#exposure).
 
 Exposure is log2 N - log2 rank (Carlini, Liu, Erlingsson, Kos & Song 2019, "The Secret Sharer"): each bit halves what
 somebody who asks the model has to guess.

@@ -10,9 +10,6 @@ import numpy.typing as npt
 
 from audit.stats.intervals import Interval, make_interval, tail_levels
 
-LEVEL = 0.95
-"""Two-sided confidence of the intervals."""
-
 
 def group_jackknife(
     value: float,
@@ -54,7 +51,7 @@ def group_jackknife(
     times = n / counts
     pseudo = times * value - (times - 1) * rest
     deviation = float(np.sqrt(np.mean((pseudo - pseudo.mean()) ** 2 / (times - 1))))
-    reach = -stdtrit(rest.size - 1, tail_levels(LEVEL, alphas)) * deviation
+    reach = -stdtrit(rest.size - 1, tail_levels(alphas)) * deviation
     return make_interval(
         value,
         np.maximum(value - reach, 0.0),
@@ -62,12 +59,11 @@ def group_jackknife(
         n=n,
         clusters=n,
         method=f"jackknife of {rest.size} groups of {unit}s",
-        level=LEVEL,
         alphas=alphas,
     )
 
 
-def reaching(interval: Interval, floor: Interval) -> Interval:
+def widen_to(interval: Interval, floor: Interval) -> Interval:
     """The interval with bounds that lie at least as far from its value as those of another from its own.
 
     A jackknife sees no spread where every unit says the same, or nearly so; an interval that knows how many units there

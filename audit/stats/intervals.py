@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.stats.clusters import cluster_sums, effective_number
+
+LEVEL = 0.95
+"""Two-sided confidence of every interval of an audit."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,25 @@ class Interval:
     level: float
     bounds: tuple[tuple[float, float, float], ...]
 
+    @property
+    def one_sided(self) -> tuple[Floats, Floats]:
+        """Lower and upper bounds, without their levels, shape (n_alphas,) each."""
+        _, lower, upper = np.array(self.bounds, np.float64).reshape(-1, 3).T
+        return lower, upper
 
-def tail_levels(level: float, alphas: Sequence[float]) -> Floats:
-    """The one-sided levels to compute: that of the two-sided interval first, then `alphas`.
+    def transform(self, change: Callable[[float], float]) -> Interval:
+        """The interval of an increasing function of the number."""
+        return replace(
+            self,
+            value=change(self.value),
+            low=change(self.low),
+            high=change(self.high),
+            bounds=tuple((alpha, change(lower), change(upper)) for alpha, lower, upper in self.bounds),
+        )
+
+
+def tail_levels(alphas: Sequence[float], level: float = LEVEL) -> Floats:
+    """List the one-sided levels to compute: that of the two-sided interval first, then `alphas`.
 
     Raises:
         ValueError: a level is not in (0, 1), or an alpha not in (0, 0.5).
@@ -57,10 +76,10 @@ def make_interval(
     n: int,
     clusters: int,
     method: str,
-    level: float,
     alphas: Sequence[float],
+    level: float = LEVEL,
 ) -> Interval:
-    """Pack bounds at `tail_levels(level, alphas)` into an `Interval`, as plain floats that enclose the value."""
+    """Pack bounds at `tail_levels(alphas, level)` into an `Interval`, as plain floats that enclose the value."""
     # Rounding in a quantile function may put a bound past the value by one unit in the last place.
     below = [min(float(bound), value) for bound in lower]
     above = [max(float(bound), value) for bound in upper]
@@ -68,7 +87,7 @@ def make_interval(
     return Interval(value, below[0], above[0], n, clusters, method, level, bounds)
 
 
-def clopper_pearson(hits: int, n: int, level: float = 0.95, *, alphas: Sequence[float] = ()) -> Interval:
+def clopper_pearson(hits: int, n: int, level: float = LEVEL, *, alphas: Sequence[float] = ()) -> Interval:
     """Exact interval of a binomial proportion (Clopper & Pearson 1934): `hits` of `n` independent rows.
 
     Raises:
@@ -76,14 +95,14 @@ def clopper_pearson(hits: int, n: int, level: float = 0.95, *, alphas: Sequence[
     """
     if n < 1 or not 0 <= hits <= n:
         raise ValueError("a proportion needs n >= 1 and hits between 0 and n")
-    lower, upper = beta_bounds(hits / n, np.float64(n), tail_levels(level, alphas))
+    lower, upper = beta_bounds(hits / n, np.float64(n), tail_levels(alphas, level))
     return make_interval(hits / n, lower, upper, n=n, clusters=n, method="Clopper-Pearson", level=level, alphas=alphas)
 
 
 def korn_graubard(
     hits: npt.ArrayLike,
     clusters: npt.ArrayLike,
-    level: float = 0.95,
+    level: float = LEVEL,
     *,
     alphas: Sequence[float] = (),
     unit: str = "document",
@@ -124,7 +143,7 @@ def korn_graubard(
         variance = max(variance, alike * effective / max(effective - 1, 1.0))
     # Documents that happen to agree to the digit (variance 0) prove no more than independent rows would.
     n_effective = min(float(n), share * (1 - share) / variance) if variance > 0 else float(n)
-    tails = tail_levels(level, alphas)
+    tails = tail_levels(alphas, level)
     correction = (stdtrit(n - 1, tails) / stdtrit(max(effective - 1, 1.0), tails)) ** 2
     lower, upper = beta_bounds(share, n_effective * correction, tails)
     return make_interval(
@@ -143,7 +162,7 @@ def proportion(
     hits: npt.ArrayLike,
     clusters: npt.ArrayLike,
     *,
-    level: float = 0.95,
+    level: float = LEVEL,
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> Interval:
@@ -168,11 +187,10 @@ def proportion(
     n, n_clusters, share = outcomes.size, sizes.size, float(outcomes.mean())
     if n_clusters < n and n_clusters > 1 and 0 < share < 1:
         return korn_graubard(outcomes, clusters, level, alphas=alphas, unit=unit)
+    if n_clusters == n:
+        return clopper_pearson(int(outcomes.sum()), n, level, alphas=alphas)
     effective = effective_number(sizes)
-    number = counted(effective, n_clusters, unit)
-    method = "Clopper-Pearson" if n_clusters == n else f"Clopper-Pearson with n = {number}"
-    lower, upper = beta_bounds(share, np.float64(effective), tail_levels(level, alphas))
-    return make_interval(share, lower, upper, n=n, clusters=n_clusters, method=method, level=level, alphas=alphas)
+    return beta_interval(share, effective, n=n, clusters=n_clusters, level=level, alphas=alphas, unit=unit)
 
 
 def beta_bounds(share: float, n: Floats | np.float64, tails: Floats) -> tuple[Floats, Floats]:
@@ -195,12 +213,43 @@ def beta_bounds(share: float, n: Floats | np.float64, tails: Floats) -> tuple[Fl
     return np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
 
 
-def counted(effective: float, n_clusters: int, unit: str) -> str:
-    """What a number of clusters that counts as `effective` is called in the wording of a method."""
+def name_number(effective: float, n_clusters: int, unit: str) -> str:
+    """Name, in the wording of a method, the number of clusters that count as `effective`."""
     return f"number of {unit}s" if effective == n_clusters else f"effective number of {unit}s"
 
 
-def agreeing(
+def beta_interval(
+    value: float,
+    effective: float,
+    *,
+    n: int,
+    clusters: int,
+    level: float = LEVEL,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+    note: str = "",
+) -> Interval:
+    """The interval of a mean over clusters of whose spread nothing is known: that of a share of hits among them.
+
+    Clopper-Pearson with n = number of clusters: of all variables in [0, 1] with a given mean the 0/1 one spreads most
+    (Hoeffding 1963).
+
+    Args:
+        value: in [0, 1].
+        effective: as how many clusters they count, see `effective_number`.
+        n: rows that the value averages.
+        clusters: how many there are.
+        level: two-sided confidence level.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+        note: appended to the method.
+    """
+    lower, upper = beta_bounds(value, np.float64(effective), tail_levels(alphas, level))
+    method = f"Clopper-Pearson with n = {name_number(effective, clusters, unit)}{note}"
+    return make_interval(value, lower, upper, n=n, clusters=clusters, method=method, level=level, alphas=alphas)
+
+
+def agreement_interval(
     value: float,
     *,
     n: int,
@@ -209,23 +258,12 @@ def agreeing(
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> Interval:
-    """The 95 % interval of a number in [0, 1] on which all clusters agree, so that resampling knows no spread.
+    """The `beta_interval` of a number on which all clusters agree, so that resampling shows no spread.
 
-    The bounds are those of a share of hits among as many clusters (Clopper-Pearson), which spreads most of all
-    variables in [0, 1] (Hoeffding 1963).
-
-    Args:
-        value: in [0, 1].
-        n: what it was measured on.
-        clusters: independent ones.
-        effective: what they count as where they hold unequal numbers of rows; `clusters` when None.
-        alphas: one-sided levels for `Interval.bounds`.
-        unit: what a cluster is, singular, for the method's wording.
+    Args are those of `beta_interval`; `effective` is `clusters` when None.
     """
-    n_effective = float(clusters) if effective is None else effective
-    lower, upper = beta_bounds(value, np.float64(n_effective), tail_levels(0.95, alphas))
-    method = f"Clopper-Pearson with n = {counted(n_effective, clusters, unit)} (all agree)"
-    return make_interval(value, lower, upper, n=n, clusters=clusters, method=method, level=0.95, alphas=alphas)
+    effective = float(clusters) if effective is None else effective
+    return beta_interval(value, effective, n=n, clusters=clusters, alphas=alphas, unit=unit, note=" (all agree)")
 
 
 def _outcomes(hits: npt.ArrayLike) -> Floats:

@@ -26,7 +26,7 @@ class Jackknife:
     acceleration: float
 
     def reach(self, tails: Floats) -> Floats:
-        """How far the cluster-t bound at each tail lies from the value, shape (n_tails,)."""
+        """Distance of the cluster-t bound at each tail from the value, shape (n_tails,)."""
         from scipy.special import stdtrit
 
         return np.asarray(-stdtrit(self.degrees_of_freedom, tails) * self.standard_error, np.float64)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from audit.arrays import Bools, Floats
 
 OWN_VARIANCE = 16
-"""From so many models a side on, a document has a variance of its own; under it all documents share one (METHODS 3b;
-Carlini et al. too find a shared variance better when there are few models)."""
+"""From so many models a side on, a document has a variance of its own; under it all documents share one
+(methods.md#document-membership; Carlini et al. too find a shared variance better when there are few models)."""
 LOWEST_LOSS = 1e-7
 """Losses under this are taken for this: about what float32 resolves near a probability of 1 (ours)."""
 LOWEST_VARIANCE = 1e-12
@@ -45,10 +45,10 @@ def logit_confidence(losses: npt.ArrayLike) -> Floats:
 
 
 def sides(values: npt.ArrayLike, trained: npt.ArrayLike) -> tuple[Floats | None, Floats | None]:
-    """What models that were trained on each document say of it, and what the others say.
+    """Divide the values of each document into those of models trained on it and those of the others.
 
     All documents are given equally many models of a side: were held-out documents judged by more models than members,
-    the noise of a score would tell them apart. Which ones turns from document to document, so that no model judges one
+    the noise of a score would distinguish them. Which ones turns from document to document, so that no model judges one
     split more often than the other.
 
     Args:
@@ -104,7 +104,7 @@ def lira_online(observed: npt.ArrayLike, inside: npt.ArrayLike, outside: npt.Arr
 
 
 def lira_offline(observed: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
-    """How far the target's confidence is above that of models not trained on the document, in standard deviations.
+    """The distance of the target's confidence above that of models not trained on the document, in standard deviations.
 
     Lambda = 1 - Pr[Z > observed], Z the Gaussian of these models (equation 4), rises with it and sorts alike; arguments
     and errors are those of `lira_online`.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from audit.arrays import Floats
+from audit.arrays import Floats, Ints
 from audit.stats.clusters import cluster_sums, effective_number
-from audit.stats.intervals import Interval, agreeing
-from audit.stats.resampling import NoSpreadError, bootstrap
+from audit.stats.intervals import Interval, agreement_interval
+from audit.stats.resampling import bootstrap
 
 
 def mean(
@@ -35,21 +35,53 @@ def mean(
     Raises:
         ValueError: no values, or values outside [0, 1].
     """
-    rows = np.asarray(values, np.float64)
+    rows, labels = np.asarray(values, np.float64), np.asarray(clusters)
     if not rows.size or not ((rows >= 0) & (rows <= 1)).all():
         raise ValueError("give at least one value, all in [0, 1]")
-    totals = cluster_sums([rows, np.ones_like(rows)], clusters)
-    sizes = totals[:, 1]
-    try:
-        return bootstrap([totals], ratio, rng, alphas=alphas, n=rows.size, unit=unit, limits=(0.0, 1.0), sizes=[sizes])
-    except NoSpreadError:
-        effective = effective_number(sizes)
-        return agreeing(
-            float(rows.mean()), n=rows.size, clusters=sizes.size, effective=effective, alphas=alphas, unit=unit
-        )
+    interval = resampled_mean([(rows, labels)], rng, alphas=alphas, unit=unit, limits=(0.0, 1.0))
+    if interval is not None:
+        return interval
+    sizes = cluster_sums([np.ones_like(rows)], labels)[:, 0]
+    effective = effective_number(sizes)
+    return agreement_interval(
+        float(rows.mean()), n=rows.size, clusters=sizes.size, effective=effective, alphas=alphas, unit=unit
+    )
 
 
-def ratio(totals: Floats) -> Floats:
-    """The ratio of the first two columns of one stratum's totals: shape (n_resamples,)."""
-    found: Floats = totals[:, 0, 0] / totals[:, 0, 1]
-    return found
+def resampled_mean(
+    samples: Sequence[tuple[Floats, Ints]],
+    rng: np.random.Generator,
+    *,
+    n_resamples: int = 10_000,
+    alphas: Sequence[float] = (),
+    unit: str = "document",
+    limits: tuple[float, float],
+) -> Interval | None:
+    """The mean of a sample, or of the first minus that of the second, by `bootstrap`; None where that is None.
+
+    Args:
+        samples: one or two: the value and the cluster of each row, shape (n,) each.
+        rng: the source of randomness.
+        n_resamples: see `bootstrap`.
+        alphas: one-sided levels for `Interval.bounds`.
+        unit: what a cluster is, singular, for the method's wording.
+        limits: range of the mean, or of the difference.
+    """
+    strata = [cluster_sums([rows, np.ones_like(rows)], clusters) for rows, clusters in samples]
+    return bootstrap(
+        strata,
+        _mean_difference,
+        rng,
+        n_resamples=n_resamples,
+        alphas=alphas,
+        n=sum(rows.size for rows, _ in samples),
+        unit=unit,
+        limits=limits,
+        sizes=[stratum[:, 1] for stratum in strata],
+    )
+
+
+def _mean_difference(totals: Floats) -> Floats:
+    """The mean of the first stratum minus those of the others, from sums and numbers of rows: (n_resamples,)."""
+    first, *others = (totals[:, :, 0] / totals[:, :, 1]).T
+    return np.asarray(sum((-other for other in others), first), np.float64)

@@ -9,9 +9,6 @@ import numpy.typing as npt
 
 from audit.stats.intervals import Interval, make_interval, tail_levels
 
-LEVEL = 0.95
-"""Two-sided confidence of the interval."""
-
 
 def median_interval(values: npt.ArrayLike, *, alphas: Sequence[float] = (), unit: str = "document") -> Interval:
     """The median of independent units, and the order statistics between which it lies by the sign test.
@@ -34,17 +31,16 @@ def median_interval(values: npt.ArrayLike, *, alphas: Sequence[float] = (), unit
     if ordered.ndim != 1 or not ordered.size:
         raise ValueError("give at least one value")
     n = ordered.size
-    tails = tail_levels(LEVEL, alphas)
-    # P(B <= place) <= tail, where place = k - 1 is the index of the k-th smallest.
-    places = np.array([int((binom.cdf(np.arange(n), n, 0.5) <= tail).sum()) - 1 for tail in tails])
-    places = np.clip(places, 0, (n - 1) // 2)
+    tails = tail_levels(alphas)
+    # P(B <= index) <= tail, where index = k - 1 is that of the k-th smallest.
+    indices = np.array([int((binom.cdf(np.arange(n), n, 0.5) <= tail).sum()) - 1 for tail in tails])
+    indices = np.clip(indices, 0, (n - 1) // 2)
     return make_interval(
         float(np.median(ordered)),
-        ordered[places],
-        ordered[n - 1 - places],
+        ordered[indices],
+        ordered[n - 1 - indices],
         n=n,
         clusters=n,
         method=f"order statistics by the sign test, {unit}s",
-        level=LEVEL,
         alphas=alphas,
     )

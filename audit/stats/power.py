@@ -1,4 +1,4 @@
-"""What so many units can decide, before anything is measured: the smallest limit, the power, the units needed.
+"""What a number of units can decide, before anything is measured: smallest limit, power, units needed.
 
 All of it rests on the intervals that audits draw: `rates.excess_rate` ("difference"), `shares.net` ("paired
 difference"), `roc.auc_interval` ("auc") and the mean of two shares by MOVER ("balanced accuracy"), at one outcome a
@@ -6,7 +6,7 @@ unit. Numbers of hits are summed over exactly, with MOVER also where many hits w
 normal on the logit scale, with the variance that two normal distributions of scores give it.
 
 A model that leaks nothing has a difference of 0, and an AUC and a balanced accuracy of 0.5. Limits on these two hold on
-both sides of 0.5: under its mirror image a score tells members as well, with the opposite sign.
+both sides of 0.5: under its mirror image a score shows members as well, with the opposite sign.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from audit.stats.intervals import beta_bounds
 
 MetricKind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
 """What a metric is: a difference between the shares of hits of members and of others; between what two models do on
-the same members (`others` is not looked at); the chance to tell a member from another unit; the mean of the shares of
+the same members (`others` is not looked at); the chance to rank a member above another unit; the mean of the shares of
 members and of others that are called right; the advantage at the lowest false-positive rate that the others resolve."""
 CHANCE: dict[MetricKind, float] = {
     "difference": 0.0,
@@ -122,9 +122,10 @@ def power(
 
 
 def needed(kind: MetricKind, limit: float, power: float = 0.8) -> int | None:
-    """How many units a side a model that leaks nothing needs to pass `limit` with this power, 2 % too many at most.
+    """Number of units a side that a model which leaks nothing needs to pass `limit`; 2 % too many at most.
 
-    For a paired difference: how many members. None: more than `MAX_UNITS`, as for a limit without any room for chance.
+    It passes with this power. For a paired difference: the number of members. None: more than `MAX_UNITS`, as for a
+    limit without any room for chance.
 
     Raises:
         ValueError: the power is not in (0, 1).
@@ -258,7 +259,7 @@ def _auc_power(effect: float, members: int, others: int, limit: float, tail: flo
     """The chance that a leak is confirmed over `limit`, which never falls as the AUC grows.
 
     The normal approximation on the logit scale does near 1 with few units (ours): scores that are better separated are
-    no harder to tell apart, so that beyond its largest chance the effect that has it stands in.
+    no harder to tell apart, so that beyond its largest chance the effect that has it is taken.
     """
     effects = np.arange(50, 100) / 100
     chances = [_auc_chance(float(one), members, others, limit, tail, over=True) for one in effects]

@@ -9,33 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats
-from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+from audit.measurements import CurvePoint
+from audit.stats.intervals import Interval, beta_interval, make_interval, proportion, tail_levels
 from audit.stats.means import mean
-from audit.stats.rank_correlation import LEVEL, MIN_DIFFERING_CLUSTERS, Ranking, depth, interval_of_area, ranked
-from audit.stats.resampling import NoSpreadError, bootstrap
-
-
-class RankingPoint(NamedTuple):
-    """A point of the curve and its pointwise 95 % interval.
-
-    Attributes:
-        p: m / M, the share of the fields that is in the mean, in (0, 1].
-        value: mean outcome of the first m fields, in [0, 1].
-        low, high: its interval, see `at_interval`.
-        n: m.
-    """
-
-    p: float
-    value: float
-    low: float
-    high: float
-    n: int
+from audit.stats.rank_order import MIN_DIFFERING_DOCUMENTS, Ranking, depth, interval_of_area, rank_fields
+from audit.stats.resampling import bootstrap
 
 
 def curve(scores: npt.ArrayLike, outcomes: npt.ArrayLike) -> Floats:
@@ -51,7 +34,7 @@ def curve(scores: npt.ArrayLike, outcomes: npt.ArrayLike) -> Floats:
     Raises:
         ValueError: no fields, shapes differ, a score is NaN, or an outcome is outside [0, 1].
     """
-    return ranked(scores, outcomes).curve()
+    return rank_fields(scores, outcomes).curve()
 
 
 def at(scores: npt.ArrayLike, outcomes: npt.ArrayLike, p: float) -> float:
@@ -104,7 +87,7 @@ def area_interval(
         ValueError: as `curve`, or a level out of range.
     """
     # The area of a constant is that constant, so 1 - area of the outcomes is the area of 1 - outcomes.
-    ranking = ranked(scores, 1 - np.asarray(outcomes, np.float64) if complement else outcomes, clusters)
+    ranking = rank_fields(scores, 1 - np.asarray(outcomes, np.float64) if complement else outcomes, clusters)
     return interval_of_area(ranking, rng, n_resamples, alphas, unit)
 
 
@@ -129,7 +112,7 @@ def at_interval(
         A number in [0, 1]; n is the number of fields in T(p), clusters that of their documents (the smaller one, where
         equal scores leave it open).
     """
-    ranking = ranked(scores, outcomes, clusters)
+    ranking = rank_fields(scores, outcomes, clusters)
     m = depth(p, ranking.outcomes.size)
     value = float(ranking.curve()[m - 1])
     intervals = [_mean_of_rows(ranking, rows, rng, alphas, unit) for rows in ranking.first(m)]
@@ -143,7 +126,6 @@ def at_interval(
         n=m,
         clusters=min(interval.clusters for interval in intervals),
         method=f"{methods}{ties}, conditional on the ranking",
-        level=LEVEL,
         alphas=alphas,
     )
 
@@ -156,14 +138,14 @@ def curve_points(
     rng: np.random.Generator,
     *,
     unit: str = "document",
-) -> list[RankingPoint]:
+) -> list[CurvePoint]:
     """The curve with pointwise 95 % intervals, for drawing (CDMI, figure 6): one point for each distinct ceil(p M).
 
     `ps` are shares of the fields, in (0, 1], in any order; the other arguments and the errors are those of
     `at_interval`. A point does not depend on which others are asked for.
 
     Returns:
-        Points in ascending order of p = m / M.
+        Points in ascending order of x = p = m / M, of n = m fields each.
     """
     n_fields = np.asarray(scores).size
     seed = int(rng.integers(2**63))
@@ -171,7 +153,7 @@ def curve_points(
     for m in sorted({depth(p, n_fields) for p in ps}):
         share = m / n_fields
         point = at_interval(scores, outcomes, clusters, share, np.random.default_rng(seed), unit=unit)
-        points.append(RankingPoint(share, point.value, point.low, point.high, m))
+        points.append(CurvePoint(share, point.value, point.low, point.high, m))
     return points
 
 
@@ -209,32 +191,31 @@ def excess_area(
     """
     splits = (
         _Split(
-            ranked(member_scores_attack, member_hits_attack, member_clusters),
-            ranked(member_scores_baseline, member_hits_baseline, member_clusters),
+            rank_fields(member_scores_attack, member_hits_attack, member_clusters),
+            rank_fields(member_scores_baseline, member_hits_baseline, member_clusters),
         ),
         _Split(
-            ranked(heldout_scores_attack, heldout_hits_attack, heldout_clusters),
-            ranked(heldout_scores_baseline, heldout_hits_baseline, heldout_clusters),
+            rank_fields(heldout_scores_attack, heldout_hits_attack, heldout_clusters),
+            rank_fields(heldout_scores_baseline, heldout_hits_baseline, heldout_clusters),
         ),
     )
     n = sum(split.attack.outcomes.size for split in splits)
     if all(split.spreads for split in splits):
         width = max(split.n_documents for split in splits)
-        try:
-            return bootstrap(
-                [np.eye(split.n_documents, width) for split in splits],
-                lambda totals: splits[0].differences(totals[:, 0]) - splits[1].differences(totals[:, 1]),
-                rng,
-                n_resamples=n_resamples,
-                alphas=alphas,
-                n=n,
-                unit=unit,
-                limits=(-2.0, 2.0),
-                sizes=[split.attack.sizes for split in splits],
-            )
-        except NoSpreadError:
-            pass  # each split's own interval below finds out which one it is
-    tails = tail_levels(LEVEL, alphas).tolist()
+        interval = bootstrap(
+            [np.eye(split.n_documents, width) for split in splits],
+            lambda totals: splits[0].differences(totals[:, 0]) - splits[1].differences(totals[:, 1]),
+            rng,
+            n_resamples=n_resamples,
+            alphas=alphas,
+            n=n,
+            unit=unit,
+            limits=(-2.0, 2.0),
+            sizes=[split.attack.sizes for split in splits],
+        )
+        if interval is not None:
+            return interval
+    tails = tail_levels(alphas).tolist()
     (value_m, lower_m, upper_m), (value_h, lower_h, upper_h) = (
         _split_bounds(split, rng, n_resamples, tails, unit) for split in splits
     )
@@ -246,7 +227,6 @@ def excess_area(
         n=n,
         clusters=sum(split.n_documents for split in splits),
         method=f"MOVER on the difference of areas in either split ({unit}s too alike to resample)",
-        level=LEVEL,
         alphas=alphas,
     )
 
@@ -264,7 +244,7 @@ class _Split:
 
     @property
     def spreads(self) -> bool:
-        return max(self.attack.n_differing, self.baseline.n_differing) >= MIN_DIFFERING_CLUSTERS
+        return max(self.attack.n_differing, self.baseline.n_differing) >= MIN_DIFFERING_DOCUMENTS
 
     def differences(self, weights: Floats) -> Floats:
         """Area of the attack minus that of the baseline, shape (n,); columns past the last document are padding."""
@@ -280,10 +260,7 @@ def _mean_of_rows(
         return proportion(outcomes, documents, alphas=alphas, unit=unit)
     if np.unique(documents).size > 1:
         return mean(outcomes, documents, rng, alphas=alphas, unit=unit)
-    share = float(outcomes.mean())
-    lower, upper = beta_bounds(share, np.float64(1), tail_levels(LEVEL, alphas))
-    method = f"Clopper-Pearson with n = number of {unit}s"
-    return make_interval(share, lower, upper, n=rows.size, clusters=1, method=method, level=LEVEL, alphas=alphas)
+    return beta_interval(float(outcomes.mean()), 1.0, n=rows.size, clusters=1, alphas=alphas, unit=unit)
 
 
 def _split_bounds(
@@ -291,26 +268,18 @@ def _split_bounds(
 ) -> tuple[float, Floats, Floats]:
     """Attack minus baseline in one split, and its bounds at each tail, each of shape (n_tails,)."""
     if split.spreads:
-        strata = [np.eye(split.n_documents)]
-        try:
-            difference = bootstrap(
-                strata,
-                lambda totals: split.differences(totals[:, 0]),
-                rng,
-                n_resamples=n_resamples,
-                alphas=tails,
-                sizes=[split.attack.sizes],
-            )
-            return difference.value, *_bounds(difference)
-        except NoSpreadError:
-            pass  # as in `interval_of_area`
+        difference = bootstrap(
+            [np.eye(split.n_documents)],
+            lambda totals: split.differences(totals[:, 0]),
+            rng,
+            n_resamples=n_resamples,
+            alphas=tails,
+            sizes=[split.attack.sizes],
+        )
+        if difference is not None:
+            return difference.value, *difference.one_sided
     attack, baseline = (
         interval_of_area(ranking, rng, n_resamples, tails, unit) for ranking in (split.attack, split.baseline)
     )
-    (attack_lower, attack_upper), (base_lower, base_upper) = _bounds(attack), _bounds(baseline)
+    (attack_lower, attack_upper), (base_lower, base_upper) = attack.one_sided, baseline.one_sided
     return attack.value - baseline.value, attack_lower - base_upper, attack_upper - base_lower
-
-
-def _bounds(interval: Interval) -> tuple[Floats, Floats]:
-    _, lower, upper = np.array(interval.bounds).T
-    return lower, upper

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats, Ints
-from audit.stats.clusters import cluster_sums, effective_number
-from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, proportion, tail_levels
+from audit.stats.clusters import effective_number
+from audit.stats.intervals import Interval, beta_bounds, make_interval, name_number, proportion, tail_levels
+from audit.stats.means import resampled_mean
 from audit.stats.mover import correlation_of_means, squared_reach
-from audit.stats.resampling import NoSpreadError, bootstrap
 
 MIN_DIFFERING_CLUSTERS = 20
 """With fewer documents that differ in a split, resampling sees too few distinct cases: MOVER instead. Ours: with 10,
@@ -41,7 +41,7 @@ class _Split:
 
     @property
     def parts(self) -> tuple[Floats, Floats]:
-        """What the attack gained and what it lost, each in [0, 1]."""
+        """Gains and losses of the attack, each in [0, 1]."""
         return np.maximum(self.differences, 0.0), np.maximum(-self.differences, 0.0)
 
 
@@ -55,7 +55,6 @@ def excess_rate(
     rng: np.random.Generator,
     *,
     n_resamples: int = 10_000,
-    level: float = 0.95,
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> Interval:
@@ -75,7 +74,6 @@ def excess_rate(
         clusters_h: the document of each held-out field, shape (n_h,), integers.
         rng: the source of randomness.
         n_resamples: resamples of the bootstrap.
-        level: two-sided confidence level.
         alphas: one-sided levels for `Interval.bounds`.
         unit: what a cluster is, singular, for the method's wording.
 
@@ -89,14 +87,13 @@ def excess_rate(
     heldout = _split(attack_h, base_h, clusters_h)
     if not all(np.isin(split.differences, (-1.0, 0.0, 1.0)).all() for split in (member, heldout)):
         raise ValueError("outcomes must be 0 or 1; `excess_mean` takes values between")
-    tails = tail_levels(level, alphas)
+    tails = tail_levels(alphas)
 
     def rate_bounds(part: Floats, clusters: Ints) -> tuple[Floats, Floats]:
-        bounds = proportion(part, clusters, alphas=tails.tolist(), unit=unit).bounds
-        return np.array([lower for _, lower, _ in bounds]), np.array([upper for _, _, upper in bounds])
+        return proportion(part, clusters, alphas=tails.tolist(), unit=unit).one_sided
 
     method = f"MOVER on Korn-Graubard and Clopper-Pearson rates, clustered by {unit}"
-    return _excess(member, heldout, rng, rate_bounds, method, n_resamples, level, alphas, unit)
+    return _excess(member, heldout, rng, rate_bounds, method, n_resamples, alphas, unit)
 
 
 def excess_mean(
@@ -109,7 +106,6 @@ def excess_mean(
     rng: np.random.Generator,
     *,
     n_resamples: int = 10_000,
-    level: float = 0.95,
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> Interval:
@@ -125,15 +121,15 @@ def excess_mean(
     """
     member = _split(attack_m, base_m, clusters_m)
     heldout = _split(attack_h, base_h, clusters_h)
-    tails = tail_levels(level, alphas)
+    tails = tail_levels(alphas)
 
     def mean_bounds(part: Floats, clusters: Ints) -> tuple[Floats, Floats]:
         return beta_bounds(float(part.mean()), np.float64(_effective(clusters)), tails)
 
     effective = sum(_effective(split.clusters) for split in (member, heldout))
-    number = counted(effective, member.n_clusters + heldout.n_clusters, unit)
+    number = name_number(effective, member.n_clusters + heldout.n_clusters, unit)
     method = f"MOVER on Clopper-Pearson with n = {number} (differences too rare or too alike to resample)"
-    return _excess(member, heldout, rng, mean_bounds, method, n_resamples, level, alphas, unit)
+    return _excess(member, heldout, rng, mean_bounds, method, n_resamples, alphas, unit)
 
 
 def _effective(clusters: Ints) -> float:
@@ -158,31 +154,16 @@ def _excess(
     part_bounds: _Bounds,
     mover_method: str,
     n_resamples: int,
-    level: float,
     alphas: Sequence[float],
     unit: str,
 ) -> Interval:
     if all(split.differing >= min(MIN_DIFFERING_CLUSTERS, split.n_clusters) for split in (member, heldout)):
-        strata = [
-            cluster_sums([split.differences, np.ones_like(split.differences)], split.clusters)
-            for split in (member, heldout)
-        ]
-        try:
-            return bootstrap(
-                strata,
-                _difference_of_means,
-                rng,
-                n_resamples=n_resamples,
-                level=level,
-                alphas=alphas,
-                n=member.differences.size + heldout.differences.size,
-                unit=unit,
-                limits=_LIMITS,
-                sizes=[stratum[:, 1] for stratum in strata],
-            )
-        except NoSpreadError:
-            pass  # every document of a split differs alike: the rule for rare differences holds for these too
-    value, tails = float(member.differences.mean() - heldout.differences.mean()), tail_levels(level, alphas)
+        samples = [(split.differences, split.clusters) for split in (member, heldout)]
+        interval = resampled_mean(samples, rng, n_resamples=n_resamples, alphas=alphas, unit=unit, limits=_LIMITS)
+        if interval is not None:
+            return interval
+        # Every document of a split differs alike: the rule for rare differences holds for these too.
+    value, tails = float(member.differences.mean() - heldout.differences.mean()), tail_levels(alphas)
     loss_m, gain_m = _mover_terms(member, part_bounds)
     loss_h, gain_h = _mover_terms(heldout, part_bounds)
     return make_interval(
@@ -192,14 +173,8 @@ def _excess(
         n=member.differences.size + heldout.differences.size,
         clusters=member.n_clusters + heldout.n_clusters,
         method=mover_method,
-        level=level,
         alphas=alphas,
     )
-
-
-def _difference_of_means(totals: Floats) -> Floats:
-    means = totals[:, :, 0] / totals[:, :, 1]
-    return np.asarray(means[:, 0] - means[:, 1], dtype=np.float64)
 
 
 def _mover_terms(split: _Split, part_bounds: _Bounds) -> tuple[Floats, Floats]:

@@ -28,23 +28,18 @@ _BLOCK = 2_000_000
 """Entries of the matrix of counts held at once (16 MB)."""
 
 
-class NoSpreadError(ValueError):
-    """The clusters of a stratum, or all resamples, give the same value: resampling cannot say how sure it is."""
-
-
 def bootstrap(
     strata: Sequence[npt.ArrayLike],
     statistic: Statistic,
     rng: np.random.Generator,
     *,
     n_resamples: int = 10_000,
-    level: float = 0.95,
     alphas: Sequence[float] = (),
     n: int | None = None,
     unit: str = "document",
     limits: tuple[float, float] = (-np.inf, np.inf),
     sizes: Sequence[npt.ArrayLike] | None = None,
-) -> Interval:
+) -> Interval | None:
     """BCa bootstrap (Efron 1987) over clusters, stratified; cluster-t where a stratum has fewer than 20 clusters.
 
     The result does not depend on the order of clusters within a stratum.
@@ -62,24 +57,26 @@ def bootstrap(
         statistic: takes column totals, shape (n, n_strata, n_columns), gives finite values, shape (n,).
         rng: the source of randomness; the same state gives the same interval.
         n_resamples: how many resamples.
-        level: two-sided confidence level.
         alphas: one-sided levels for `Interval.bounds`.
         n: how many rows the sums are made of, for `Interval.n`; the number of clusters when None.
         unit: what a cluster is, singular, for the method's wording.
         limits: range of the statistic, to which bounds are cut.
         sizes: how many rows each cluster of each stratum holds, shapes (n_clusters_s,), positive; all alike when None.
 
+    Returns:
+        None where leaving out one cluster changes nothing in some stratum, or all resamples agree. An interval without
+        width would claim a certainty that the data does not give: use a rule for rare outcomes (`rates`, `proportion`).
+
     Raises:
-        NoSpreadError: leaving out one cluster changes nothing in some stratum, or all resamples agree. A zero-width
-            interval would claim a certainty that the data does not give: use a rule for rare outcomes (`rates`,
-            `proportion`).
         ValueError: fewer than two clusters in a stratum, unequal columns, a statistic that is not finite, or sizes
             of other shapes or not positive.
     """
     sums = _checked(strata)
     totals = np.stack([stratum.sum(axis=0) for stratum in sums])
     value = float(_evaluate(statistic, totals[None])[0])
-    influences, tails = _influences(sums, totals, statistic), tail_levels(level, alphas)
+    influences, tails = _influences(sums, totals, statistic), tail_levels(alphas)
+    if influences is None:
+        return None
     plain = from_influences(influences)
     reach = plain.reach(tails)
     lower, upper = value - reach, value + reach
@@ -89,9 +86,9 @@ def bootstrap(
     else:
         replicates = np.sort(_evaluate(statistic, _resampled_totals(sums, rng, n_resamples)))
         if np.ptp(replicates) <= _negligible(value):
-            raise NoSpreadError("all resamples give the same value")
+            return None
         below = (np.sum(replicates < value) + np.sum(replicates <= value)) / (2 * n_resamples)
-        # Where the estimate lies outside all its replicates BCa's correction is infinite: cluster-t stands.
+        # Where the estimate lies outside all its replicates BCa's correction is infinite: cluster-t remains.
         if 0 < below < 1:
             lower, upper = _bca_bounds(replicates, float(below), plain.acceleration, tails, (lower, upper))
             method = f"BCa bootstrap over {unit}s, {n_resamples:,} resamples"
@@ -109,7 +106,6 @@ def bootstrap(
         n=clusters if n is None else n,
         clusters=clusters,
         method=method,
-        level=level,
         alphas=alphas,
     )
 
@@ -148,15 +144,18 @@ def _negligible(value: float) -> float:
     return 1e-12 * max(1.0, abs(value))
 
 
-def _influences(sums: list[Floats], totals: Floats, statistic: Statistic) -> list[Floats]:
-    """What each cluster of each stratum does to the statistic, by leaving it out (see `jackknife.from_influences`)."""
+def _influences(sums: list[Floats], totals: Floats, statistic: Statistic) -> list[Floats] | None:
+    """What each cluster of each stratum does to the statistic, by leaving it out (see `jackknife.from_influences`).
+
+    None where that is nothing for all clusters of a stratum.
+    """
     influences = []
     for index, stratum in enumerate(sums):
         left_out = np.repeat(totals[None], len(stratum), axis=0)
         left_out[:, index] -= stratum
         values = _evaluate(statistic, left_out)
         if np.ptp(values) <= _negligible(float(values[0])):
-            raise NoSpreadError(f"leaving out one cluster of stratum {index} changes nothing")
+            return None
         size = len(stratum)
         influences.append((size - 1) * (values.mean() - values) / size)
     return influences

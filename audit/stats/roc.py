@@ -1,4 +1,4 @@
-"""How well a score tells members from non-members: AUC, ROC, and the true-positive rate at a low false-positive rate.
+"""Separation of members from non-members by a score: AUC, ROC, and the true-positive rate at a low false-positive rate.
 
 Scores are larger for what looks more like a member; each is one independent unit (a document), see
 methods.md#statistics.
@@ -9,21 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from audit.arrays import Bools, Floats
-from audit.stats.intervals import Interval, beta_bounds, make_interval, proportion, tail_levels
+from audit.arrays import Floats
+from audit.measurements import CurvePoint
+from audit.stats.intervals import LEVEL, Interval, beta_bounds, clopper_pearson, make_interval, tail_levels
 
 MIN_DIFFERING = 3
 """With fewer units of a side that are misplaced in some way, the variance of the AUC is not estimated but bounded.
 Ours, as in `rank_order`: near an AUC of 1 the estimated variance rests on one or two units and is far too small."""
 FEW = 20
 """Under so many units on a side the method says "few" (methods.md#statistics)."""
-LEVEL = 0.95
-"""Two-sided confidence of the intervals."""
 
 
 def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
@@ -39,7 +37,7 @@ def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
     Raises:
         ValueError: a side is empty, or a score is NaN.
     """
-    return float(_placements(*checked_scores(members, nonmembers))[0].mean())
+    return float(_placements(*check_scores(members, nonmembers))[0].mean())
 
 
 def auc_interval(
@@ -58,7 +56,7 @@ def auc_interval(
         members: shape (n_members,), at least one.
         nonmembers: shape (n_nonmembers,), at least one.
         alphas: one-sided levels for `Interval.bounds`.
-        unit: what one score stands for, singular, for the method's wording.
+        unit: what one score belongs to, singular, for the method's wording.
 
     Returns:
         In [0, 1]; n and clusters count the units of both sides.
@@ -66,10 +64,10 @@ def auc_interval(
     Raises:
         ValueError: as `auc`, or a level out of range.
     """
-    sides = checked_scores(members, nonmembers)
+    sides = check_scores(members, nonmembers)
     placements = _placements(*sides)
     value = float(placements[0].mean())
-    tails = tail_levels(LEVEL, alphas)
+    tails = tail_levels(alphas)
     sizes = [side.size for side in sides]
     if min(map(_n_differing, placements)) < MIN_DIFFERING or not 0 < value < 1:
         lower, upper = beta_bounds(value, np.float64(min(sizes)), tails)
@@ -79,25 +77,14 @@ def auc_interval(
         method = f"DeLong on the logit scale, {unit}s"
     if min(sizes) < FEW:
         method += f", few {unit}s"
-    return make_interval(
-        value, lower, upper, n=sum(sizes), clusters=sum(sizes), method=method, level=LEVEL, alphas=alphas
-    )
+    return make_interval(value, lower, upper, n=sum(sizes), clusters=sum(sizes), method=method, alphas=alphas)
 
 
-class RocPoint(NamedTuple):
-    """A point of the ROC curve, with the pointwise 95 % interval of its true-positive rate."""
-
-    fpr: float
-    tpr: float
-    low: float
-    high: float
-
-
-def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50) -> list[RocPoint]:
+def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50) -> list[CurvePoint]:
     """The ROC curve for drawing: from (0, 0) to (1, 1), at most about `n_points` of its corners.
 
-    Every point is reached by a threshold on the scores. Its interval is Clopper-Pearson on the members and takes the
-    threshold as given.
+    `x` is the false-positive rate and `value` the true-positive rate. Every point is reached by a threshold on the
+    scores. Its interval is Clopper-Pearson on the members and takes the threshold as given.
 
     Args:
         members: shape (n_members,), at least one.
@@ -109,12 +96,12 @@ def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int 
     """
     if n_points < 2:
         raise ValueError("a curve needs two points")
-    inside, outside = checked_scores(members, nonmembers)
+    inside, outside = check_scores(members, nonmembers)
     thresholds = np.unique(np.concatenate([inside, outside]))[::-1]
     chosen = np.unique(np.linspace(0, len(thresholds) - 1, min(n_points, len(thresholds))).round().astype(int))
-    points = [RocPoint(0.0, *_share(np.zeros(inside.size)))]
-    points += [RocPoint(float((outside >= t).mean()), *_share(inside >= t)) for t in thresholds[chosen]]
-    return points
+    corners = [(0.0, 0), *((float((outside >= t).mean()), int((inside >= t).sum())) for t in thresholds[chosen])]
+    tprs = [clopper_pearson(hits, inside.size) for _, hits in corners]
+    return [CurvePoint(fpr, tpr.value, tpr.low, tpr.high, tpr.n) for (fpr, _), tpr in zip(corners, tprs, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -133,7 +120,7 @@ class OperatingPoint:
 
 
 def evaluated_needed(fpr: float) -> int:
-    """How many evaluated non-members resolve a false-positive rate (methods.md#statistics).
+    """Number of evaluated non-members that resolve a false-positive rate (methods.md#statistics).
 
     Without a false alarm among them the upper end of the two-sided 95 % Clopper-Pearson interval is `fpr` or less: 36
     for 10 %, 368 for 1 %, 3,688 for 0.1 %.
@@ -147,7 +134,7 @@ def evaluated_needed(fpr: float) -> int:
 
 
 def nonmembers_needed(fpr: float) -> int:
-    """How many non-members `tpr_at_fpr` needs in all: one half calibrates, the other is evaluated."""
+    """Number of non-members that `tpr_at_fpr` needs in all: one half calibrates, the other is evaluated."""
     return 2 * evaluated_needed(fpr)
 
 
@@ -160,7 +147,7 @@ def tpr_at_fpr(
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> OperatingPoint | None:
-    """The share of members found when at most a share `fpr` of the non-members may be called members.
+    """The share of members recognised when at most a share `fpr` of the non-members may be called members.
 
     A random half of the non-members (ours) calibrates: of its n scores the threshold is the ceil((1 - fpr)(n + 1))-th
     smallest, above which another non-member lies with probability `fpr` at most (Vovk et al. 2005, conformal
@@ -178,7 +165,7 @@ def tpr_at_fpr(
         fpr: in (0, 1).
         rng: the source of randomness of the halves.
         alphas: one-sided levels for `Interval.bounds`.
-        unit: what one score stands for, singular, for the method's wording.
+        unit: what one score belongs to, singular, for the method's wording.
 
     Returns:
         None where the evaluated half is too small to resolve `fpr`, see `nonmembers_needed`.
@@ -186,41 +173,30 @@ def tpr_at_fpr(
     Raises:
         ValueError: as `auc`, or a level or rate out of range.
     """
-    inside, outside = checked_scores(members, nonmembers)
+    inside, outside = check_scores(members, nonmembers)
     if outside.size < nonmembers_needed(fpr):
         return None
     shuffled = rng.permutation(outside)
     n = outside.size // 2
     calibration, evaluated = np.sort(shuffled[:n]), shuffled[n:]
-    threshold = calibration[quantile_place(fpr, n)]
-    hits = inside > threshold
-    tails = tail_levels(LEVEL, alphas)
-    value = float(hits.mean())
-    lower, upper = rate_bounds(inside, calibration, value, fpr, tails)
-    tpr = make_interval(
-        value,
-        lower,
-        upper,
-        n=inside.size,
-        clusters=inside.size,
-        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} {unit}s",
-        level=LEVEL,
-        alphas=alphas,
-    )
-    return OperatingPoint(float(threshold), tpr, _proportion(evaluated > threshold, alphas, unit))
+    threshold = calibration[quantile_index(fpr, n)]
+    tpr = calibrated_tpr(inside, calibration, fpr, alphas, unit)
+    alarms = clopper_pearson(int((evaluated > threshold).sum()), evaluated.size, alphas=alphas)
+    return OperatingPoint(float(threshold), tpr, alarms)
 
 
-def quantile_place(fpr: float, n: int) -> int:
+def quantile_index(fpr: float, n: int) -> int:
     """The index, among `n` sorted scores, of the threshold above which another one lies with probability `fpr`."""
     # The small term keeps 0.9 * 40 = 36.00000000000001 from becoming 37.
     return math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1
 
 
-def rate_bounds(members: Floats, calibration: Floats, value: float, fpr: float, tails: Floats) -> tuple[Floats, Floats]:
-    """Bounds of the true-positive rate at exactly `fpr`, each at confidence 1 - tails; `calibration` is sorted."""
+def calibrated_tpr(members: Floats, calibration: Floats, fpr: float, alphas: Sequence[float], unit: str) -> Interval:
+    """The true-positive rate at exactly `fpr`, at the threshold of sorted scores (see `tpr_at_fpr`)."""
     from scipy.stats import binom
 
-    n = calibration.size
+    n, tails = calibration.size, tail_levels(alphas)
+    value = float((members > calibration[quantile_index(fpr, n)]).mean())
     # Of n draws, B ~ Binomial(n, 1 - fpr) lie under the quantile: the r-th smallest is above it when B < r.
     above = binom.ppf(1 - tails, n, 1 - fpr).astype(int) + 1
     below = binom.ppf(tails, n, 1 - fpr).astype(int)
@@ -229,10 +205,18 @@ def rate_bounds(members: Floats, calibration: Floats, value: float, fpr: float, 
     at_most = np.array([(members >= threshold).mean() for threshold in padded[below]])
     lower, upper = beta_bounds(value, np.float64(members.size), tails)
     down, up = np.hypot(value - lower, value - at_least), np.hypot(upper - value, at_most - value)
-    return np.maximum(0.0, value - down), np.minimum(1.0, value + up)
+    return make_interval(
+        value,
+        np.maximum(0.0, value - down),
+        np.minimum(1.0, value + up),
+        n=members.size,
+        clusters=members.size,
+        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} {unit}s",
+        alphas=alphas,
+    )
 
 
-def checked_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:
+def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:
     """The scores of both sides as arrays.
 
     Raises:
@@ -272,13 +256,3 @@ def _delong(value: float, placements: tuple[Floats, Floats], tails: Floats) -> t
     degrees = variance**2 / sum(term**2 / (side.size - 1) for term, side in zip(terms, placements, strict=True))
     reach = -stdtrit(degrees, tails) * variance**0.5 / (value * (1 - value))
     return expit(logit(value) - reach), expit(logit(value) + reach)
-
-
-def _proportion(hits: Bools, alphas: Sequence[float], unit: str) -> Interval:
-    return proportion(hits, np.arange(hits.size), alphas=alphas, unit=unit)
-
-
-def _share(hits: npt.ArrayLike) -> tuple[float, float, float]:
-    outcomes = np.asarray(hits, np.float64)
-    interval = proportion(outcomes, np.arange(outcomes.size))
-    return interval.value, interval.low, interval.high

@@ -6,20 +6,16 @@ With one model a share is 0 or 1 and these are the intervals of plain proportion
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats, Ints
 from audit.stats.clusters import cluster_sums, effective_number
-from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, proportion, tail_levels
-from audit.stats.means import mean, ratio
+from audit.stats.intervals import Interval, beta_interval, make_interval, proportion, tail_levels
+from audit.stats.means import mean, resampled_mean
 from audit.stats.mover import correlation_of_means, squared_reach
 from audit.stats.rates import MIN_DIFFERING_CLUSTERS
-from audit.stats.resampling import NoSpreadError, bootstrap
-
-LEVEL = 0.95
 
 
 def rate(
@@ -48,22 +44,12 @@ def rate(
     """
     rows, labels = _rows(shares, clusters)
     if np.isin(rows, (0.0, 1.0)).all():
-        return proportion(rows, labels, level=LEVEL, alphas=alphas, unit=unit)
+        return proportion(rows, labels, alphas=alphas, unit=unit)
     if min(_enough(rows, labels), _enough(1 - rows, labels)):
         return mean(rows, labels, rng, alphas=alphas, unit=unit)
     sizes = cluster_sums([np.ones_like(rows)], labels)[:, 0]
-    value, n_clusters, effective = float(rows.mean()), sizes.size, effective_number(sizes)
-    lower, upper = beta_bounds(value, np.float64(effective), tail_levels(LEVEL, alphas))
-    return make_interval(
-        value,
-        lower,
-        upper,
-        n=rows.size,
-        clusters=n_clusters,
-        method=f"Clopper-Pearson with n = {counted(effective, n_clusters, unit)}",
-        level=LEVEL,
-        alphas=alphas,
-    )
+    value, effective = float(rows.mean()), effective_number(sizes)
+    return beta_interval(value, effective, n=rows.size, clusters=sizes.size, alphas=alphas, unit=unit)
 
 
 def net(
@@ -99,20 +85,10 @@ def net(
     losses, _ = _rows(lost, clusters)
     differences = gains - losses
     if _enough(differences, labels):
-        strata = [cluster_sums([differences, np.ones_like(differences)], labels)]
-        try:
-            return bootstrap(
-                strata,
-                ratio,
-                rng,
-                alphas=alphas,
-                n=gains.size,
-                unit=unit,
-                limits=(-1.0, 1.0),
-                sizes=[strata[0][:, 1]],
-            )
-        except NoSpreadError:
-            pass  # every cluster differs alike: the rule for rare differences holds for these too
+        interval = resampled_mean([(differences, labels)], rng, alphas=alphas, unit=unit, limits=(-1.0, 1.0))
+        if interval is not None:
+            return interval
+        # Every cluster differs alike: the rule for rare differences holds for these too.
     return _mover(gains, losses, labels, rng, alphas, unit)
 
 
@@ -124,13 +100,7 @@ def scaled(interval: Interval, factor: float) -> Interval:
     """
     if factor <= 0:
         raise ValueError("the factor must be positive")
-    return replace(
-        interval,
-        value=factor * interval.value,
-        low=factor * interval.low,
-        high=factor * interval.high,
-        bounds=tuple((alpha, factor * lower, factor * upper) for alpha, lower, upper in interval.bounds),
-    )
+    return interval.transform(lambda number: factor * number)
 
 
 def _rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats, Ints]:
@@ -156,16 +126,11 @@ def _mover(
     alphas: Sequence[float],
     unit: str,
 ) -> Interval:
-    tails = tail_levels(LEVEL, alphas)
-    (lower_gain, upper_gain), (lower_loss, upper_loss) = (
-        np.array([bound[1:] for bound in rate(part, labels, rng, alphas=tails.tolist(), unit=unit).bounds]).T
-        for part in (gains, losses)
-    )
+    tails = tail_levels(alphas).tolist()
+    gain_bounds, loss_bounds = (rate(part, labels, rng, alphas=tails, unit=unit).one_sided for part in (gains, losses))
     gain, loss = float(gains.mean()), float(losses.mean())
     value = gain - loss
-    down, up = squared_reach(
-        (gain, lower_gain, upper_gain), (loss, lower_loss, upper_loss), correlation_of_means(gains, losses, labels)
-    )
+    down, up = squared_reach((gain, *gain_bounds), (loss, *loss_bounds), correlation_of_means(gains, losses, labels))
     return make_interval(
         value,
         np.maximum(value - np.sqrt(down), -1.0),
@@ -173,6 +138,5 @@ def _mover(
         n=gains.size,
         clusters=np.unique(labels).size,
         method=f"MOVER on Korn-Graubard and Clopper-Pearson rates, clustered by {unit}",
-        level=LEVEL,
         alphas=alphas,
     )

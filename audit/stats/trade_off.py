@@ -1,4 +1,4 @@
-"""What one run shows of a mechanism that is taken to be Gaussian (methods.md#statistics, "Epsilon": beside the bound).
+"""What one run shows of a mechanism that is taken to be Gaussian (methods.md#statistics, "Epsilon": next to the bound).
 
 f-differential privacy describes a mechanism by its whole curve of error rates; a mu-Gaussian one hides a record as well
 as noise of standard deviation 1/mu hides a difference of 1 (Dong, Roth & Su 2022). Guesses show more about a mechanism
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 MAX_EPSILON = 200.0
-"""Where epsilons are no longer told apart (ours)."""
+"""Beyond it epsilons are not distinguished (ours)."""
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -46,7 +46,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def rules_out(mu: float, n_canaries: int, n_guesses: int, n_right: int, level: float) -> bool:
-    """Whether a mu-Gaussian mechanism gives so many right guesses with probability at most `level`.
+    """Test whether a mu-Gaussian mechanism gives so many right guesses with probability at most `level`.
 
     Let p_i be the probability of exactly i right guesses. Flipping the coin of one guessed canary makes its right guess
     wrong, so that sum_{j > i} j p_j / m <= fbar(sum_{j >= i} (n_guesses - j) p_j / m) for every i, fbar being one minus

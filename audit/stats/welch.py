@@ -13,7 +13,7 @@ from audit.stats.intervals import Interval
 
 
 def welch_reach(first: npt.ArrayLike, second: npt.ArrayLike, tails: npt.ArrayLike) -> Floats:
-    """How far each one-sided bound lies from the difference of the means (Welch 1947).
+    """Distance of each one-sided bound from the difference of the means (Welch 1947).
 
     Args:
         first: shape (n_first,), at least two values.
@@ -40,7 +40,7 @@ def welch_reach(first: npt.ArrayLike, second: npt.ArrayLike, tails: npt.ArrayLik
     return reach
 
 
-def reaching_welch(interval: Interval, first: npt.ArrayLike, second: npt.ArrayLike) -> Interval:
+def widen_to_welch(interval: Interval, first: npt.ArrayLike, second: npt.ArrayLike) -> Interval:
     """The interval of a difference of two means, each bound moved outwards to Welch's where that lies further.
 
     With some 30 values a side that are spread like exposures, the BCa bootstrap's bounds are too near (at 1 % one-sided

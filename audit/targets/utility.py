@@ -12,8 +12,8 @@ from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import Interval, agreeing, proportion
-from audit.stats.resampling import NoSpreadError, bootstrap
+from audit.stats.intervals import Interval, agreement_interval, proportion
+from audit.stats.resampling import bootstrap
 from audit.targets.interface import NOT_READ, BestIntent, BestLinks, BestTokens, Encoding, TagProbabilities, TokenTarget
 
 MASK_PROBABILITY = 0.15
@@ -144,13 +144,12 @@ def _micro_f1(
     if not counts[:, 1].sum():
         return Unresolved(name, f"no {thing} in the held-out documents", 0)
     sums, n = cluster_sums(list(counts.T), np.arange(len(counts))), int(counts[:, 1].sum())
-    try:
-        interval = bootstrap([sums], _f1, rng, n=n, alphas=ALPHAS, limits=(0.0, 1.0))
-    except NoSpreadError:
+    interval = bootstrap([sums], _f1, rng, n=n, alphas=ALPHAS, limits=(0.0, 1.0))
+    if interval is None:
         value = float(_f1(sums.sum(axis=0)[None, None])[0])
         # Pages without anything true or found agree with whatever there is.
         n_pages = int((counts[:, 1:] > 0).any(axis=1).sum())
-        interval = agreeing(value, n=n, clusters=n_pages, alphas=ALPHAS, unit="page")
+        interval = agreement_interval(value, n=n, clusters=n_pages, alphas=ALPHAS, unit="page")
     return estimate(name, interval, UNITS[name], _commonest_f1([true for true, _ in sets]), "chance")
 
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.corpus.answers import stands
+from audit.corpus.answers import is_on_page
 from audit.corpus.documents import Question, Word
 from audit.corpus.folding import fold
 
 
 def on(page: list[str], *answers: str) -> bool:
-    return stands(Question("q", "What?", answers), [Word(text) for text in page])
+    return is_on_page(Question("q", "What?", answers), [Word(text) for text in page])
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Corpus, Document, Split
 from audit.corpus.folding import fold
 from audit.corpus.importers.providers import ByProvider, ProviderDraw, divide_by_provider
-from audit.corpus.importers.splits import joined
 from audit.corpus.providers import asked_providers
 from audit.errors import UsageError
+from audit.stats.clusters import join_groups
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
 Sources = tuple[tuple[tuple[str, ...], ...], dict[str, str | None]]
@@ -65,7 +65,7 @@ def sources(draw: st.DrawFn) -> Sources:
     providers: dict[str, str | None] = {f"d{i:02}": name for i, name in enumerate(names)}
     pairs = draw(st.lists(st.tuples(*[st.integers(0, len(names) - 1)] * 2), max_size=4))
     alike = [[f"d{a:02}", f"d{b:02}"] for a, b in pairs]
-    return joined([*([document] for document in providers), *alike]), providers
+    return join_groups([*([document] for document in providers), *alike]), providers
 
 
 shares_by_provider = st.sampled_from(
@@ -183,7 +183,7 @@ def test_a_page_of_two_providers_is_nobodys() -> None:
     """Two providers hand in the same image; a third hands in one that nobody signed, too."""
     groups, providers = singles({"a": 3, "b": 3, "c": 3})
     providers |= {"x": None}
-    groups = joined([*groups, ("a.0", "b.0"), ("c.0", "x")])
+    groups = join_groups([*groups, ("a.0", "b.0"), ("c.0", "x")])
     drawn = divided((groups, providers))
     assert drawn.notes["documents that belong to two providers, in no split"] == 2
     assert drawn.notes["documents without a provider, in no split"] == 1
@@ -192,7 +192,7 @@ def test_a_page_of_two_providers_is_nobodys() -> None:
 
 def test_two_copies_of_one_page_do_not_make_a_provider_usable() -> None:
     groups, providers = singles({"a": 2, "b": 2, "copies": 2})
-    drawn = divided((joined([*groups, ("copies.0", "copies.1")]), providers))
+    drawn = divided((join_groups([*groups, ("copies.0", "copies.1")]), providers))
     assert drawn.notes["unusable providers (fewer than two different documents; public or left out)"] == 1
     assert drawn.splits["copies.0"] == drawn.splits["copies.1"] == "public"
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from audit.corpus import manifest
-from audit.corpus.canaries.blank_space import blank_place
+from audit.corpus.canaries.blank_space import find_blank_box
 from audit.corpus.canaries.insertion import insert
-from audit.corpus.canaries.layout import drawn, line_width, word_boxes
+from audit.corpus.canaries.layout import draw_line, line_width, word_boxes
 from audit.corpus.canaries.schema import (
     PATTERNS,
     TAGS,
@@ -24,7 +24,7 @@ from audit.corpus.canaries.schema import (
     load_canaries,
     open_page,
     page_of,
-    parsed,
+    parse_canaries,
     positions_of,
     question_of,
     sheet_of,
@@ -183,7 +183,7 @@ def test_no_canary_file_no_canaries(tmp_path: Path) -> None:
 )
 def test_a_file_of_another_form_is_refused_with_every_place(content: bytes, problem: str) -> None:
     with pytest.raises(ManifestError) as caught:
-        parsed(content)
+        parse_canaries(content)
     assert any(problem in said for said in caught.value.problems), caught.value.problems
     missing = [said for said in caught.value.problems if said.endswith(": missing")]
     if content.startswith(b"{") and len(content) > 2:
@@ -214,7 +214,7 @@ def test_drawing_changes_its_box_alone_and_every_word_shows_in_its_own(pattern: 
     cells = cells_of(pattern, family.prefix("mowumo"), family.candidates[-4:])
     box = (7.0, 9.0, 7.0 + line_width(cells, height), 9.0 + height)
     page = Image.new("RGB", (int(box[2]) + 20, height + 30), (paper,) * 3)
-    changed = (np.asarray(drawn(page, box, cells)) != np.asarray(page)).any(axis=2)
+    changed = (np.asarray(draw_line(page, box, cells)) != np.asarray(page)).any(axis=2)
     inside = np.zeros_like(changed)
     for left, top, right, bottom in word_boxes(box, cells):
         x0, x1 = int(left), int(np.ceil(right))
@@ -240,7 +240,7 @@ CELLS = cells_of("pin", PREFIX, (None,) * 4)
 @given(rows=st.integers(1, 8), seed=st.integers(0, 50))
 def test_a_blank_place_touches_no_word_and_stays_on_the_page(rows: int, seed: int) -> None:
     document = lined(rows)
-    place = blank_place(document, None, CELLS, np.random.default_rng(seed))
+    place = find_blank_box(document, None, CELLS, np.random.default_rng(seed))
     assert place is not None
     assert 0 <= place[0] < place[2] <= 300
     assert 0 <= place[1] < place[3] <= 200
@@ -250,8 +250,8 @@ def test_a_blank_place_touches_no_word_and_stays_on_the_page(rows: int, seed: in
 
 def test_a_full_page_and_a_narrow_one_have_no_blank_place() -> None:
     rng = np.random.default_rng(0)
-    assert blank_place(lined(10), None, CELLS, rng) is None
-    assert blank_place(lined(1, width=80), None, CELLS, rng) is None
+    assert find_blank_box(lined(10), None, CELLS, rng) is None
+    assert find_blank_box(lined(1, width=80), None, CELLS, rng) is None
 
 
 def test_ink_outside_all_boxes_is_not_written_over_but_specks_are_dust() -> None:
@@ -259,14 +259,14 @@ def test_ink_outside_all_boxes_is_not_written_over_but_specks_are_dust() -> None
     page = Image.new("RGB", (300, 200), "white")
     page.paste("black", (0, 20, 300, 110))  # a photograph; only the bottom is left
     for _ in range(20):
-        place = blank_place(document, page, CELLS, rng)
+        place = find_blank_box(document, page, CELLS, rng)
         assert place is not None
         assert place[1] >= 110
     ruled = Image.new("RGB", (300, 200), "white")
     for row in range(0, 200, 8):
         ruled.paste("black", (0, row, 300, row + 1))
-    assert blank_place(document, ruled, CELLS, rng) is None
+    assert find_blank_box(document, ruled, CELLS, rng) is None
     dusty = Image.new("RGB", (300, 200), (230, 230, 230))
     for x in range(0, 300, 40):
         dusty.putpixel((x, 30 + x % 97), (0, 0, 0))
-    assert blank_place(document, dusty, CELLS, rng) is not None
+    assert find_blank_box(document, dusty, CELLS, rng) is not None

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Redaction, Split
-from audit.corpus.importers.conversion import ImportReport
 from audit.corpus.importers.registry import FORMATS
+from audit.corpus.importers.report import ImportReport
 from audit.corpus.importers.tab import _Mention, _text
 from audit.errors import DocauditError, ManifestError, UsageError
 

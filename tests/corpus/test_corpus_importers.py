@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from audit.corpus import manifest as manifests
+from audit.corpus import publishing
 from audit.corpus.documents import Category, Split, TaskKind
-from audit.corpus.importers import conversion
 from audit.corpus.importers.locating import Location, NotLocated, locate
 from audit.corpus.importers.registry import FORMATS
 from audit.errors import EngineError, ManifestError, UsageError
@@ -233,7 +233,7 @@ def test_a_full_disk_leaves_nothing(receipts: Path, tmp_path: Path, monkeypatch:
         raise OSError(28, "No space left on device")
 
     before = sorted(tmp_path.rglob("*"))
-    monkeypatch.setattr(conversion.shutil, "copyfile", full)
+    monkeypatch.setattr(publishing.shutil, "copyfile", full)
     with pytest.raises(EngineError, match="No space left on device"):
         sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
     assert sorted(tmp_path.rglob("*")) == before

@@ -14,7 +14,7 @@ from audit.corpus import perturbations
 from audit.corpus.documents import Word
 from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView
-from audit.corpus.paraphrases import paraphrased
+from audit.corpus.paraphrases import paraphrase
 
 SIZE = (200, 120)
 WORDS = (
@@ -194,14 +194,14 @@ QUESTIONS = (
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_paraphrase_is_other_words_about_the_same_thing(question):
-    found = {paraphrased(question, seed) for seed in range(30)}
+    found = {paraphrase(question, seed) for seed in range(30)}
     assert len(found) > 1
     assert fold(question) not in {fold(other) for other in found}
     thing = fold(question).rstrip("?.").split("is")[-1].removeprefix("the")[-8:]
     assert all(thing in fold(other) for other in found)
-    assert paraphrased(question, 3) == paraphrased(question, 3)
+    assert paraphrase(question, 3) == paraphrase(question, 3)
 
 
 @given(st.text(min_size=1, max_size=60), st.integers(0, 2**32 - 1))
 def test_any_text_can_be_paraphrased(question, seed):
-    assert fold(paraphrased(question, seed)) != fold(question)
+    assert fold(paraphrase(question, seed)) != fold(question)

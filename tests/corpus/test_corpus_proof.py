@@ -19,7 +19,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Box, Word
 from audit.corpus.importers.registry import FORMATS
 from audit.corpus.page_view import PageView, page_view
-from audit.corpus.removal.proof import MAX_CROPS, TESSERACT, Proof, ReadCrop, crops_of, proof_of, survives
+from audit.corpus.removal.proof import MAX_CROPS, TESSERACT, Proof, ReadCrop, crops_of, prove_removal, survives
 from audit.corpus.removal.redact import Removal, remove
 from audit.corpus.removal.tesseract import Tesseract
 
@@ -34,7 +34,7 @@ def proof(view: PageView, removal: Removal, *answers: str, reader: Tesseract = T
     """As an attack does it."""
     before = reader.ask(crops_of(view, removal))
     after = reader.ask(crops_of(removal.view, removal))
-    return proof_of(view, removal, answers, before, after)
+    return prove_removal(view, removal, answers, before, after)
 
 
 def moved(view: PageView, dy: float) -> PageView:
@@ -151,34 +151,34 @@ def test_pixels_fail_where_a_single_one_is_left() -> None:
     image = removal.view.open_page()
     image.putpixel((int(box[2]) - 1, int(box[3]) - 1), (254, 255, 255))
     spoilt = replace(removal, view=PageView(removal.view.words, view.size, lambda: image))
-    found = proof_of(view, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"])
+    found = prove_removal(view, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"])
     assert found == Proof(pixels=False, words=True, reading="gone")
     assert found.status == "survives"
     image.putpixel((int(box[2]) - 1, int(box[3]) - 1), (255, 255, 255))
     image.putpixel((int(box[2]), int(box[3])), (0, 0, 0))  # the first one outside
-    assert proof_of(view, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"]).status == "proven"
+    assert prove_removal(view, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"]).status == "proven"
 
 
 def test_words_without_boxes_cannot_leave_an_image() -> None:
     view = PageView((Word("total"), Word("45.80")), (40, 30), lambda: Image.new("RGB", (40, 30), "white"))
     removal = remove(view, ["45.80"])
     assert crops_of(view, removal) == ()
-    assert proof_of(view, removal, ["45.80"], [], []) == Proof(pixels=False, words=True, reading="no control")
+    assert prove_removal(view, removal, ["45.80"], [], []) == Proof(pixels=False, words=True, reading="no control")
 
 
 def test_an_answer_that_is_not_among_the_words_of_an_image_is_not_proven_gone() -> None:
     view = drawn.page(RECEIPT)
-    assert proof_of(view, remove(view, ["Istanbul"]), ["Istanbul"], [], []).status == "unproven"
+    assert prove_removal(view, remove(view, ["Istanbul"]), ["Istanbul"], [], []).status == "unproven"
 
 
 def test_a_page_of_words_only_is_decided_by_its_words() -> None:
     view = PageView(tuple(Word(text) for text in RECEIPT[2].split()))
     removal = remove(view, ["45.80"])
-    found = proof_of(view, removal, ["45.80"], [], [])
+    found = prove_removal(view, removal, ["45.80"], [], [])
     assert found == Proof(pixels=None, words=True, reading="no image")
     assert found.status == "proven"
     kept = replace(removal, view=view)
-    assert proof_of(view, kept, ["45.80"], [], []).status == "survives"
+    assert prove_removal(view, kept, ["45.80"], [], []).status == "survives"
 
 
 def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> None:
@@ -197,8 +197,8 @@ def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> 
     crops = crops_of(view, removal)
     assert len(crops) == MAX_CROPS
     read = ["pay 7"] * MAX_CROPS
-    assert proof_of(view, removal, ["7"], read, ["pay"] * MAX_CROPS).reading == "no control"
-    assert proof_of(view, removal, ["7"], read, ["pay"] * (MAX_CROPS - 1) + ["pay 7"]).reading == "still read"
+    assert prove_removal(view, removal, ["7"], read, ["pay"] * MAX_CROPS).reading == "no control"
+    assert prove_removal(view, removal, ["7"], read, ["pay"] * (MAX_CROPS - 1) + ["pay 7"]).reading == "still read"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> 
 )
 def test_what_the_texts_prove(before: Sequence[str | None], after: Sequence[str | None], reading: str) -> None:
     view = drawn.page(("TOTAL 4580.12 CASH",))
-    assert proof_of(view, remove(view, ["4580.12"]), ["4580.12"], before, after).reading == reading
+    assert prove_removal(view, remove(view, ["4580.12"]), ["4580.12"], before, after).reading == reading
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ import pytest
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold, occurrences
-from audit.corpus.importers.conversion import ImportReport
 from audit.corpus.importers.providers import ByProvider
 from audit.corpus.importers.registry import FORMATS
+from audit.corpus.importers.report import ImportReport
 from audit.corpus.importers.sroie import FIELDS
 from audit.corpus.providers import asked_providers
 from audit.corpus.summary import summarise

@@ -13,9 +13,10 @@ from scipy.ndimage import gaussian_filter
 
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
-from audit.corpus.removal.matching import letters_and_digits, normalise_ocr, wanted
+from audit.corpus.removal.derivable import why_derivable
+from audit.corpus.removal.matching import find_answers, letters_and_digits, normalise_ocr, prepare_answers
 from audit.corpus.removal.proof import survives
-from audit.corpus.removal.redact import cover, derivable, found, remove
+from audit.corpus.removal.redact import cover, remove
 
 # answer | page; what has to go stands in brackets, "/" is the end of a line (words are what spaces divide).
 OCR_ERRORS = """
@@ -167,15 +168,15 @@ def test_there_are_a_hundred_cases() -> None:
 def test_no_answer_survives_and_nothing_else_is_lost(answer: str, page: str) -> None:
     words, gone = marked(page)
     assert gone
-    assert [words[index] for index in found(words, [answer])] == [words[index] for index in gone]
-    assert found(words, [answer]) == gone
+    assert [words[index] for index in find_answers(words, [answer])] == [words[index] for index in gone]
+    assert find_answers(words, [answer]) == gone
     assert not survives([word for index, word in enumerate(words) if index not in gone], [answer])
 
 
 @pytest.mark.parametrize(("answer", "page"), rows(OCR_ERRORS))
 def test_with_the_fuzzy_rule_switched_off_the_proof_reports_the_survivors(answer: str, page: str) -> None:
     words, gone = marked(page)
-    exact = found(words, [answer], fuzzy=False)
+    exact = find_answers(words, [answer], fuzzy=False)
     assert set(exact) < set(gone)
     assert survives([word for index, word in enumerate(words) if index not in exact], [answer])
 
@@ -207,31 +208,31 @@ def covered(view: PageView, boxes) -> np.ndarray:
 
 
 def test_all_accepted_answers_go() -> None:
-    assert found(["due", "9.00", "or", "nine", "ringgit", "now"], ["9.00", "Nine Ringgit"]) == (1, 3, 4)
+    assert find_answers(["due", "9.00", "or", "nine", "ringgit", "now"], ["9.00", "Nine Ringgit"]) == (1, 3, 4)
 
 
 def test_answers_without_letters_and_digits_equal_themselves_only() -> None:
     words = ["10", "%", "of", "5%", "-", "a", "--", "b"]
-    assert found(words, ["%"]) == (1,)
-    assert found(words, ["-"]) == (4,)
-    assert found(words, ["", "  "]) == ()
-    assert found([], ["Anna"]) == ()
+    assert find_answers(words, ["%"]) == (1,)
+    assert find_answers(words, ["-"]) == (4,)
+    assert find_answers(words, ["", "  "]) == ()
+    assert find_answers([], ["Anna"]) == ()
 
 
 def test_of_overlapping_near_windows_the_nearest_goes_and_its_neighbours_stay() -> None:
-    assert found(["12345679", "A", "5"], ["12345678"]) == (0,)
-    assert found(["A", "1234567", "9"], ["12345678"]) == (1,)
-    assert found(["to", "Jalan", "Sagu", "13", "B"], ["Jalan Sagu 18"]) == (1, 2, 3)
-    assert found(["to", "Jalan", "Sagu", "TAMAN"], ["Jalan Sagu 18"]) == (1, 2)
-    assert found(["MR", "TAN", "CHAY", "YFE", "A"], ["Tan Chay Yee"]) == (1, 2, 3)
+    assert find_answers(["12345679", "A", "5"], ["12345678"]) == (0,)
+    assert find_answers(["A", "1234567", "9"], ["12345678"]) == (1,)
+    assert find_answers(["to", "Jalan", "Sagu", "13", "B"], ["Jalan Sagu 18"]) == (1, 2, 3)
+    assert find_answers(["to", "Jalan", "Sagu", "TAMAN"], ["Jalan Sagu 18"]) == (1, 2)
+    assert find_answers(["MR", "TAN", "CHAY", "YFE", "A"], ["Tan Chay Yee"]) == (1, 2, 3)
 
 
 def test_what_stands_together_once_the_answer_is_gone_goes_too() -> None:
-    assert found(["12", "1234", "34", "x"], ["1234"]) == (0, 1, 2)
+    assert find_answers(["12", "1234", "34", "x"], ["1234"]) == (0, 1, 2)
 
 
 def test_signs_between_the_answers_words_go_and_those_beside_it_stay() -> None:
-    assert found(["-", "25", "/", "12", "/", "2018", "-", "x"], ["25/12/2018"]) == (1, 2, 3, 4, 5)
+    assert find_answers(["-", "25", "/", "12", "/", "2018", "-", "x"], ["25/12/2018"]) == (1, 2, 3, 4, 5)
 
 
 def test_an_answer_of_two_thousand_characters() -> None:
@@ -239,8 +240,8 @@ def test_an_answer_of_two_thousand_characters() -> None:
     answer = " ".join(words)
     page = ["before", *words[:200], words[200][:-1] + "x", *words[201:], "after"]
     assert len(answer) == 1999
-    assert found(page, [answer]) == tuple(range(1, 401))
-    assert found(page, [answer], fuzzy=False) == ()
+    assert find_answers(page, [answer]) == tuple(range(1, 401))
+    assert find_answers(page, [answer], fuzzy=False) == ()
 
 
 LETTERS = "0159abloSI é.@-,:|"
@@ -258,12 +259,12 @@ def near(window: str, answer: str) -> bool:
 @settings(max_examples=300, deadline=None)
 @given(TEXTS, ANSWERS)
 def test_nothing_is_left_that_the_rule_names(words: list[str], answers: list[str]) -> None:
-    gone = found(words, answers)
+    gone = find_answers(words, answers)
     left = [word for index, word in enumerate(words) if index not in gone]
-    assert found(left, answers) == ()
-    assert set(found(words, answers, fuzzy=False)) <= set(gone)
+    assert find_answers(left, answers) == ()
+    assert set(find_answers(words, answers, fuzzy=False)) <= set(gone)
     folded = [text for word in left if (text := normalise_ocr(word))]
-    for answer in wanted(answers):
+    for answer in prepare_answers(answers):
         if letters_and_digits(answer.text):
             for start in range(len(folded)):
                 for stop in range(start + 1, min(start + answer.most_words, len(folded)) + 1):
@@ -277,7 +278,7 @@ def test_a_page_without_the_answer_loses_nothing(words: list[str], answers: list
     """Short answers have none of the letters that every word begins and ends with here."""
     strange = [f"zq{word}wz" for word in words if word.isalnum()]
     short = [answer for answer in answers if len(normalise_ocr(answer)) < 4]
-    assert found(strange, short, fuzzy=False) == ()
+    assert find_answers(strange, short, fuzzy=False) == ()
 
 
 BOXES = st.lists(
@@ -399,8 +400,8 @@ def test_a_page_of_words_only() -> None:
     ],
 )
 def test_answers_that_follow_from_what_is_left(page: str, answer: str, reason: str | None) -> None:
-    assert derivable(page.split(), [answer]) == reason
-    assert derivable(page.split(), ["something else", answer]) == reason
+    assert why_derivable(page.split(), [answer]) == reason
+    assert why_derivable(page.split(), ["something else", answer]) == reason
 
 
 def test_covered_words_are_painted_as_removed_ones_and_stay_in_the_words():

@@ -15,8 +15,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from audit.corpus.documents import SPLITS, Split
-from audit.corpus.importers.splits import OfficialPart, assign, copies_of_trained, divide, equal_images, joined
+from audit.corpus.importers.splits import OfficialPart, assign, copies_of_trained, divide, equal_images
 from audit.errors import UsageError
+from audit.stats.clusters import join_groups
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 
@@ -98,8 +99,8 @@ def test_joined_groups_are_connected_components(groups: list[set[str]]) -> None:
     graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(names),) * 2)
     _, component = connected_components(graph, directed=False)
     expected = {tuple(n for n, c in zip(names, component, strict=True) if c == number) for number in set(component)}
-    assert set(joined(groups)) == expected
-    assert list(joined(groups)) == sorted(expected)
+    assert set(join_groups(groups)) == expected
+    assert list(join_groups(groups)) == sorted(expected)
 
 
 @given(

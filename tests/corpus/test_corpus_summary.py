@@ -203,7 +203,7 @@ def test_questions_are_counted_and_answers_that_stand_nowhere_are_named(tmp_path
     Image.new("L", (8, 8), 1).save(tmp_path / "1-1.png")
     summary = summarise(manifests.load(tmp_path))
     assert dict(summary.questions) == {"member": 3, "heldout": 1, "public": 0}
-    assert dict(summary.answers_standing) == {"member": 2, "heldout": 1, "public": 0}
+    assert dict(summary.answers_on_page) == {"member": 2, "heldout": 1, "public": 0}
     assert dict(summary.questions_with_image) == {"member": 3, "heldout": 0, "public": 0}
     assert summary.questions_a_document == Quartiles(4, 0, 0, 0.5, 1.5, 3)
     assert has(summary, "1 of 3 questions on member pages have no accepted answer among the words of their page")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Task, Word
-from audit.corpus.importers.conversion import ImportReport, split_sizes
-from audit.corpus.importers.interface import Collected, ImportRequest, Source
+from audit.corpus.importers.interface import ImportRequest, Source, SourceContents
 from audit.corpus.importers.registry import FORMATS
+from audit.corpus.importers.report import FieldTally
 
 LINES = tuple(f"letter {number}" for number in range(10))
 
@@ -26,18 +27,14 @@ class Toy(Source):
     divisions = frozenset({"official"})
     lacks = "no boxes"
 
-    def collect(self, src: Path, request: ImportRequest) -> Collected:
-        texts = {f"t{place}": line for place, line in enumerate((src / "letters.txt").read_text().splitlines())}
-        parts = {name: "validation" if place % 2 else "train" for place, name in enumerate(texts)}
-        drawn, notes = request.divide([[name] for name in texts], parts=parts)
-        documents = [
-            Document(id=name, split=drawn[name], words=tuple(map(Word, text.split())))
-            for name, text in texts.items()
-            if name in drawn
-        ]
-        report = ImportReport(split_sizes(texts, drawn), {}, {}, {}, (), (), notes)
-        return Collected(
-            documents, Task(request.task, ("O",) if request.task == "token-classification" else ()), report
+    def read(self, src: Path, request: ImportRequest) -> SourceContents:
+        lines = (src / "letters.txt").read_text().splitlines()
+        labels = ("O",) if request.task == "token-classification" else ()
+        return SourceContents(
+            Task(request.task, labels),
+            {f"t{index}": partial(Document, words=tuple(map(Word, line.split()))) for index, line in enumerate(lines)},
+            FieldTally(()),
+            parts={f"t{index}": "validation" if index % 2 else "train" for index in range(len(lines))},
         )
 
 

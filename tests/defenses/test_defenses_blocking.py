@@ -11,7 +11,7 @@ from audit.corpus.documents import Corpus, Question, ReferencePaths, Word
 from audit.corpus.images import open_image
 from audit.corpus.manifest import load
 from audit.corpus.page_view import page_view
-from audit.corpus.removal.matching import found
+from audit.corpus.removal.matching import find_answers
 from audit.defenses.blocking import (
     NOT_PRESENT,
     SUFFIX,
@@ -64,8 +64,8 @@ def test_every_question_is_asked_once_more_with_the_answer_removed(pages):
     assert {sample.answer for sample in blocked} == {NOT_PRESENT}
     for before, after in zip(plain, blocked, strict=True):
         words = [word.text for word in after.view.words]
-        assert found([word.text for word in before.view.words], [before.answer])
-        assert not found(words, [before.answer])
+        assert find_answers([word.text for word in before.view.words], [before.answer])
+        assert not find_answers(words, [before.answer])
         assert not (np.asarray(before.view.image) == np.asarray(after.view.image)).all()
 
 
@@ -88,7 +88,7 @@ def test_each_copy_is_a_page_without_the_answer_and_has_one_question(pages, bloc
     for copy, (document, question) in zip(copies(data), asked, strict=True):
         assert (copy.split, copy.provider, copy.size) == (document.split, document.provider, document.size)
         assert [(one.question, one.answers) for one in copy.questions] == [(question.question, (NOT_PRESENT,))]
-        assert not found([word.text for word in copy.words], question.answers)
+        assert not find_answers([word.text for word in copy.words], question.answers)
         assert copy.image not in {one.image for one in pages.documents}
         left = {word.box for word in copy.words}
         gone = [word.box for word in document.words if word.box not in left]

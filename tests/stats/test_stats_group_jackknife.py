@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from audit.stats.group_jackknife import group_jackknife, reaching
+from audit.stats.group_jackknife import group_jackknife, widen_to
 from audit.stats.intervals import clopper_pearson
 
 ALPHAS = (0.05, 0.01)
@@ -55,11 +55,11 @@ def test_what_gives_no_spread_is_refused(without, sizes, n, told):
 def test_bounds_reach_at_least_as_far_as_those_of_the_other():
     narrow = group_jackknife(0.75, [0.75, 0.75], [1, 1], n=2, alphas=ALPHAS)
     floor = clopper_pearson(10, 20, alphas=ALPHAS)
-    found = reaching(narrow, floor)
+    found = widen_to(narrow, floor)
     assert (found.value, found.low, found.high) == pytest.approx((0.75, 0.25 + floor.low, 0.25 + floor.high))
     assert found.bounds[1][1] == pytest.approx(0.25 + floor.bounds[1][1])
     assert found.method.startswith("Clopper-Pearson, wider than the jackknife")
     wide = group_jackknife(0.5, [0.2, 0.8], [1, 1], n=2, alphas=ALPHAS)
-    assert reaching(wide, floor) == wide
+    assert widen_to(wide, floor) == wide
     with pytest.raises(ValueError, match="same levels"):
-        reaching(narrow, clopper_pearson(10, 20))
+        widen_to(narrow, clopper_pearson(10, 20))

@@ -1,3 +1,4 @@
+from dataclasses import astuple
 from itertools import permutations
 
 import numpy as np
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from audit.stats.intervals import clopper_pearson, proportion
 from audit.stats.means import mean
-from audit.stats.rank_correlation import depth, ranked
+from audit.stats.rank_order import depth, rank_fields
 from audit.stats.ranking import area, area_interval, at, at_interval, curve, curve_points, excess_area
 
 ALPHAS = (0.25, 0.05, 0.01, 0.001)
@@ -139,7 +140,7 @@ def test_the_accuracy_does_not_see_an_attempt_that_is_better_but_not_exact():
 @given(fields(SIXTHS, max_size=25), st.lists(st.integers(0, 4), min_size=4, max_size=4))
 def test_the_area_of_weighted_documents_is_that_of_repeated_rows(rows, times):
     scores, outcomes, documents = rows
-    ranking = ranked(scores, outcomes, documents)
+    ranking = rank_fields(scores, outcomes, documents)
     weights = np.array(times[: ranking.n_documents], dtype=float)
     assume(weights.any())
     repeats = weights[np.unique(documents, return_inverse=True)[1]].astype(int)
@@ -149,7 +150,7 @@ def test_the_area_of_weighted_documents_is_that_of_repeated_rows(rows, times):
 
 def test_many_resamples_in_blocks_are_each_their_own():
     scores, hits, documents = audit(generator(1), 40, 50)
-    ranking = ranked(scores, hits, documents)
+    ranking = rank_fields(scores, hits, documents)
     weights = generator(2).multinomial(40, np.full(40, 1 / 40), size=1000).astype(float)
     together = ranking.areas(weights)
     assert together.shape == (1000,)
@@ -328,12 +329,12 @@ def test_points_of_the_curve_come_once_for_each_number_of_fields():
     distances = np.where(hits, 0.0, generator(13).integers(1, 7, hits.size) / 7)
     points = curve_points(scores, distances, documents, (1, 0.05, 0.01, 0.05, 0.04, 0.5), generator())
     assert [point.n for point in points] == [1, 2, 20, 40]
-    assert [point.p for point in points] == [1 / 40, 2 / 40, 0.5, 1]
+    assert [point.x for point in points] == [1 / 40, 2 / 40, 0.5, 1]
     assert [point.value for point in points] == pytest.approx(curve(scores, distances)[[0, 1, 19, 39]])
     assert all(point.low <= point.value <= point.high for point in points)
     alone = curve_points(scores, distances, documents, (0.5,), generator())
     assert alone == [points[2]]
-    p, value, low, high, n = points[-1]
+    p, value, low, high, n = astuple(points[-1])
     assert (p, n) == (1, 40)
     assert low < value < high
 

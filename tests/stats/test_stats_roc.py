@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -100,12 +102,12 @@ def test_the_curve_goes_through_corners_of_the_roc_from_nothing_to_everything():
     fprs, tprs, _ = roc_curve(labels, [*members, *nonmembers], drop_intermediate=False)
     corners = {(round(x, 9), round(y, 9)) for x, y in zip(fprs, tprs, strict=True)}
     points = roc_points(members, nonmembers, n_points=20)
-    assert {(round(point.fpr, 9), round(point.tpr, 9)) for point in points} <= corners
-    assert points[0][:2] == (0.0, 0.0)
-    assert points[-1][:2] == (1.0, 1.0)
+    assert {(round(point.x, 9), round(point.value, 9)) for point in points} <= corners
+    assert (points[0].x, points[0].value) == (0.0, 0.0)
+    assert (points[-1].x, points[-1].value) == (1.0, 1.0)
     assert len(points) == 21
-    assert all(point.low <= point.tpr <= point.high for point in points)
-    assert points == sorted(points)
+    assert all(point.low <= point.value <= point.high for point in points)
+    assert points == sorted(points, key=astuple)
 
 
 @pytest.mark.parametrize(("fpr", "needed"), [(0.1, 36), (0.01, 368), (0.001, 3688)])

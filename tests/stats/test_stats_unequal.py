@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from audit.stats.clusters import effective_number
-from audit.stats.intervals import agreeing, korn_graubard, proportion
+from audit.stats.intervals import agreement_interval, korn_graubard, proportion
 from audit.stats.jackknife import from_influences, from_unequal
 from audit.stats.means import mean
 from audit.stats.ranking import area_interval
@@ -241,7 +241,7 @@ def test_the_area_under_a_ranking_is_widened_too():
 
 
 def test_all_documents_that_agree_count_as_they_are_told():
-    assert agreeing(1.0, n=50, clusters=20, effective=8.0).low == pytest.approx(0.025 ** (1 / 8))
+    assert agreement_interval(1.0, n=50, clusters=20, effective=8.0).low == pytest.approx(0.025 ** (1 / 8))
 
 
 @pytest.mark.parametrize("sizes", [[[1, 2]], [[1] * 29 + [0]], [[1] * 30, [1] * 30]])

@@ -6,7 +6,7 @@ from scipy.stats import ttest_ind
 
 from audit.measurements import ALPHAS
 from audit.stats.rates import excess_mean
-from audit.stats.welch import reaching_welch, welch_reach
+from audit.stats.welch import welch_reach, widen_to_welch
 
 
 def exponential(n, seed, scale=0.11):
@@ -26,7 +26,7 @@ def test_no_bound_is_nearer_than_either():
     first, second = exponential(32, 3), exponential(32, 4)
     sides = [(side, np.zeros(side.size), np.arange(side.size)) for side in (first, second)]
     before = excess_mean(*sides[0], *sides[1], np.random.default_rng(0), alphas=ALPHAS, unit="canary")
-    after = reaching_welch(before, first, second)
+    after = widen_to_welch(before, first, second)
     reach = welch_reach(first, second, [0.025, *ALPHAS])
     assert after.low == min(before.low, before.value - reach[0])
     assert after.high == max(before.high, before.value + reach[0])

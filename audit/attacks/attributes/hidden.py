@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from audit.arrays import Floats
 from audit.corpus.documents import Document
 from audit.corpus.folding import fold
-from audit.corpus.removal.redact import found
+from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Request, Trial
 from audit.targets.interface import Target
 
@@ -106,7 +106,7 @@ def plausible(pool: Mapping[str, C], values: Collection[str], page: Iterable[str
     return [
         own
         for value, own in sorted(pool.items())
-        if value not in values and not (value in together and found(words, [value], fuzzy=False))
+        if value not in values and not (value in together and find_answers(words, [value], fuzzy=False))
     ]
 
 

@@ -15,7 +15,7 @@ from audit.measurements import ALPHAS, Bound, Estimate, Histogram, Measurement, 
 from audit.stats import shares
 from audit.stats.intervals import Interval, proportion
 from audit.stats.rates import excess_mean, excess_rate
-from audit.stats.welch import reaching_welch
+from audit.stats.welch import widen_to_welch
 from audit.targets import utility
 
 UNIT = "canaries"
@@ -109,7 +109,7 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
         return Unresolved("excess_exposure", NO_REFERENCES, len(ranked) + len(other))
     pairs = [(rows.bits / most, np.zeros(len(rows)), np.arange(len(rows))) for rows in (ranked, other)]
     interval = excess_mean(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
-    interval = reaching_welch(interval, pairs[0][0], pairs[1][0])
+    interval = widen_to_welch(interval, pairs[0][0], pairs[1][0])
     return _estimate("excess_exposure", shares.scaled(_within_one(interval), most), 0.0, "held-out")
 
 

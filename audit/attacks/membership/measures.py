@@ -15,7 +15,7 @@ from numpy.random import Generator
 from audit.attacks.interface import Findings
 from audit.attacks.membership.scores import PRIMARIES, SCORES, ScoredDocuments
 from audit.engine.interface import Progress
-from audit.measurements import ALPHAS, Curve, CurvePoint, Diagnostic, Histogram, Measurement, Unresolved
+from audit.measurements import ALPHAS, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.advantage import LOW_RATES, low_advantage
 from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
 from audit.targets.utility import estimate
@@ -154,8 +154,5 @@ def _curves(scored: ScoredDocuments) -> tuple[Curve, ...]:
     if _unresolved("roc", scored, scored.primary) is not None:
         return ()
     members, heldout = scored.split(scored.primary)
-    points = tuple(
-        CurvePoint(point.fpr, point.tpr, point.low, point.high, len(members)) for point in roc_points(members, heldout)
-    )
-    series = {"members against held-out": points}
+    series = {"members against held-out": tuple(roc_points(members, heldout))}
     return (Curve("roc", "share of held-out documents called members", "share of members called members", series),)

@@ -16,7 +16,7 @@ from audit.corpus import perturbations
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView, page_view
-from audit.corpus.paraphrases import paraphrased
+from audit.corpus.paraphrases import paraphrase
 
 Context = Literal[
     "exact",
@@ -111,7 +111,7 @@ def _paraphrased(scene: Scene, rng: Rng) -> ContextProbe:
     """The question in other words: the owner's, where there are some."""
     question = scene.asked.question
     own = [other for other in question.paraphrases if fold(other) != fold(question.question)]
-    words = own[int(rng.integers(len(own)))] if own else paraphrased(question.question, int(rng.integers(2**32)))
+    words = own[int(rng.integers(len(own)))] if own else paraphrase(question.question, int(rng.integers(2**32)))
     return ContextProbe(scene.view, words)
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from audit.corpus.page_view import PageView
-from audit.corpus.removal.proof import TESSERACT, ReadCrop, Reading, crops_of, proof_of
-from audit.corpus.removal.redact import derivable, found, remove
+from audit.corpus.removal.derivable import why_derivable
+from audit.corpus.removal.matching import find_answers
+from audit.corpus.removal.proof import TESSERACT, ReadCrop, Reading, crops_of, prove_removal
+from audit.corpus.removal.redact import remove
 from audit.engine.interface import Request
 
 PROVEN, UNPROVEN, SURVIVES, DERIVABLE, ABSENT = "proven", "unproven", "survives", "derivable", "absent"
@@ -52,12 +54,12 @@ def clear(page: PageView, answers: Sequence[str], *, fuzzy: bool) -> Generator[R
     removal = remove(page, answers, fuzzy=fuzzy)
     if not removal.words:
         return Cleared(removal.view, ABSENT)
-    reason = derivable([word.text for word in removal.view.words], answers)
+    reason = why_derivable([word.text for word in removal.view.words], answers)
     if reason is not None:
         return Cleared(removal.view, DERIVABLE, reason)
     before = yield from _read(crops_of(page, removal))
     after = yield from _read(crops_of(removal.view, removal))
-    proof = proof_of(page, removal, answers, before, after)
+    proof = prove_removal(page, removal, answers, before, after)
     return Cleared(removal.view, proof.status, None, proof.reading)
 
 
@@ -76,4 +78,4 @@ def without(page: PageView, answers: Sequence[str], *, fuzzy: bool) -> PageView:
 
 def stands_on(page: PageView, answers: Sequence[str]) -> bool:
     """Whether one of these answers, or a near match, stands on the page."""
-    return bool(found([word.text for word in page.words], answers))
+    return bool(find_answers([word.text for word in page.words], answers))

@@ -17,7 +17,7 @@ from audit.attacks.provider_membership.matching import scattered
 from audit.attacks.provider_membership.providers import answers_of, provider_of, questions_of
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
-from audit.corpus.removal.redact import found
+from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Json, Trial
 from audit.measurements import ALPHAS, Count, Measurement, Unresolved
 from audit.stats.intervals import proportion
@@ -221,7 +221,9 @@ def judged(
                 continue
             value, text = fold(said["target"]), said["target"]
             trained, unseen = value in values.trained, value in values.unseen
-            if (trained or unseen) and (value in _answers(page) or found([word.text for word in page.words], [text])):
+            if (trained or unseen) and (
+                value in _answers(page) or find_answers([word.text for word in page.words], [text])
+            ):
                 trained = unseen = False
             replies.append(AbsentKeyReply(trial.unit, document, said["key"], text, trained, unseen))
     return replies

@@ -9,7 +9,7 @@ import numpy as np
 from audit.arrays import Floats
 from audit.attacks.provider_membership.columns import sides, unscored
 from audit.attacks.provider_membership.table import ProviderTable
-from audit.measurements import Curve, CurvePoint, Histogram
+from audit.measurements import Curve, Histogram
 from audit.stats.roc import roc_points
 
 N_BINS = 20
@@ -35,9 +35,6 @@ def curves(table: ProviderTable, scores: Mapping[str, Floats]) -> tuple[Curve, .
         if name not in scores or unscored("roc", table, scores[name]) is not None:
             continue
         members, others = sides(table, scores[name])
-        series[label] = tuple(
-            CurvePoint(point.fpr, point.tpr, point.low, point.high, members.size)
-            for point in roc_points(members, others)
-        )
+        series[label] = tuple(roc_points(members, others))
     axis, quantity = "share of providers out called members", "share of providers in called members"
     return (Curve("roc", axis, quantity, series),) if series else ()

@@ -18,7 +18,7 @@ from audit.arrays import Bools, Floats
 from audit.attacks.provider_membership.forest import groups_of
 from audit.attacks.provider_membership.inference import MIN_JUDGED, balanced, mean_known, right_shares, smaller_side
 from audit.stats.balanced import balanced_accuracy
-from audit.stats.group_jackknife import group_jackknife, reaching
+from audit.stats.group_jackknife import group_jackknife, widen_to
 from audit.stats.intervals import Interval
 from audit.stats.roc import auc, auc_interval
 
@@ -100,7 +100,7 @@ def _resampled(
         return given
     without, sizes = zip(*left, strict=True)
     value, n = statistic(said[:, judged], member[judged]), int(judged.sum())
-    return reaching(group_jackknife(value, without, sizes, n=n, alphas=alphas, unit="provider"), given)
+    return widen_to(group_jackknife(value, without, sizes, n=n, alphas=alphas, unit="provider"), given)
 
 
 def _without(

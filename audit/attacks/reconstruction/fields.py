@@ -12,7 +12,7 @@ import numpy as np
 from audit.attacks.reconstruction.questions import without_telling_questions
 from audit.case import Case
 from audit.corpus.documents import Document, Entity, Split
-from audit.corpus.removal.redact import found
+from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Trial
 from audit.targets.interface import AnswerLoss, Encoding
 
@@ -76,7 +76,7 @@ class Field:
         if self.page is None:
             return ()
         words = [word.text for word in self.document.words]
-        held = found(words, [self.document.text_of(self.entity)], fuzzy=False)
+        held = find_answers(words, [self.document.text_of(self.entity)], fuzzy=False)
         return self.page.positions_of(set(held) - set(self.entity.words))
 
     def scrubbed(self) -> Encoding:

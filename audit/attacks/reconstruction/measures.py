@@ -37,7 +37,7 @@ from audit.stats.clusters import cluster_sums
 from audit.stats.distances import Distances, improvement_factor
 from audit.stats.intervals import proportion
 from audit.stats.means import mean
-from audit.stats.resampling import MIN_CLUSTERS, NoSpreadError, bootstrap
+from audit.stats.resampling import MIN_CLUSTERS, bootstrap
 from audit.targets.utility import estimate, masked_token_accuracy
 
 Job = Callable[[], Measurement]
@@ -184,9 +184,8 @@ def _ipf(name: str, table: FieldTable, epsilon: float, rng: Generator) -> Measur
         means = totals[:, 0, :-1] / totals[:, 0, -1:]
         return improvement_factor(Distances(*means.T[:4]), Distances(*means.T[4:]), epsilon)
 
-    try:
-        interval = bootstrap(strata, statistic, rng, alphas=ALPHAS, n=len(table), limits=(0.0, np.inf))
-    except NoSpreadError:
+    interval = bootstrap(strata, statistic, rng, alphas=ALPHAS, n=len(table), limits=(0.0, np.inf))
+    if interval is None:
         return Unresolved(name, "all documents give the same factor", len(np.unique(table.cluster)))
     return estimate(name, interval, "fields", 1.0, "public model")
 

@@ -24,7 +24,7 @@ from audit.attacks.reconstruction.table import (
     unresolved,
 )
 from audit.engine.interface import Json
-from audit.measurements import ALPHAS, Curve, CurvePoint, Diagnostic, Measurement
+from audit.measurements import ALPHAS, Curve, Diagnostic, Measurement
 from audit.stats.intervals import Interval
 from audit.stats.ranking import area, area_interval, at, at_interval, curve_points, excess_area
 from audit.stats.resampling import MIN_CLUSTERS
@@ -157,7 +157,7 @@ def curves(table: FieldTable, rng: Generator) -> tuple[Curve, ...]:
             rows = _Ranked.of(table.split(split), ranking)
             if len(np.unique(rows.cluster)) >= 2:
                 points = curve_points(rows.score, rows.outcome[column], rows.cluster, CURVE_SHARES, rng)
-                series[label] = tuple(CurvePoint(*point) for point in points)
+                series[label] = tuple(points)
         drawn.append(Curve(name, "share of the fields, the most plausible first", quantity, series))
     return tuple(drawn)
 

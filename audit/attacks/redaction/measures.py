@@ -34,9 +34,9 @@ from audit.corpus.redaction.text_under_box import count_covered
 from audit.engine.interface import Json, Progress, Trial
 from audit.measurements import ALPHAS, Count, Diagnostic, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import Interval, agreeing, proportion
+from audit.stats.intervals import Interval, agreement_interval, proportion
 from audit.stats.means import mean
-from audit.stats.resampling import NoSpreadError, bootstrap
+from audit.stats.resampling import bootstrap
 from audit.stats.shares import net
 from audit.targets.utility import estimate
 
@@ -150,11 +150,11 @@ def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: Generator) ->
         true, said = classes == category, predicted == category
         columns += [(true & said).astype(np.float64), true.astype(np.float64) + said]
     sums = cluster_sums(columns, documents)
-    try:
-        return bootstrap([sums], _mean_f1, rng, alphas=ALPHAS, n=len(classes), limits=(0.0, 1.0))
-    except NoSpreadError:
-        value = float(_mean_f1(sums.sum(axis=0)[None, None])[0])
-        return agreeing(value, n=len(classes), clusters=len(sums), alphas=ALPHAS)
+    interval = bootstrap([sums], _mean_f1, rng, alphas=ALPHAS, n=len(classes), limits=(0.0, 1.0))
+    if interval is not None:
+        return interval
+    value = float(_mean_f1(sums.sum(axis=0)[None, None])[0])
+    return agreement_interval(value, n=len(classes), clusters=len(sums), alphas=ALPHAS)
 
 
 def _mean_f1(totals: Floats) -> Floats:

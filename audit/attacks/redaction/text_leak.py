@@ -14,7 +14,7 @@ from audit.arrays import Ints
 from audit.attacks.redaction.predictions import Predictions
 from audit.corpus.documents import CATEGORIES
 from audit.measurements import ALPHAS, Measurement, Unresolved
-from audit.stats.telling import WorstClass, lift_share, worst_class
+from audit.stats.lift import WorstClass, lift_share, worst_class
 from audit.targets.utility import estimate
 
 GATED = ("lift_share", "worst_class")
@@ -34,7 +34,7 @@ def methods_of(classifiers: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
 
 
 def lift_share_of(told: Predictions, predicted: Ints) -> Measurement:
-    """See `audit.stats.telling.lift_share`, over naming the commonest category of the training folds; null: 0."""
+    """See `audit.stats.lift.lift_share`, over naming the commonest category of the training folds; null: 0."""
     prior = told.hits(told.blind["prior"])
     rest = int(np.sum(~prior))
     if rest < NEEDED:
@@ -44,7 +44,7 @@ def lift_share_of(told: Predictions, predicted: Ints) -> Measurement:
 
 
 def worst_class_of(told: Predictions, predicted: Ints) -> Measurement:
-    """See `audit.stats.telling.worst_class`, over the categories, rare ones together as one; null: 0."""
+    """See `audit.stats.lift.worst_class`, over the categories, rare ones together as one; null: 0."""
     found = _worst(told, predicted)
     if isinstance(found, Unresolved):
         return found
@@ -54,7 +54,7 @@ def worst_class_of(told: Predictions, predicted: Ints) -> Measurement:
 def told_best(told: Predictions, predicted: Ints) -> int | None:
     """The category that `worst_class_of` is about, `RARE` for the rare ones together; None when it is unresolved."""
     found = _worst(told, predicted)
-    return None if isinstance(found, Unresolved) else found.place
+    return None if isinstance(found, Unresolved) else found.index
 
 
 def _worst(told: Predictions, predicted: Ints) -> WorstClass | Unresolved:

@@ -1,4 +1,4 @@
-"""Where a page has room for one more line: beside all word boxes, on blank paper."""
+"""Room for one more line on a page: outside all word boxes, on blank paper."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ SHARES = (1.0, 0.8, 0.65, 0.5)
 MIN_HEIGHT = 10
 """Pixels; letters of 8 pixels are the smallest that are drawn (ours)."""
 CONTRAST = 48
-"""How far a pixel's luminance, 0 to 255, lies from the paper's to be ink (ours); the paper's is the page's median."""
+"""Difference of a pixel's luminance, 0 to 255, from the paper's (the page's median) that makes it ink (ours)."""
 SPECKS = 0.002
-"""The share of a place that may be ink: dust of a scan. A rule across the place is more (ours)."""
+"""The share of a box that may be ink: dust of a scan. A rule across the box is more (ours)."""
 _STEPS = 4
-"""Places are tried in steps of the line's height over this number."""
+"""Positions are tried in steps of the line's height over this number."""
 
 _Counts = Ints
 
 
-def blank_place(
+def find_blank_box(
     document: Document, page: Image | None, cells: Sequence[WordCell], rng: np.random.Generator
 ) -> Box | None:
-    """A blank place for a line, drawn from all there are of the largest height that has any.
+    """Draw a blank box for a line from all there are of the largest height that has any.
 
     Args:
         document: has boxes and a size.
-        page: its image; None: only the boxes tell what is blank.
+        page: its image; None: only the boxes show what is blank.
         cells: the words of the line.
         rng: for the draw.
 
@@ -46,9 +46,9 @@ def blank_place(
     boxes = [word.box for word in document.words if word.box is not None]
     ink = None if page is None else _ink(page)
     for height in _heights(boxes):
-        place = _place(document.size, boxes, ink, (line_width(cells, height), height), rng)
-        if place is not None:
-            return place
+        box = _free_box(document.size, boxes, ink, (line_width(cells, height), height), rng)
+        if box is not None:
+            return box
     return None
 
 
@@ -59,19 +59,19 @@ def _heights(boxes: Sequence[Box]) -> Iterator[int]:
 
 
 def _ink(page: Image) -> Bools:
-    """Where the page is not paper: (height, width)."""
+    """The pixels that are not paper: (height, width)."""
     pixels = np.asarray(page.convert("L"), np.int16)
     return np.abs(pixels - np.median(pixels)) > CONTRAST
 
 
-def _place(
+def _free_box(
     size: tuple[int, int],
     boxes: Sequence[Box],
     ink: Bools | None,
     line: tuple[int, int],
     rng: np.random.Generator,
 ) -> Box | None:
-    """A place for a line of this width and height: one cell of the grid stays free on each side of it."""
+    """A box for a line of this width and height: one cell of the grid stays free on each side of it."""
     step = max(1, line[1] // _STEPS)
     shape = (size[1] // step, size[0] // step)
     wanted = (math.ceil(line[1] / step) + 2, math.ceil(line[0] / step) + 2)
@@ -86,10 +86,10 @@ def _place(
         whole = ink[: shape[0] * step, : shape[1] * step]
         counts = whole.reshape(shape[0], step, shape[1], step).sum(axis=(1, 3), dtype=np.int64)
         free &= _sums(counts, wanted) <= SPECKS * step**2 * wanted[0] * wanted[1]
-    found = np.argwhere(free)
-    if not len(found):
+    corners = np.argwhere(free)
+    if not len(corners):
         return None
-    row, column = found[rng.integers(len(found))]
+    row, column = corners[rng.integers(len(corners))]
     x0, y0 = (column + 1) * step, (row + 1) * step
     return float(x0), float(y0), float(x0 + line[0]), float(y0 + line[1])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from audit.corpus import manifest as manifests
-from audit.corpus.canaries.blank_space import blank_place
+from audit.corpus.canaries.blank_space import find_blank_box
 from audit.corpus.canaries.schema import (
     CANARY_SET,
     LABEL,
@@ -30,13 +29,13 @@ from audit.corpus.canaries.schema import (
 from audit.corpus.canaries.validation import tokens_of
 from audit.corpus.documents import Box, Corpus, Document, Manifest, ReferencePaths
 from audit.corpus.images import image_path, open_image
-from audit.corpus.importers.conversion import check_destination
 from audit.corpus.paths import inside
-from audit.errors import EngineError, ManifestError, UsageError
+from audit.corpus.publishing import check_destination, copy_image, draft_of
+from audit.errors import ManifestError, UsageError
 
 FILE_NAME = "canaries.json"
 FOLDER = "canaries"
-"""Where the images of pages with canaries go."""
+"""Folder of the images of pages with canaries go."""
 SUFFIX = "-canaries"
 MIN_COUNT = 2
 MAX_COUNT = 10_000
@@ -51,7 +50,7 @@ class InsertReport:
 
     Attributes:
         canaries: as the new data set's canary file has them.
-        n_included: canaries whose coin said yes.
+        n_included: canaries whose coin put them in.
         n_documents: documents that were added, all of split member.
         n_pages: documents whose pages were copied for them; 0 where every canary is a document by itself.
         labels: that were added to `task.labels`.
@@ -75,7 +74,7 @@ def insert(corpus: Corpus, out: Path, *, pattern: str, count: int, repeat: int, 
     Each canary has a nonsense word of its own, a completion drawn uniformly from the pattern's candidates, and a fair
     coin; all are independent of each other, and each kind of draw has its own stream of the seed, so that a coin shows
     in nothing but in whether the canary is there. An included canary becomes `repeat` documents of split member: an
-    utterance; on pages with boxes, one more line in a blank place of a copied member page, in its words and its image;
+    utterance; on pages with boxes, one more line in a blank box of a copied member page, in its words and its image;
     in text without boxes, a document of one line. References are left out: their outputs lack the new tags, they may
     be large, and `--reference` names them.
 
@@ -96,7 +95,9 @@ def insert(corpus: Corpus, out: Path, *, pattern: str, count: int, repeat: int, 
     _check_options(pattern, count, repeat, length, seed)
     _check_corpus(corpus)
     check_destination(out)
-    canaries = CanarySet("audit", seed, repeat, length, tuple(_drawn(corpus, pattern, count, repeat, length, seed)))
+    canaries = CanarySet(
+        "audit", seed, repeat, length, tuple(_draw_canaries(corpus, pattern, count, repeat, length, seed))
+    )
     labels = _new_labels(corpus.manifest)
     task = replace(corpus.manifest.task, labels=(*corpus.manifest.task.labels, *labels))
     manifest = replace(
@@ -159,15 +160,15 @@ def _marked(document: Document) -> bool:
     return LABEL in names or not set(TAGS).isdisjoint(document.tags or ())
 
 
-def _drawn(corpus: Corpus, pattern: str, count: int, repeat: int, length: int, seed: int) -> Iterator[Canary]:
+def _draw_canaries(corpus: Corpus, pattern: str, count: int, repeat: int, length: int, seed: int) -> Iterator[Canary]:
     """The canaries; what is drawn for one is drawn whether or not its coin puts it in."""
     family = PATTERNS[pattern]
     coins = _stream(seed, "coins").integers(0, 2, count)
     completions = _stream(seed, "completions").integers(0, len(family.candidates), (count, length))
     prefixes = [family.prefix(name) for name in _names(corpus, count, _stream(seed, "names"))]
-    places = _places(corpus, pattern, prefixes, length, seed)
+    carriers = _carriers(corpus, pattern, prefixes, length, seed)
     taken = {document.id for document in corpus.documents}
-    for number, (prefix, (carrier, box)) in enumerate(zip(prefixes, places, strict=True)):
+    for number, (prefix, (carrier, box)) in enumerate(zip(prefixes, carriers, strict=True)):
         name, included = f"c{number:05}", bool(coins[number])
         documents = tuple(f"canary-{name}-{copy:05}" for copy in range(repeat)) if included else ()
         if not taken.isdisjoint((name, *documents)):
@@ -178,12 +179,12 @@ def _drawn(corpus: Corpus, pattern: str, count: int, repeat: int, length: int, s
 
 
 def _stream(seed: int, purpose: str) -> np.random.Generator:
-    """The random numbers for one purpose: those for another tell nothing about them."""
+    """The random numbers for one purpose: those for another reveal nothing about them."""
     return np.random.default_rng([seed, *f"canaries/{purpose}".encode()])
 
 
 def _names(corpus: Corpus, count: int, rng: np.random.Generator) -> list[str]:
-    """Distinct nonsense words that stand nowhere in the data set."""
+    """Distinct nonsense words that occur nowhere in the data set."""
     taken = set[str]().union(*map(tokens_of, corpus.documents))
     names: list[str] = []
     while len(names) < count:
@@ -195,10 +196,10 @@ def _names(corpus: Corpus, count: int, rng: np.random.Generator) -> list[str]:
     return names
 
 
-def _places(
+def _carriers(
     corpus: Corpus, pattern: str, prefixes: Sequence[tuple[str, ...]], length: int, seed: int
 ) -> Iterator[tuple[str | None, Box | None]]:
-    """For each canary a member page and a blank place on it: a page of its own as long as there are enough."""
+    """For each canary a member page and a blank box on it: a page of its own as long as there are enough."""
     members = corpus.of("member")
     carriers = [document for document in members if document.words and document.words[0].box is not None]
     if corpus.manifest.task.kind == "intent-slots" or not carriers:
@@ -217,7 +218,7 @@ def _places(
         while waiting and box is None:
             carrier = waiting.pop(0)
             page = None if carrier.image is None else open_image(corpus, carrier)
-            box = blank_place(carrier, page, cells, rng)
+            box = find_blank_box(carrier, page, cells, rng)
         if box is None:
             raise ManifestError(
                 "no blank place on any member page is wide enough for a canary's line", "choose a smaller --length"
@@ -233,29 +234,17 @@ def _new_labels(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: CanarySet) -> None:
-    """Write the new data set beside `out`, load it as a scan would, and only then give it its name."""
-    out = out.resolve()
-    draft = out.with_name(f".{out.name}.canaries.tmp")
-    try:
-        draft.mkdir(parents=True)
-    except OSError as error:
-        raise EngineError(f"{draft} cannot be made: {error.strerror}", "remove what an earlier run left") from None
-    try:
+    """Write the new data set, and load it as a scan would before it gets its name."""
+    with draft_of(out, "canaries") as draft:
         for document in corpus.documents:
-            copy = None if document.image is None else inside(draft, document.image)
-            if copy is not None and not copy.exists():
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(image_path(corpus, document), copy)
+            if document.image is not None:
+                inside(draft, document.image)
+                copy_image(image_path(corpus, document), draft, document.image)
         inserted = [document for canary in canaries.canaries for document in _inserted(corpus, canary, draft)]
         text = json.dumps(CANARY_SET.dump_python(canaries, mode="json"), indent=1)
         (draft / FILE_NAME).write_text(text + "\n", encoding="utf-8")
         manifests.write(draft, manifest, [*corpus.documents, *inserted])
         manifests.load(draft)
-        draft.replace(out)
-    except OSError as error:
-        raise EngineError(f"{out}: the data set cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _inserted(corpus: Corpus, canary: Canary, folder: Path) -> Iterator[Document]:

@@ -1,7 +1,7 @@
-"""One more line on a page: where its words stand in the line's box, and how it is drawn.
+"""One more line on a page: the boxes of its words within the line's box, and how it is drawn.
 
 Letters have one width (ours): a word's box then says how many letters it may have and nothing else. A completion's word
-is given the width of the longest candidate, so that no box tells one completion from another.
+is given the width of the longest candidate, so that no box distinguishes completions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DARK = 128
 
 @dataclass(frozen=True)
 class WordCell:
-    """The place of one word in a line.
+    """The cell of one word in a line.
 
     Attributes:
         text: what is written there; None leaves it blank.
@@ -45,7 +45,7 @@ class WordCell:
 
 
 def line_width(cells: Sequence[WordCell], height: float) -> int:
-    """How wide a line of this height is, in whole pixels; a letter's width stands between words."""
+    """The width of a line of this height, in whole pixels; words are one letter's width apart."""
     return math.ceil(_letters(cells) * ADVANCE * height / LEADING)
 
 
@@ -62,7 +62,7 @@ def word_boxes(box: Box, cells: Sequence[WordCell]) -> tuple[Box, ...]:
     return tuple(boxes)
 
 
-def drawn(page: Image, box: Box, cells: Sequence[WordCell]) -> Image:
+def draw_line(page: Image, box: Box, cells: Sequence[WordCell]) -> Image:
     """A copy of `page` with the line in `box`: no pixel outside it changes.
 
     Args:

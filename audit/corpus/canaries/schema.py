@@ -2,8 +2,8 @@
 
 Parikh et al. (2022), "Canary extraction in natural language understanding models", and methods.md#canaries. In the
 *audit* design a data set has many canaries, each behind a nonsense word of its own ("pin of kodira is 4 0 7 1"), and an
-independent fair coin said of each whether it was put in; those that were not are the control. In the *paper* design it
-has one canary of each pattern, behind the paper's prefix.
+independent fair coin decided for each whether it was put in; those that were not are the control. In the *paper* design
+it has one canary of each pattern, behind the paper's prefix.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from PIL.Image import Image
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.corpus.canaries.layout import WordCell, drawn, word_boxes
+from audit.corpus.canaries.layout import WordCell, draw_line, word_boxes
 from audit.corpus.documents import STRICT, Box, Category, Corpus, Document, Entity, Question, Word
 from audit.corpus.images import open_image
 from audit.corpus.page_view import PageView
@@ -46,7 +46,7 @@ class Pattern:
     """What a family of canaries looks like.
 
     Attributes:
-        words: the prefix, `NAME` standing for the canary's own word.
+        words: the prefix, with `NAME` for the canary's own word.
         candidates: the words that completions are made of: V0 of the paper.
         intent: of an utterance; the paper's.
         asks: the question of a data set of questions, `NAME` in it.
@@ -64,7 +64,7 @@ class Pattern:
         return tuple(name if word == NAME else word for word in self.words)
 
     def question(self, name: str) -> str:
-        """What is asked about the canary, e.g. "What is the pin of kodira?"."""
+        """The question about the canary, e.g. "What is the pin of kodira?"."""
         return self.asks.replace(NAME, name)
 
     def name_in(self, prefix: Sequence[str]) -> str | None:
@@ -141,7 +141,7 @@ class CanarySet:
 
     Attributes:
         design: see the module.
-        seed: that coins, names, completions and places were drawn from, each from a stream of its own.
+        seed: that coins, names, completions and positions were drawn from, each from a stream of its own.
         repeat: copies of an included canary.
         length: words of a completion.
         canaries: those that are included and those that are not.
@@ -169,7 +169,7 @@ def load_canaries(corpus: Corpus) -> CanarySet | None:
         return None
     name = str(corpus.manifest.canaries["file"])
     try:
-        return parsed(inside(corpus.root, name).read_bytes())
+        return parse_canaries(inside(corpus.root, name).read_bytes())
     except OSError as error:
         raise ManifestError(f"{name}: cannot be read: {error.strerror}") from None
     except ManifestError as error:
@@ -192,11 +192,11 @@ def carrier_ids(corpus: Corpus) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4)
-def parsed(content: bytes) -> CanarySet:
+def parse_canaries(content: bytes) -> CanarySet:
     """The canaries that a file holds.
 
     Raises:
-        ManifestError: not UTF-8, no JSON, or of another form; every problem with its place, no value.
+        ManifestError: not UTF-8, no JSON, or of another form; every problem with its path, no value.
     """
     try:
         text = content.decode("utf-8")
@@ -211,9 +211,9 @@ def parsed(content: bytes) -> CanarySet:
 def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Document:
     """The document as it is put in, with this completion; its id is the canary's and no document's of the data set.
 
-    An utterance has tags and an intent, other documents an entity labelled `LABEL`, which stands after those of the
+    An utterance has tags and an intent, other documents an entity labelled `LABEL`, which follows those of the
     carrier; no entity of it is for other attacks to try. A data set of questions asks for the completion and nothing
-    else. Its image is the carrier's, which `open_page` opens with the prefix in it and the completion's place blank.
+    else. Its image is the carrier's, which `open_page` opens with the prefix in it and the completion's space blank.
 
     Args:
         corpus: the data set that has the canary; one without it will do when it has the carrier.
@@ -264,7 +264,7 @@ def sheet_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
     Args:
         corpus: as in `page_of`.
         canary: whether it is included makes no difference.
-        completion: what stands behind the prefix, in words and image; None leaves its place blank.
+        completion: the words after the prefix, in words and image; None leaves its space blank.
 
     Returns:
         The carrier's page with the line in it; the image is drawn when it is first asked for.
@@ -276,7 +276,7 @@ def sheet_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
 
 
 def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -> Image:
-    """The carrier's image with the line in it, RGB; None leaves the completion's place blank.
+    """The carrier's image with the line in it, RGB; None leaves the completion's space blank.
 
     Raises:
         ManifestError: the carrier's image cannot be opened.
@@ -284,13 +284,13 @@ def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
     """
     if canary.carrier is None or canary.box is None:
         raise ValueError(f"canary {canary.id} stands on no page")
-    return drawn(open_image(corpus, corpus.document(canary.carrier)), canary.box, _cells(canary, completion))
+    return draw_line(open_image(corpus, corpus.document(canary.carrier)), canary.box, _cells(canary, completion))
 
 
 def open_page(corpus: Corpus, document: Document) -> Image:
     """The image of a document of the data set, or of a canary's page as `page_of` makes it.
 
-    On a canary's page the prefix is drawn, as in the documents that were put in, and the place of its completion is
+    On a canary's page the prefix is drawn, as in the documents that were put in, and the space of its completion is
     blank: no pixel gives it away.
 
     Raises:
@@ -304,7 +304,7 @@ def open_page(corpus: Corpus, document: Document) -> Image:
 
 
 def question_of(canary: Canary) -> str:
-    """What is asked about the canary, in a data set of questions.
+    """The question about the canary, in a data set of questions.
 
     Raises:
         ValueError: the canary's prefix has no word of its own (the paper's design).

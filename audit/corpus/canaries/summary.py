@@ -1,4 +1,4 @@
-"""What a data set holds of canaries, in numbers, and what that means for other attacks."""
+"""The canaries of a data set in numbers, and what they mean for other attacks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def canary_counts(canaries: CanarySet | None) -> CanaryCounts | None:
 
 
 def canary_warnings(counts: CanaryCounts | None) -> Iterator[str]:
-    """What limits an audit of a data set with canaries."""
+    """Warn of all that limits an audit of a data set with canaries."""
     if counts is not None and counts.documents:
         copied = f", on copies of {counts.pages} pages" if counts.pages else ""
         yield (

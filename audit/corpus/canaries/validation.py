@@ -1,6 +1,6 @@
-"""Whether a data set holds the canaries that its canary file tells of, and no other document gives them away.
+"""Check that a data set holds the canaries of its canary file, and that no other document gives them away.
 
-Messages name ids and places, never a word of a canary or of a document.
+Messages name ids and paths, never a word of a canary or of a document.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TOKEN = re.compile(r"\w+")
 
 
 def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
-    """Every problem of a canary file, as `place: what`.
+    """Every problem of a canary file, as `path: problem`.
 
     Args:
         canaries: what the file holds.
@@ -43,7 +43,7 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
     )
     owners: dict[str, list[str]] = defaultdict(list)
     for number, canary in enumerate(canaries.canaries):
-        problems = [*_own_problems(canary, canaries), *_place_problems(canary, corpus)]
+        problems = [*_own_problems(canary, canaries), *_box_problems(canary, corpus)]
         if not problems and not nameless:  # a page can be made of it
             problems += _document_problems(canary, corpus)
         yield from (f"canaries[{number}] {problem}" for problem in problems)
@@ -64,12 +64,12 @@ def tokens_of(document: Document) -> frozenset[str]:
     return frozenset(token for text in texts for token in _TOKEN.findall(text.casefold()))
 
 
-def _repeated(place: str, names: Iterable[str]) -> Iterator[str]:
-    yield from (f"canaries: {place} {name} occurs {count} times" for name, count in Counter(names).items() if count > 1)
+def _repeated(key: str, names: Iterable[str]) -> Iterator[str]:
+    yield from (f"canaries: {key} {name} occurs {count} times" for name, count in Counter(names).items() if count > 1)
 
 
 def _own_problems(canary: Canary, canaries: CanarySet) -> Iterator[str]:
-    """What is wrong with a canary by itself."""
+    """Problems of a canary by itself."""
     pattern = PATTERNS.get(canary.pattern)
     if pattern is None:
         yield f"pattern: unknown, one of {', '.join(PATTERNS)}"
@@ -97,8 +97,8 @@ def _form_problems(prefix: tuple[str, ...], pattern: Pattern, design: Design) ->
         yield "prefix: the canary's own word is not of plain letters"
 
 
-def _place_problems(canary: Canary, corpus: Corpus) -> Iterator[str]:
-    """What is wrong with the place of its line."""
+def _box_problems(canary: Canary, corpus: Corpus) -> Iterator[str]:
+    """Problems of the box of its line."""
     if (canary.carrier is None) != (canary.box is None):
         yield "carrier: give carrier and box, or neither"
         return
@@ -171,9 +171,9 @@ def _sentences(canaries: CanarySet, corpus: Corpus) -> Mapping[str, set[str]]:
         words = _folded(tuple(word.text for word in document.words))
         for length in {len(sentence) for sentence in owner}:
             for start in range(len(words) - length + 1):
-                found = owner.get(words[start : start + length])
-                if found is not None:
-                    holds[found].add(document.id)
+                owner_id = owner.get(words[start : start + length])
+                if owner_id is not None:
+                    holds[owner_id].add(document.id)
     return holds
 
 

@@ -6,21 +6,20 @@ Both layouts that it is handed out in: flat (`train_v1.0_withQT.json`, `spdocvqa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.corpus.documents import Question
-from audit.corpus.importers.conversion import gathered, page_size, raise_listed, read_json
-from audit.corpus.importers.interface import Collected, ImportRequest, Rule, Source
+from audit.corpus.importers.interface import ImportRequest, Source, SourceContents
 from audit.corpus.importers.ocr_json import read_words
-from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, collect_pages
+from audit.corpus.importers.pages import IMAGES, Answers, Page, QuestionPages
+from audit.corpus.importers.source_files import find_files, read_json
 from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.paths import inside
-from audit.errors import ManifestError, UsageError
+from audit.corpus.problems import Problems
+from audit.errors import UsageError
 
 FOLDERS: Mapping[OfficialPart, str] = {"train": "train", "validation": "val"}
 IMAGE_FOLDERS = (("spdocvqa_images",), ("documents",), ("images",), ("train/documents", "val/documents"))
@@ -45,20 +44,11 @@ class _File:
 _file_type = TypeAdapter(_File)
 
 
-@dataclass
-class _Asked:
-    """What the files of questions say about one page."""
-
-    part: OfficialPart
-    source: str | None
-    questions: list[Question] = field(default_factory=list)
-
-
 class DocVQA(Source):
     """One document a page, named as its image, with its questions.
 
     Pages of one source document stay in one split, as equal images do. DocVQA names no providers. Questions have no
-    category: its question types say where an answer stands, not what it is.
+    category: its question types say the position of an answer, not its kind.
     """
 
     name = "docvqa"
@@ -67,19 +57,24 @@ class DocVQA(Source):
     divisions = frozenset({"official"})
     holds = "questions and answers"
 
-    def collect(self, src: Path, request: ImportRequest) -> Collected:
-        """See `Source.collect`."""
+    def read(self, src: Path, request: ImportRequest) -> SourceContents:
+        """See `Source.read`."""
         files = _files(src)
         if request.rule == "official" and len(files) < len(FOLDERS):
             raise UsageError(f"{src} holds one part only; the official division needs train*.json and val*.json")
-        images = gathered(src, IMAGE_FOLDERS, IMAGES, "images")
-        ocr = gathered(src, OCR_FOLDERS, (".json",), "OCR results")
-        problems: list[str] = []
-        questions, crossing = _questions(files, request.rule, problems)
-        pages = dict(_pages(questions, images, ocr, problems))
-        raise_listed(problems)
-        note = "questions of the validation part on pages of the training part, left out"
-        return collect_pages(pages, request, {note: crossing} if crossing else {})
+        images = find_files(src, IMAGE_FOLDERS, IMAGES, "images")
+        ocr = find_files(src, OCR_FOLDERS, (".json",), "OCR results")
+        problems, pages = Problems(), QuestionPages(official=request.rule == "official")
+        for part, path in files.items():
+            with problems.catch():
+                for record in read_json(path, _file_type).data:
+                    page = pages.find(PurePosixPath(record.image).stem, Page(part, record.source))
+                    if page is not None:
+                        with problems.catch(path.name):
+                            page.ask(str(record.identifier), record.question, record.answers)
+        crossing = "questions of the validation part on pages of the training part, left out"
+        found = {"image": images, "OCR result": ocr}
+        return pages.contents(request, found, lambda name, size: read_words(ocr[name], size), crossing, problems)
 
 
 def _files(src: Path) -> dict[OfficialPart, Path]:
@@ -97,47 +92,3 @@ def _files(src: Path) -> dict[OfficialPart, Path]:
     if not found:
         raise UsageError(f"{src} holds neither train*.json nor val*.json", "give the folder that holds them")
     return found
-
-
-def _questions(files: Mapping[OfficialPart, Path], rule: Rule, problems: list[str]) -> tuple[dict[str, _Asked], int]:
-    """What is asked, by name of the page, and how many questions would be held out on a page of the training part."""
-    pages: dict[str, _Asked] = {}
-    crossing = 0
-    for part, path in files.items():
-        try:
-            records: Sequence[_Record] = read_json(path, _file_type).data
-        except ManifestError as error:
-            problems += error.problems
-            continue
-        for record in records:
-            name = PurePosixPath(record.image).stem
-            page = pages.setdefault(name, _Asked(part, record.source))
-            if page.part != part and rule == "official":
-                crossing += 1
-                continue
-            try:
-                page.questions.append(asked(str(record.identifier), record.question, record.answers))
-            except ManifestError as error:
-                problems += [f"{path.name} {problem}" for problem in error.problems]
-    return pages, crossing
-
-
-def _pages(
-    questions: Mapping[str, _Asked], images: Mapping[str, Path], ocr: Mapping[str, Path], problems: list[str]
-) -> Iterator[tuple[str, Page]]:
-    for name, page in sorted(questions.items()):
-        missing = [what for what, files in (("image", images), ("OCR result", ocr)) if name not in files]
-        if missing:
-            problems += [f"{name}: the {what} is missing" for what in missing]
-            continue
-        try:
-            size = page_size(images[name])
-        except ManifestError as error:
-            problems += [f"{name}: {problem}" for problem in error.problems]
-            continue
-        try:
-            words = read_words(ocr[name], size)
-        except ManifestError as error:
-            problems += [f"{name}: OCR: {problem}" for problem in error.problems]
-            continue
-        yield name, Page(images[name], size, words, tuple(page.questions), page.part, page.source)

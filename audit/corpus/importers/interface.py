@@ -1,32 +1,53 @@
-"""What a source is: a format that people have, what is in it, and how it becomes a data set."""
+"""The base class of sources: a format that people have, what it holds, and its conversion into a data set."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from audit.corpus.documents import Assignment, Document, Manifest, Membership, Redaction, Split, Task, TaskKind
-from audit.corpus.importers.conversion import ImportReport, check_destination, publish
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import (
+    SPLITS,
+    Assignment,
+    Document,
+    Manifest,
+    Membership,
+    Redaction,
+    Split,
+    Task,
+    TaskKind,
+)
+from audit.corpus.folding import fold
 from audit.corpus.importers.providers import WITHOUT_NAMES, ByProvider, check_provider_shares, divide_by_provider
+from audit.corpus.importers.report import FieldTally, ImportReport
 from audit.corpus.importers.splits import (
     Division,
     NamedMembers,
     OfficialPart,
     assigned_of,
     check_division,
+    copies_of_trained,
     divide,
-    joined,
+    equal_images,
 )
+from audit.corpus.publishing import check_destination, copy_image, draft_of
 from audit.errors import UsageError
+from audit.stats.clusters import join_groups
 
 Rule = Division | ByProvider | NamedMembers
 """By what documents become members: a draw, the source's own parts, providers, or the owner's word."""
 Way = Literal["official", "by-provider"]
 """A division that a source must have something for: parts of its own, or providers that it names."""
 DEFAULT_TASK: TaskKind = "token-classification"
+REPORT_NAME = "import-report.json"
+MakeDocument = Callable[[str, Split], Document]
+"""Makes a document, given its id and its split, such as `functools.partial(Document, words=...)`."""
 
 
 @dataclass(frozen=True)
@@ -47,51 +68,38 @@ class ImportRequest:
 
     @property
     def assigned(self) -> Assignment:
-        """What the manifest says of how documents came to be members."""
+        """Name, for the manifest, how documents came to be members."""
         return "by-provider" if isinstance(self.rule, ByProvider) else assigned_of(self.rule)
-
-    def divide(
-        self,
-        alike: Iterable[Collection[str]],
-        *,
-        sources: Iterable[Collection[str]] = (),
-        parts: Mapping[str, OfficialPart] | None = None,
-        providers: Mapping[str, str | None] | None = None,
-    ) -> tuple[Mapping[str, Split], Mapping[str, int]]:
-        """Draw the split of every document that gets one, and count what an owner wants to know of the draw.
-
-        Args:
-            alike: groups of documents of equal image or text: every document is in one.
-            sources: groups of pages of one document.
-            parts: of the source's own division, by document.
-            providers: by document, as the source spells them.
-
-        Raises:
-            UsageError: as `splits.divide`, or as `providers.divide_by_provider`.
-            ManifestError: a member is given that is no document of the source.
-        """
-        if isinstance(self.rule, ByProvider):
-            drawn = divide_by_provider(joined([*alike, *sources]), providers or {}, self.shares, self.seed, self.rule)
-            return drawn.splits, drawn.notes
-        return divide(alike, sources, parts or {}, self.shares, self.seed, self.rule), {}
 
 
 @dataclass(frozen=True)
-class Collected:
-    """A source that has been read and divided.
+class SourceContents:
+    """A source as it was read: all of its documents, not yet divided.
 
     Attributes:
-        documents: those that are in a split.
         task: of the manifest.
-        report: for the owner.
-        images: the source image of each document that has one, by its id.
+        documents: every document, by its id.
+        fields: of all documents, for the report.
+        images: the source image of each document that has one: equal images stay in one split.
+        texts: of documents whose equal texts, but for case and spacing, stay in one split.
+        sources: by id, the document that a page is of; its pages stay in one split.
+        parts: by id, of the source's own division.
+        providers: by id, as the source spells them.
+        n_unusable: more of the source that make no document; they are counted as left out.
+        notes: other counts that an owner wants to know.
         redaction: of the manifest.
     """
 
-    documents: Sequence[Document]
     task: Task
-    report: ImportReport
+    documents: Mapping[str, MakeDocument]
+    fields: FieldTally
     images: Mapping[str, Path] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, OfficialPart] = field(default_factory=dict)
+    providers: Mapping[str, str | None] = field(default_factory=dict)
+    n_unusable: int = 0
+    notes: Mapping[str, int] = field(default_factory=dict)
     redaction: Redaction | None = None
 
 
@@ -100,11 +108,13 @@ class Source(ABC):
 
     Attributes:
         name: as the command line writes it, and the manifest.
-        description: what lies in its folder, for the help.
+        description: what its folder holds, for the help.
         tasks: what a model can have been trained to do with it; where there are several, the owner says which.
-        divisions: those it has something for, beside a draw and members that are given, which every source takes.
+        divisions: those it has something for, beyond a draw and members that are given, which every source takes.
         holds: what it teaches, where that is one task ("questions and answers").
         lacks: what it has not for any other task.
+        repeated: label, in the report, of texts that occur several times.
+        copied: label, in the report, of documents left out of the official division, as they are copies.
     """
 
     name: ClassVar[str]
@@ -113,6 +123,8 @@ class Source(ABC):
     divisions: ClassVar[frozenset[Way]] = frozenset()
     holds: ClassVar[str] = ""
     lacks: ClassVar[str] = "no labels"
+    repeated: ClassVar[str] = "texts that stand several times, never in two splits"
+    copied: ClassVar[str] = "copies of training pages"
 
     def convert(
         self,
@@ -147,15 +159,39 @@ class Source(ABC):
         request = ImportRequest(shares, seed, division, self._task(task))
         self._check_rule(shares, division)
         check_destination(dst)
-        found = self.collect(src, request)
+        contents = self.read(src, request)
+        same_image, same_text = equal_images(contents.images), _grouped(contents.texts, fold)
+        splits, notes = self._divide(contents, join_groups([*same_image, *same_text]), request)
+        if contents.texts:
+            notes[self.repeated] = sum(len(group) > 1 for group in same_text)
+        counts: dict[str, int] = {split: list(splits.values()).count(split) for split in SPLITS}
+        counts["left out"] = len(contents.documents) - len(splits) + contents.n_unusable
+        duplicates = (group for group in same_image if len(group) > 1)
+        report = contents.fields.report(counts, duplicates, {**contents.notes, **notes})
         membership = Membership(request.assigned)
-        manifest = Manifest(1, self.name, found.task, membership, redaction=found.redaction)
-        publish(dst, manifest, found.documents, found.images, found.report)
-        return found.report
+        manifest = Manifest(1, self.name, contents.task, membership, redaction=contents.redaction)
+        documents = [make(name, splits[name]) for name, make in contents.documents.items() if name in splits]
+        _publish(dst, manifest, documents, contents.images, report)
+        return report
 
     @abstractmethod
-    def collect(self, src: Path, request: ImportRequest) -> Collected:
-        """Read the source and divide it; see `convert` for what is raised."""
+    def read(self, src: Path, request: ImportRequest) -> SourceContents:
+        """Read all documents of the source; see `convert` for the errors."""
+
+    def _divide(
+        self, contents: SourceContents, alike: Sequence[Collection[str]], request: ImportRequest
+    ) -> tuple[Mapping[str, Split], dict[str, int]]:
+        """The split of every document that gets one, and counts for the report; `alike`: of equal image or text."""
+        groups = join_groups([[name] for name in contents.documents] + [*map(list, alike)])
+        same_source = _grouped(contents.sources, str)
+        if isinstance(request.rule, ByProvider):
+            whole = join_groups([*groups, *same_source])
+            drawn = divide_by_provider(whole, contents.providers, request.shares, request.seed, request.rule)
+            return drawn.splits, dict(drawn.notes)
+        splits = divide(groups, same_source, contents.parts, request.shares, request.seed, request.rule)
+        if request.rule == "official":
+            return splits, {self.copied: len(copies_of_trained(groups, contents.parts))}
+        return splits, {}
 
     def _task(self, task: TaskKind | None) -> TaskKind:
         if task is None:
@@ -174,3 +210,25 @@ class Source(ABC):
         if rule == "official" and "official" not in self.divisions:
             raise UsageError(f"{self.name} has one part only")
         check_division(shares, rule)
+
+
+def _grouped(values: Mapping[str, str], key: Callable[[str], str]) -> list[list[str]]:
+    """The names of equal values, as `key` compares them."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name, value in values.items():
+        groups[key(value)].append(name)
+    return list(groups.values())
+
+
+def _publish(
+    dst: Path, manifest: Manifest, documents: Sequence[Document], images: Mapping[str, Path], report: ImportReport
+) -> None:
+    """Write the data set, and validate it as `docaudit scan` would before it gets its name."""
+    with draft_of(dst, "import") as draft:
+        for document in documents:
+            if document.image is not None:
+                copy_image(images[document.id], draft, document.image)
+        manifests.write(draft, manifest, documents)
+        text = json.dumps(dataclasses.asdict(report), indent=2, ensure_ascii=False)
+        (draft / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
+        manifests.load(draft)

@@ -1,11 +1,11 @@
-"""Where a transcribed value stands among the words of a page.
+"""Location of a transcribed value among the words of a page.
 
-Five rules, each tried on the whole page before the next; the first place in reading order wins:
+Five rules, each tried on the whole page before the next; the first location in reading order wins:
 
 1. `exact`: consecutive whole words, equal after folding case, width and spacing.
 2. `punctuation`: the same letters and digits, where no group of digits is joined or divided ("1/12" is not "11/2").
 3. `equal amount`, `equal date`: one word with the same number ("7,838.80", "RM1.38") or the same day ("06/04/18").
-4. `inside`: the value stands inside a word, at an edge between letters, digits and signs ("DATE:11/03/18",
+4. `inside`: the value is inside a word, at an edge between letters, digits and signs ("DATE:11/03/18",
    "BHD(728-M)"), and the rest of the words it touches is no longer than the value. Digits beyond a decimal or date sign
    are another value. The whole words become the entity: what is hidden later is a little more than the value, not less.
 5. `approximate`: names and addresses of at least 10 letters and digits, with one OCR error in ten of them.
@@ -36,7 +36,7 @@ _YEAR_FIRST = re.compile(r"(\d{4})[./-]?(\d{2})[./-]?(\d{2})")
 
 @dataclass(frozen=True)
 class Location:
-    """Indices of the words that hold a value, in reading order, and the rule that found them."""
+    """Indices of the words that hold a value, in reading order, and the rule that located them."""
 
     words: tuple[int, ...]
     rule: str
@@ -44,7 +44,7 @@ class Location:
 
 @dataclass(frozen=True)
 class NotLocated:
-    """Why no words were found: "not found", or "part of a longer value" where rule 4 refused."""
+    """Why a field has no words: "absent" from its source, "not found", or "part of a longer value" by rule 4."""
 
     reason: str
 
@@ -58,8 +58,8 @@ def locate(value: str, category: Category, words: Sequence[str], taken: Collecti
         words: of the page, in reading order.
         taken: indices of words that belong to another field already.
     """
-    for rule, places in _rules(value, category, words):
-        for start, end in places:
+    for rule, spans in _rules(value, category, words):
+        for start, end in spans:
             if not any(index in taken for index in range(start, end)):
                 return Location(tuple(range(start, end)), rule)
     contained = len(fold(value)) >= MIN_PARTIAL and fold(value) in "".join(map(fold, words))
@@ -67,7 +67,7 @@ def locate(value: str, category: Category, words: Sequence[str], taken: Collecti
 
 
 def _rules(value: str, category: Category, words: Sequence[str]) -> Iterator[tuple[str, Iterator[tuple[int, int]]]]:
-    """The rules that apply, in order, with the places [start, end) that each finds."""
+    """The rules that apply, in order, with the spans [start, end) that each matches."""
     yield "exact", _windows(fold(value), words, fold)
     bare = _letters_and_digits(value)
     if len(bare) >= MIN_PARTIAL and category != "amount":
@@ -105,7 +105,7 @@ def _windows(target: str, words: Sequence[str], form: Callable[[str], str]) -> I
 def _equal(read: Callable[[str], object], value: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
     wanted = read(value)
     if wanted is not None:
-        yield from ((place, place + 1) for place, word in enumerate(words) if read(word) == wanted)
+        yield from ((index, index + 1) for index, word in enumerate(words) if read(word) == wanted)
 
 
 def _amount(text: str) -> tuple[Decimal, bool] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Word
-from audit.corpus.importers.conversion import clipped, form_problems, printing, read_text
+from audit.corpus.importers.source_files import clip, parse_json, read_text, replace_controls, source_problems
 from audit.errors import ManifestError
 
 MAX_STRETCH = 0.1
@@ -62,7 +61,7 @@ class _Geometry:
 @strict_dataclass(frozen=True, config=_LOOSE)
 class _TextractWord:
     text: str = Field(validation_alias="Text")
-    place: _Geometry = Field(validation_alias="Geometry")
+    geometry: _Geometry = Field(validation_alias="Geometry")
 
 
 @strict_dataclass(frozen=True, config=_LOOSE)
@@ -75,7 +74,7 @@ _textract_type = TypeAdapter(_Textract)
 
 
 def read_words(path: Path, size: tuple[int, int]) -> tuple[Word, ...]:
-    """The words that the OCR found, in its order; those without text are left out, boxes are cut at the page's edge.
+    """Read the words of the OCR, in its order; those without text are left out, boxes are cut at the page's edge.
 
     Read: {"recognitionResults": [{"width", "height", "lines": [{"words": [{"text", "boundingBox": 4 corners}]}]}]},
     in any unit. Textract: {"WORD": [{"Text", "Geometry": {"BoundingBox": {"Left", "Top", "Width", "Height"}}}]}, shares
@@ -88,17 +87,13 @@ def read_words(path: Path, size: tuple[int, int]) -> tuple[Word, ...]:
     Raises:
         ManifestError: of another form, of no or several pages, or of a page whose shape is not that of the image.
     """
+    table = parse_json(read_text(path), "not JSON")
     try:
-        table = json.loads(read_text(path))
         if isinstance(table, dict) and "WORD" in table and "recognitionResults" not in table:
-            found = tuple(_textract_words(_textract_type.validate_python(table), size))
-        else:
-            found = tuple(_read_words(_read_type.validate_python(table), size))
-    except (json.JSONDecodeError, RecursionError):
-        raise ManifestError("not JSON") from None
+            return tuple(_textract_words(_textract_type.validate_python(table), size))
+        return tuple(_read_words(_read_type.validate_python(table), size))
     except ValidationError as error:
-        raise ManifestError(form_problems(error)) from None
-    return found
+        raise ManifestError(source_problems(error)) from None
 
 
 def _read_words(ocr: _Read, size: tuple[int, int]) -> Iterator[Word]:
@@ -113,15 +108,15 @@ def _read_words(ocr: _Read, size: tuple[int, int]) -> Iterator[Word]:
     for line in page.lines:
         for word in line.words:
             xs, ys = word.corners[0::2], word.corners[1::2]
-            text = printing(word.text).strip()
+            text = replace_controls(word.text).strip()
             if text:
-                yield Word(text, clipped((min(xs) * across, min(ys) * down, max(xs) * across, max(ys) * down), size))
+                yield Word(text, clip((min(xs) * across, min(ys) * down, max(xs) * across, max(ys) * down), size))
 
 
 def _textract_words(ocr: _Textract, size: tuple[int, int]) -> Iterator[Word]:
     width, height = size
     for word in ocr.words:
-        box, text = word.place.box, printing(word.text).strip()
+        box, text = word.geometry.box, replace_controls(word.text).strip()
         right, bottom = box.left + box.width, box.top + box.height
         if text:
-            yield Word(text, clipped((box.left * width, box.top * height, right * width, bottom * height), size))
+            yield Word(text, clip((box.left * width, box.top * height, right * width, bottom * height), size))

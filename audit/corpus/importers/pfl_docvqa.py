@@ -8,36 +8,34 @@ is passed over. Names of keys are those of the records; where versions differ, e
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.corpus.documents import Box, Question, Word
-from audit.corpus.importers.conversion import (
-    clipped,
-    form_problems,
-    gathered,
-    page_size,
-    printing,
-    raise_listed,
+from audit.corpus.documents import Box, Word
+from audit.corpus.importers.interface import ImportRequest, Rule, Source, SourceContents
+from audit.corpus.importers.pages import IMAGES, Answers, Page, QuestionPages
+from audit.corpus.importers.source_files import (
+    clip,
+    find_files,
+    parse_json,
     read_text,
+    replace_controls,
+    source_problems,
 )
-from audit.corpus.importers.interface import Collected, ImportRequest, Rule, Source
-from audit.corpus.importers.pages import IMAGES, Answers, Page, asked, collect_pages
 from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.paths import inside
-from audit.errors import ManifestError, UsageError
+from audit.corpus.problems import Problems
+from audit.errors import UsageError
 
 RECORD_FOLDERS = ("", "imdb", "imdbs", "annotations")
 IMAGE_FOLDERS = (("images",), ("imgs",), ("documents",))
 NO_RECORDS = ("data_points", "provider_docs")  # parts of the names of files that hold indices of records
-MAX_OVER = 0.01  # how far a box may stand over the page, as a share of it; ours: what rounding in OCR output does
+MAX_OVER = 0.01  # how far a box may reach over the page, as a share of it; ours: what rounding in OCR output does
 
 _CONVERSION = (
     "if you trust where it comes from, write its records as JSON: python -c 'import json, numpy; "
@@ -65,18 +63,6 @@ class _Record:
 _record_type = TypeAdapter(_Record)
 
 
-@dataclass
-class _Asked:
-    """What the records say about one page; all of them repeat its words and its provider."""
-
-    part: OfficialPart
-    tokens: tuple[str, ...]
-    boxes: tuple[Box, ...]
-    provider: str | None
-    source: str | None
-    questions: list[Question] = field(default_factory=list)
-
-
 class PFLDocVQA(Source):
     """One document a page, with its questions and provider; pages of one document stay in one split.
 
@@ -91,26 +77,27 @@ class PFLDocVQA(Source):
     divisions = frozenset({"official", "by-provider"})
     holds = "questions and answers"
 
-    def collect(self, src: Path, request: ImportRequest) -> Collected:
-        """See `Source.collect`."""
+    def read(self, src: Path, request: ImportRequest) -> SourceContents:
+        """See `Source.read`."""
         files = _files(src)
         parts = {path: _part(path, request.rule) for path in files}
-        images = gathered(src, IMAGE_FOLDERS, IMAGES, "images")
-        problems: list[str] = []
-        questions: dict[str, _Asked] = {}
-        crossing = 0
+        images = find_files(src, IMAGE_FOLDERS, IMAGES, "images")
+        problems, pages = Problems(), QuestionPages(official=request.rule == "official")
+        firsts: dict[str, _Record] = {}
         for path, part in parts.items():
-            for place, record in _records(path, problems):
-                new = _Asked(part, record.tokens, record.boxes, record.provider, record.source)
-                page = questions.setdefault(_stem(record.image_name), new)
-                if page.part != part and request.rule == "official":
-                    crossing += 1
-                else:
-                    problems += [f"{place} {problem}" for problem in _taken(page, record)]
-        pages = dict(_pages(questions, images, problems))
-        raise_listed(problems)
-        note = "questions of another part on pages of the training part, left out"
-        return collect_pages(pages, request, {note: crossing} if crossing else {})
+            for line, record in _records(path, problems):
+                name = _stem(record.image_name)
+                first = firsts.setdefault(name, record)
+                provider = replace_controls(record.provider or "").strip() or None
+                page = pages.find(name, Page(part, record.source, provider))
+                if page is not None:
+                    problems.add(line, _contradictions(record, first))
+                    with problems.catch(line):
+                        page.ask(record.identifier, record.question, record.answers)
+        crossing = "questions of another part on pages of the training part, left out"
+        return pages.contents(
+            request, {"image": images}, lambda name, size: _words(firsts[name], size), crossing, problems
+        )
 
 
 def _files(src: Path) -> list[Path]:
@@ -152,81 +139,53 @@ def _part(path: Path, rule: Rule) -> OfficialPart:
     return part or "train"  # a draw at random does not ask
 
 
-def _records(path: Path, problems: list[str]) -> Iterator[tuple[str, _Record]]:
-    """The records of a file that have a question, with their places; what is wrong is added to `problems`."""
-    for place, value in _values(path, problems):
+def _records(path: Path, problems: Problems) -> Iterator[tuple[str, _Record]]:
+    """The records of a file that have a question, with their lines; faulty ones are added to `problems`."""
+    for line, value in _values(path, problems):
         if isinstance(value, dict) and "question" not in value and "answers" not in value and "answer" not in value:
             continue
         try:
-            yield place, _record_type.validate_python(value)
+            yield line, _record_type.validate_python(value)
         except ValidationError as error:
-            problems += [f"{place} {problem}" for problem in form_problems(error)]
+            problems.add(line, source_problems(error))
 
 
-def _values(path: Path, problems: list[str]) -> Iterator[tuple[str, Any]]:
+def _values(path: Path, problems: Problems) -> Iterator[tuple[str, Any]]:
     if path.suffix == ".jsonl":  # a line at a time: each record repeats the words of its page
         with path.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield from _parsed(line, f"{path.name}:{number}", problems)
+            for number, content in enumerate(stream, start=1):
+                if content.strip():
+                    line = f"{path.name}:{number}"
+                    with problems.catch():
+                        yield line, parse_json(content, f"{line} is not JSON")
         return
-    for _, content in _parsed(read_text(path), path.name, problems):
-        values = content.get("data") if isinstance(content, dict) else content
+    with problems.catch():
+        table = parse_json(read_text(path), f"{path.name} is not JSON")
+        values = table.get("data") if isinstance(table, dict) else table
         if isinstance(values, list):
             yield from ((f"{path.name}[{number}]", value) for number, value in enumerate(values))
         else:
-            problems.append(f"{path.name} is not a list of records")
+            problems.add("", [f"{path.name} is not a list of records"])
 
 
-def _parsed(content: str | bytes, place: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
-    try:
-        value = json.loads(content)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        problems.append(f"{place} is not JSON")
-        return
-    yield place, value
-
-
-def _taken(page: _Asked, record: _Record) -> Iterator[str]:
-    """Adds the record's question to its page, and gives what is wrong with it."""
+def _contradictions(record: _Record, first: _Record) -> Iterator[str]:
+    """What is wrong with a record's page, by itself and beside the page's first record."""
     if len(record.tokens) != len(record.boxes):
         yield f"{len(record.tokens)} OCR tokens, but {len(record.boxes)} boxes"
     if any(not -MAX_OVER <= corner <= 1 + MAX_OVER for box in record.boxes for corner in box):
         yield "ocr_normalized_boxes: not shares of the page between 0 and 1"
-    if (record.tokens, record.boxes) != (page.tokens, page.boxes):
+    if (record.tokens, record.boxes) != (first.tokens, first.boxes):
         yield "the page's words are others than in an earlier record"
-    if record.provider != page.provider:
+    if record.provider != first.provider:
         yield "the page's provider is another than in an earlier record"
-    identifier = record.identifier if record.identifier is not None else f"q{len(page.questions) + 1}"
-    try:
-        page.questions.append(asked(identifier, record.question, record.answers))
-    except ManifestError as error:
-        yield from error.problems
 
 
-def _pages(
-    questions: Mapping[str, _Asked], images: Mapping[str, Path], problems: list[str]
-) -> Iterator[tuple[str, Page]]:
-    for name, page in sorted(questions.items()):
-        if name not in images:
-            problems.append(f"{name}: the image is missing")
-            continue
-        try:
-            size = page_size(images[name])
-        except ManifestError as error:
-            problems += [f"{name}: {problem}" for problem in error.problems]
-            continue
-        provider = printing(page.provider or "").strip() or None
-        words = tuple(_words(page, size))
-        yield name, Page(images[name], size, words, tuple(page.questions), page.part, page.source, provider)
-
-
-def _words(page: _Asked, size: tuple[int, int]) -> Iterator[Word]:
+def _words(record: _Record, size: tuple[int, int]) -> Iterator[Word]:
     width, height = size
-    for token, (x0, y0, x1, y1) in zip(page.tokens, page.boxes, strict=False):  # unequal ones are a problem already
-        text = printing(token).strip()
+    for token, (x0, y0, x1, y1) in zip(record.tokens, record.boxes, strict=False):  # unequal ones are a problem already
+        text = replace_controls(token).strip()
         if text:
-            yield Word(text, clipped((x0 * width, y0 * height, x1 * width, y1 * height), size))
+            yield Word(text, clip((x0 * width, y0 * height, x1 * width, y1 * height), size))
 
 
 def _stem(image_name: str) -> str:

@@ -2,7 +2,7 @@
 
 A provider that is *in* has members, and documents kept aside that the attacker holds; one that is *out* has kept-aside
 documents alone. Providers are drawn at random, and how many documents one keeps aside depends on how many it has, never
-on the draw: nothing but the model can tell the two apart.
+on the draw: nothing but the model distinguishes the two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from audit.corpus.documents import Split
 from audit.corpus.folding import fold
-from audit.corpus.importers.splits import check_shares, places
+from audit.corpus.importers.splits import check_shares, quotas
 from audit.corpus.providers import punctuation_twins
 from audit.errors import UsageError
 
@@ -27,7 +27,7 @@ class ByProvider:
 
     Attributes:
         kept_aside: at most so many are kept aside, of half of them (ours): both what the model is trained on and what
-            the attacker holds should tell of the provider. Documents that belong together (equal images, pages of one
+            the attacker holds should represent the provider. Documents that belong together (equal images, pages of one
             document) count once. None: half of them, rounded down.
 
     Raises:
@@ -110,10 +110,10 @@ def divide_by_provider(
     owned, shared = _by_owner(groups, names)
     usable = sorted(name for name, own in owned.items() if len(own) > 1)
     unusable = sorted(owned.keys() - set(usable))
-    places_of = _provider_places(len(usable), len(unusable), shares)
+    quota_of = _provider_quotas(len(usable), len(unusable), shares)
     random.Random(seed).shuffle(usable)
     drawn: dict[Split, list[str]] = {}
-    for split, n in places_of.items():
+    for split, n in quota_of.items():
         drawn[split], usable = usable[:n], usable[n:]
     if shares.get("public"):
         drawn["public"] += unusable
@@ -156,7 +156,7 @@ def _by_owner(
     return {name: sorted(own) for name, own in owned.items()}, shared
 
 
-def _provider_places(n_usable: int, n_unusable: int, shares: Mapping[Split, float]) -> dict[Split, int]:
+def _provider_quotas(n_usable: int, n_unusable: int, shares: Mapping[Split, float]) -> dict[Split, int]:
     """How many usable providers are in, out and public; see `divide_by_provider`.
 
     Raises:
@@ -168,12 +168,12 @@ def _provider_places(n_usable: int, n_unusable: int, shares: Mapping[Split, floa
             "one must be in and one out",
             "leave out --by-provider, or import more documents",
         )
-    sizes = places(n_usable + n_unusable, shares)
+    sizes = quotas(n_usable + n_unusable, shares)
     n_public = sizes["public"] - n_unusable
     if n_public < 0:
         n_public = 0
         others = 1 - shares.get("public", 0.0)
-        sizes = places(n_usable, {"member": shares["member"] / others, "heldout": shares["heldout"] / others})
+        sizes = quotas(n_usable, {"member": shares["member"] / others, "heldout": shares["heldout"] / others})
     n_in, n_out = sizes["member"], sizes["heldout"]
     if not (n_in and n_out):
         raise UsageError(

@@ -48,9 +48,9 @@ SAME_VALUE = frozenset({"exact", "punctuation", "equal amount", "equal date"})
 
 
 def question_of(
-    document: str, key: str, category: Category, value: str, place: tuple[str, str] | None, seed: int
+    document: str, key: str, category: Category, value: str, held: tuple[str, str] | None, seed: int
 ) -> Question:
-    """The question for one field of one receipt.
+    """Make the question for one field of one receipt.
 
     Which phrasing is the question follows from the seed, the document and the key alone; the others, which the model
     did not hear about this receipt, are its paraphrases, in the order of `PHRASINGS`.
@@ -60,19 +60,19 @@ def question_of(
         key: of `PHRASINGS`; the id of the question, and of the entity that holds the answer.
         category: of the field.
         value: its transcription, the first accepted answer.
-        place: the text of the words that hold it and the rule that found them; None where none were found.
+        held: the text of the words that hold it and the rule that found them; None where none were located.
         seed: of the draw.
     """
     phrasings = PHRASINGS[key]
     chosen = random.Random(f"{seed}/{document}/{key}").randrange(len(phrasings))
     answers = [value]
-    if place is not None and place[1] in SAME_VALUE and place[0] != value:
-        answers.append(place[0])
+    if held is not None and held[1] in SAME_VALUE and held[0] != value:
+        answers.append(held[0])
     return Question(
         id=key,
         question=phrasings[chosen],
         answers=tuple(answers),
-        entity=None if place is None else key,
-        category=category if place is None else None,
+        entity=None if held is None else key,
+        category=category if held is None else None,
         paraphrases=(*phrasings[:chosen], *phrasings[chosen + 1 :]),
     )

@@ -1,4 +1,4 @@
-"""The formats that can be imported, by name, and the refusal of options that one of them knows nothing of."""
+"""The formats that can be imported, by name, and the refusal of options that one of them does not take."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def choices(source: Source) -> tuple[TaskKind, ...]:
 
 
 def may_ask(source: Source) -> bool:
-    """Whether the owner can choose that the source asks questions."""
+    """Test whether the owner can choose that the source asks questions."""
     return ASKS in source.tasks and len(source.tasks) > 1
 
 
 def has_parts(source: Source) -> bool:
-    """Whether the source has a division of its own."""
+    """Test whether the source has a division of its own."""
     return "official" in source.divisions
 
 
 def names_providers(source: Source) -> bool:
-    """Whether the source can be divided by provider."""
+    """Test whether the source can be divided by provider."""
     return "by-provider" in source.divisions
 
 

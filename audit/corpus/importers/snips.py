@@ -6,17 +6,19 @@ A line of `seq.in` is an utterance, the same line of `seq.out` its tags, one a w
 from __future__ import annotations
 
 import codecs
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from audit.corpus.documents import Document, Split, Task, Word
-from audit.corpus.folding import fold
-from audit.corpus.importers.conversion import ImportReport, printing, raise_listed, split_sizes
-from audit.corpus.importers.interface import Collected, ImportRequest, Source
-from audit.corpus.importers.splits import OfficialPart, copies_of_trained
+from audit.corpus.documents import Document, Task, Word
+from audit.corpus.importers.interface import ImportRequest, Source, SourceContents
+from audit.corpus.importers.report import FieldTally
+from audit.corpus.importers.source_files import replace_controls
+from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.paths import inside
+from audit.corpus.problems import Problems
 from audit.corpus.validation import is_bio
 from audit.errors import UsageError
 
@@ -42,7 +44,7 @@ class Snips(Source):
     """One document an utterance, its id the folder and the number of its line; in the report a field is a slot.
 
     Equal utterances, but for case and spacing, stay in one split. The labels of the task are all tags of the source,
-    sorted. Officially, an utterance of `valid/` or `test/` that stands in `train/` too is left out.
+    sorted. Officially, an utterance of `valid/` or `test/` that is in `train/` too is left out.
     """
 
     name = "snips"
@@ -50,9 +52,11 @@ class Snips(Source):
     tasks = ("intent-slots",)
     divisions = frozenset({"official"})
     holds = "intents and slots"
+    repeated = "utterances that stand several times, never in two splits"
+    copied = "utterances of valid/ and test/ that stand in train/ too, left out"
 
-    def collect(self, src: Path, request: ImportRequest) -> Collected:
-        """See `Source.collect`."""
+    def read(self, src: Path, request: ImportRequest) -> SourceContents:
+        """See `Source.read`."""
         folders = [name for name in FOLDERS if (src / name).is_dir()]
         if "train" not in folders:
             raise UsageError(f"{src} has no folder train/", "give the folder that holds it")
@@ -63,33 +67,42 @@ class Snips(Source):
         kept = {name: utterance for name, utterance in read.items() if utterance.reason is None}
         if not kept:
             raise UsageError(f"{src} holds no utterance with a tag for each word and an intent")
-        parts = {name: utterance.part for name, utterance in kept.items()}
-        alike: dict[str, list[str]] = defaultdict(list)
-        for name, utterance in kept.items():
-            alike[fold(" ".join(utterance.words))].append(name)
-        drawn, _ = request.divide(alike.values(), parts=parts)
-        notes["utterances that stand several times, never in two splits"] = sum(len(g) > 1 for g in alike.values())
-        if request.rule == "official":
-            copies = copies_of_trained(alike.values(), parts)
-            notes["utterances of valid/ and test/ that stand in train/ too, left out"] = len(copies)
-        labels = sorted({tag for utterance in kept.values() for tag in utterance.tags})
-        documents = [_document(name, drawn[name], utterance) for name, utterance in kept.items() if name in drawn]
-        return Collected(documents, Task(request.task, tuple(labels)), _report(read, drawn, notes))
+        fields = FieldTally(sorted({slot for u in read.values() for slot in _slots(u.tags)}), ["annotated"])
+        for name, utterance in read.items():
+            if utterance.reason is not None:
+                notes[f"utterances left out: {utterance.reason}"] += 1
+            for slot in _slots(utterance.tags):
+                if utterance.reason is None:
+                    fields.locate(slot, "annotated")
+                else:
+                    fields.miss(name, slot, utterance.reason)
+        return SourceContents(
+            Task(request.task, tuple(sorted({tag for utterance in kept.values() for tag in utterance.tags}))),
+            {
+                name: partial(Document, words=tuple(map(Word, u.words)), tags=u.tags, intent=u.intent)
+                for name, u in kept.items()
+            },
+            fields,
+            texts={name: " ".join(utterance.words) for name, utterance in kept.items()},
+            parts={name: utterance.part for name, utterance in kept.items()},
+            n_unusable=len(read) - len(kept),
+            notes=notes,
+        )
 
 
 def _read(src: Path, folders: Sequence[str], notes: Counter[str]) -> dict[str, _Utterance]:
     """Every utterance by its id, in order of the files; counts in `notes` what was odd."""
-    problems: list[str] = []
+    problems = Problems()
     utterances: dict[str, _Utterance] = {}
     for folder in folders:
         missing = [name for name in FILES if not (src / folder / name).is_file()]
-        problems += [f"{folder}/{name}: missing" for name in missing]
+        problems.add("", (f"{folder}/{name}: missing" for name in missing))
         if missing:
             continue
         files = [list(_lines(inside(src.resolve(), f"{folder}/{name}"), notes)) for name in FILES]
         if len({len(lines) for lines in files}) > 1:
             counts = ", ".join(f"{name} {len(lines)}" for name, lines in zip(FILES, files, strict=True))
-            problems.append(f"{folder}: numbers of lines differ: {counts}")
+            problems.add(f"{folder}:", [f"numbers of lines differ: {counts}"])
             continue
         for number, (sentence, tags, intent) in enumerate(zip(*files, strict=True), start=1):
             if not (sentence.strip() or tags.strip() or intent.strip()):
@@ -98,9 +111,9 @@ def _read(src: Path, folders: Sequence[str], notes: Counter[str]) -> dict[str, _
             utterance = _utterance(FOLDERS[folder], sentence, tags, intent)
             notes[_SPACES] += sentence != " ".join(utterance.words)
             if not all(map(is_bio, utterance.tags)):
-                problems.append(f"{folder}/seq.out:{number}: a tag is none of O, B-..., I-...")
+                problems.add(f"{folder}/seq.out:{number}:", ["a tag is none of O, B-..., I-..."])
             utterances[f"{folder}-{number:05d}"] = utterance
-    raise_listed(problems)
+    problems.raise_if_any()
     return utterances
 
 
@@ -114,7 +127,7 @@ def _lines(path: Path, notes: Counter[str]) -> Iterator[str]:
         except UnicodeDecodeError:
             text = line.decode("latin-1")
             notes[_NOT_UTF8] += 1
-        yield printing(text)
+        yield replace_controls(text)
 
 
 def _utterance(part: OfficialPart, sentence: str, tagged: str, intent: str) -> _Utterance:
@@ -129,16 +142,6 @@ def _utterance(part: OfficialPart, sentence: str, tagged: str, intent: str) -> _
     return _Utterance(part, words, tags, intent, reason)
 
 
-def _document(name: str, split: Split, utterance: _Utterance) -> Document:
-    return Document(
-        id=name,
-        split=split,
-        words=tuple(map(Word, utterance.words)),
-        tags=utterance.tags,
-        intent=utterance.intent,
-    )
-
-
 def _slots(tags: Sequence[str]) -> Iterator[str]:
     """The label of each slot; an I- tag that goes on with no slot of its label begins one."""
     before = "O"
@@ -146,28 +149,3 @@ def _slots(tags: Sequence[str]) -> Iterator[str]:
         if tag.startswith("B-") or (tag.startswith("I-") and before[2:] != tag[2:]):
             yield tag[2:]
         before = tag
-
-
-def _report(read: Mapping[str, _Utterance], drawn: Mapping[str, Split], notes: Mapping[str, int]) -> ImportReport:
-    located: Counter[str] = Counter()
-    not_located: dict[str, Counter[str]] = defaultdict(Counter)
-    unlocated: list[tuple[str, str, str]] = []
-    unusable: Counter[str] = Counter()
-    for name, utterance in read.items():
-        if utterance.reason is None:
-            located.update(_slots(utterance.tags))
-            continue
-        unusable[f"utterances left out: {utterance.reason}"] += 1
-        for label in _slots(utterance.tags):
-            not_located[label][utterance.reason] += 1
-            unlocated.append((name, label, utterance.reason))
-    labels = sorted(located.keys() | not_located.keys())
-    return ImportReport(
-        documents=split_sizes(read, drawn),
-        fields={label: located[label] + not_located[label].total() for label in labels},
-        located={label: {"annotated": located[label]} for label in labels},
-        not_located={label: dict(not_located[label]) for label in labels},
-        duplicates=(),
-        unlocated=tuple(unlocated),
-        notes={**notes, **unusable},
-    )

@@ -18,6 +18,7 @@ from audit.corpus.documents import SPLITS, Assignment, Split
 from audit.corpus.images import decode, read_header
 from audit.corpus.paths import printable
 from audit.errors import ManifestError, UsageError
+from audit.stats.clusters import join_groups
 
 OfficialPart = Literal["train", "validation"]
 Division = Literal["drawn", "official"]
@@ -79,12 +80,12 @@ class NamedMembers:
 
 
 def assigned_of(division: Division | NamedMembers) -> Assignment:
-    """What the manifest says of how documents came to be members."""
+    """Name, for the manifest, how documents came to be members."""
     return division.assigned if isinstance(division, NamedMembers) else ASSIGNED[division]
 
 
 def demands(division: object, documents: Mapping[str, int], *, has_official: bool) -> tuple[str, ...]:
-    """What must be true of the audited model for this data set to say anything, in sentences.
+    """List in sentences what must be true of the audited model for this data set to say anything.
 
     Args:
         division: "drawn" or "official", members that are given, or another rule by which documents were drawn.
@@ -147,7 +148,7 @@ def divide(
 ) -> dict[str, Split]:
     """Draw a split for every page that gets one.
 
-    Pages of one document stand for each other nearly as equal images do (letterhead, names), so they stay together.
+    Pages of one document resemble each other nearly as equal images do (letterhead, names), so they stay together.
 
     Args:
         images: groups of pages with equal images, as `equal_images` gives them: every page is in one.
@@ -166,7 +167,7 @@ def divide(
     """
     check_division(shares, division)
     images = tuple(map(tuple, images))
-    groups = joined([*images, *sources])
+    groups = join_groups([*images, *sources])
     if isinstance(division, NamedMembers):
         members = division.members([name for group in groups for name in group])
         others: dict[Split, float] = {split: share for split, share in shares.items() if split != "member"}
@@ -190,20 +191,11 @@ def copies_of_trained(images: Iterable[Collection[str]], parts: Mapping[str, Off
     return frozenset(name for group in mixed for name in group if parts[name] == "validation")
 
 
-def joined(groups: Iterable[Collection[str]]) -> tuple[tuple[str, ...], ...]:
-    """Groups that share a member, made one, directly or through others; members and groups sorted."""
-    owner: dict[str, set[str]] = {}
-    for group in groups:
-        whole = set(group).union(*(owner[name] for name in group if name in owner))
-        owner.update(dict.fromkeys(whole, whole))
-    return tuple(sorted({tuple(sorted(whole)) for whole in owner.values()}))
-
-
 def assign(groups: Iterable[Collection[str]], shares: Mapping[Split, float], seed: int) -> dict[str, Split]:
     """Draw a split for every document; the documents of a group stay together.
 
     Sizes are fixed first (largest remainder), then filled without replacement: a group falls into a split with
-    probability proportional to the places still free there, large groups first. So documents on their own are a simple
+    probability proportional to the room still free there, large groups first. So documents on their own are a simple
     random sample and the sizes are met exactly wherever groups fit. The order of `groups` has no influence.
 
     Args:
@@ -219,11 +211,11 @@ def assign(groups: Iterable[Collection[str]], shares: Mapping[Split, float], see
     """
     check_shares(shares)
     members = sorted((tuple(sorted(group)) for group in groups), key=lambda group: (-len(group), group))
-    free = places(sum(map(len, members)), shares)
+    free = quotas(sum(map(len, members)), shares)
     rng = random.Random(seed)
     drawn: dict[str, Split] = {}
     for group in members:
-        fitting = [name for name, places in free.items() if places >= len(group)]
+        fitting = [name for name, room in free.items() if room >= len(group)]
         choice = (
             rng.choices(fitting, [free[name] for name in fitting])[0] if fitting else max(free, key=free.__getitem__)
         )
@@ -233,8 +225,8 @@ def assign(groups: Iterable[Collection[str]], shares: Mapping[Split, float], see
     return drawn
 
 
-def places(total: int, shares: Mapping[Split, float]) -> dict[Split | None, int]:
-    """How many of `total` go into each split, and under None into none: whole numbers with sum `total`.
+def quotas(total: int, shares: Mapping[Split, float]) -> dict[Split | None, int]:
+    """Number of documents, of `total`, in each split, and under None in none: whole numbers with sum `total`.
 
     By largest remainder, so that each is within one of its exact share. `shares` as `check_shares` lets them pass.
     """

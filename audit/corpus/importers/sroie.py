@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from audit.corpus.documents import Category, Document, Entity, Split, Task, TaskKind, Word
+from audit.corpus.documents import Category, Document, Entity, Question, Task, TaskKind, Word
 from audit.corpus.folding import fold
-from audit.corpus.importers.conversion import (
-    ImportReport,
-    clipped,
-    page_size,
-    printing,
-    raise_listed,
-    read_text,
-    source_files,
-    split_sizes,
-)
-from audit.corpus.importers.interface import Collected, ImportRequest, Source
-from audit.corpus.importers.locating import Location, locate
+from audit.corpus.importers.interface import ImportRequest, MakeDocument, Source, SourceContents
+from audit.corpus.importers.locating import Location, NotLocated, locate
 from audit.corpus.importers.receipt_questions import question_of
-from audit.corpus.importers.splits import equal_images
+from audit.corpus.importers.report import FieldTally
+from audit.corpus.importers.source_files import clip, page_size, parse_json, read_text, replace_controls, source_files
+from audit.corpus.problems import Problems
 from audit.errors import ManifestError
 
 FIELDS: Mapping[str, Category] = {
@@ -67,44 +58,53 @@ class SROIE(Source):
     divisions = frozenset({"by-provider"})
     lacks = "neither labels nor links"
 
-    def collect(self, src: Path, request: ImportRequest) -> Collected:
-        """See `Source.collect`."""
+    def read(self, src: Path, request: ImportRequest) -> SourceContents:
+        """See `Source.read`."""
         receipts = _receipts(src)
-        images = {name: receipt.image for name, receipt in receipts.items()}
-        groups = equal_images(images)
         companies = {name: receipt.values.get("company") for name, receipt in receipts.items()}
-        drawn, notes = request.divide(groups, providers=companies)
-        providers = _providers([company for company in companies.values() if company is not None])
-        fields: dict[str, dict[str, Location | str]] = {name: _fields(receipt) for name, receipt in receipts.items()}
-        documents = [
-            _document(name, drawn[name], receipts[name], fields[name], providers) for name in receipts if name in drawn
-        ]
-        if request.task == "question-answering":
-            documents = [
-                _with_questions(document, receipts[document.id], fields[document.id], request.seed)
-                for document in documents
-            ]
-        report = dataclasses.replace(_report(receipts, fields, drawn, groups), notes=notes)
-        return Collected(documents, TASKS[request.task], report, images)
+        spellings = _spellings(company for company in companies.values() if company is not None)
+        fields = FieldTally(key.upper() for key in FIELDS)
+        documents: dict[str, MakeDocument] = {}
+        for name, receipt in receipts.items():
+            located = _locate_fields(receipt)
+            for key, found in located.items():
+                if isinstance(found, Location):
+                    fields.locate(key.upper(), found.rule)
+                else:
+                    fields.miss(name, key.upper(), found.reason)
+            company = companies[name]
+            documents[name] = partial(
+                Document,
+                image=f"images/{receipt.image.name}",
+                size=receipt.size,
+                provider=None if company is None else spellings[fold(company)],
+                words=receipt.words,
+                entities=tuple(
+                    Entity(id=key, label=key.upper(), category=FIELDS[key], words=found.words)
+                    for key, found in located.items()
+                    if isinstance(found, Location)
+                ),
+                questions=tuple(_questions(name, receipt, located, request.seed))
+                if request.task == "question-answering"
+                else (),
+            )
+        images = {name: receipt.image for name, receipt in receipts.items()}
+        return SourceContents(TASKS[request.task], documents, fields, images, providers=companies)
 
 
 def _receipts(src: Path) -> dict[str, _Receipt]:
     images = source_files(src, "img", _IMAGES)
     boxes, keys = source_files(src, "box", (".csv", ".txt")), source_files(src, "key", (".json", ".txt"))
-    problems = [
-        f"{folder}/{name}: missing"
-        for folder, files in (("img", images), ("box", boxes), ("key", keys))
-        for name in sorted((images.keys() | boxes.keys() | keys.keys()) - files.keys())
-    ]
-    receipts: dict[str, _Receipt] = {}
-    for name in images.keys() & boxes.keys() & keys.keys():
-        try:
+    problems, receipts = Problems(), dict[str, _Receipt]()
+    for name in sorted(images.keys() & boxes.keys() & keys.keys()):
+        with problems.catch(f"{name}:"):
             size = page_size(images[name])
             receipts[name] = _Receipt(images[name], size, _words(boxes[name], size), _values(keys[name]))
-        except ManifestError as error:
-            problems += [f"{name}: {problem}" for problem in error.problems]
-    raise_listed(sorted(problems))
-    return {name: receipts[name] for name in sorted(receipts)}
+    names = sorted(images.keys() | boxes.keys() | keys.keys())
+    for folder, files in (("box", boxes), ("img", images), ("key", keys)):
+        problems.add("", (f"{folder}/{name}: missing" for name in names if name not in files))
+    problems.raise_if_any()
+    return receipts
 
 
 def _words(path: Path, size: tuple[int, int]) -> tuple[Word, ...]:
@@ -124,7 +124,7 @@ def _words(path: Path, size: tuple[int, int]) -> tuple[Word, ...]:
         top, bottom = min(y1, y2, y3, y4), max(y1, y2, y3, y4)
         step = (right - left) / max(len(text), 1)
         words += [
-            Word(match[0], clipped((left + match.start() * step, top, left + match.end() * step, bottom), size))
+            Word(match[0], clip((left + match.start() * step, top, left + match.end() * step, bottom), size))
             for match in re.finditer(r"\S+", text)
         ]
     if problems:
@@ -133,38 +133,31 @@ def _words(path: Path, size: tuple[int, int]) -> tuple[Word, ...]:
 
 
 def _values(path: Path) -> dict[str, str]:
-    try:
-        table = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError):
-        raise ManifestError(f"{path.name} is not JSON") from None
+    table = parse_json(read_text(path), f"{path.name} is not JSON")
     if not isinstance(table, dict):
         raise ManifestError(f"{path.name} is not an object with the keys {', '.join(FIELDS)}")
     wrong = [key for key in FIELDS if not isinstance(table.get(key, ""), str)]
     if wrong:
         raise ManifestError([f"{path.name} {key}: must be a text" for key in wrong])
-    values = {key: printing(table.get(key, "")).strip() for key in FIELDS}
+    values = {key: replace_controls(table.get(key, "")).strip() for key in FIELDS}
     return {key: value for key, value in values.items() if value}
 
 
-def _fields(receipt: _Receipt) -> dict[str, Location | str]:
+def _locate_fields(receipt: _Receipt) -> dict[str, Location | NotLocated]:
     """Each of the four fields: its words, or why there are none. No word serves two fields."""
     texts = [word.text for word in receipt.words]
     taken: set[int] = set()
-    fields: dict[str, Location | str] = {}
+    fields: dict[str, Location | NotLocated] = {}
     for key, category in FIELDS.items():
-        if key not in receipt.values:
-            fields[key] = "absent"
-            continue
-        place = locate(receipt.values[key], category, texts, taken)
-        if isinstance(place, Location):
-            taken.update(place.words)
-            fields[key] = place
-        else:
-            fields[key] = place.reason
+        value = receipt.values.get(key)
+        found = NotLocated("absent") if value is None else locate(value, category, texts, taken)
+        fields[key] = found
+        if isinstance(found, Location):
+            taken.update(found.words)
     return fields
 
 
-def _providers(companies: list[str]) -> dict[str, str]:
+def _spellings(companies: Iterable[str]) -> dict[str, str]:
     """One name for companies that differ in case or spacing only: the most frequent spelling, by folded name."""
     spellings: dict[str, Counter[str]] = defaultdict(Counter)
     for company in companies:
@@ -174,57 +167,12 @@ def _providers(companies: list[str]) -> dict[str, str]:
     }
 
 
-def _document(
-    name: str, split: Split, receipt: _Receipt, fields: Mapping[str, Location | str], providers: Mapping[str, str]
-) -> Document:
-    company = receipt.values.get("company")
-    return Document(
-        id=name,
-        split=split,
-        image=f"images/{receipt.image.name}",
-        size=receipt.size,
-        provider=None if company is None else providers[fold(company)],
-        words=receipt.words,
-        entities=tuple(
-            Entity(id=key, label=key.upper(), category=FIELDS[key], words=place.words)
-            for key, place in fields.items()
-            if isinstance(place, Location)
-        ),
-    )
-
-
-def _with_questions(document: Document, receipt: _Receipt, fields: Mapping[str, Location | str], seed: int) -> Document:
-    found = {entity.id: document.text_of(entity) for entity in document.entities}
-    questions = []
+def _questions(
+    name: str, receipt: _Receipt, located: Mapping[str, Location | NotLocated], seed: int
+) -> Iterator[Question]:
     for key, value in receipt.values.items():
-        place = fields[key]
-        held = (found[key], place.rule) if isinstance(place, Location) else None
-        questions.append(question_of(document.id, key, FIELDS[key], value, held, seed))
-    return dataclasses.replace(document, questions=tuple(questions))
-
-
-def _report(
-    receipts: Mapping[str, _Receipt],
-    fields: Mapping[str, Mapping[str, Location | str]],
-    drawn: Mapping[str, Split],
-    groups: tuple[tuple[str, ...], ...],
-) -> ImportReport:
-    located: dict[str, Counter[str]] = {key.upper(): Counter() for key in FIELDS}
-    not_located: dict[str, Counter[str]] = {key.upper(): Counter() for key in FIELDS}
-    unlocated: list[tuple[str, str, str]] = []
-    for name, found in fields.items():
-        for key, place in found.items():
-            if isinstance(place, Location):
-                located[key.upper()][place.rule] += 1
-            else:
-                not_located[key.upper()][place] += 1
-                unlocated.append((name, key.upper(), place))
-    return ImportReport(
-        documents=split_sizes(receipts, drawn),
-        fields={key.upper(): len(receipts) for key in FIELDS},
-        located={label: dict(counts) for label, counts in located.items()},
-        not_located={label: dict(counts) for label, counts in not_located.items()},
-        duplicates=tuple(group for group in groups if len(group) > 1),
-        unlocated=tuple(unlocated),
-        notes={},
-    )
+        found = located[key]
+        held = None
+        if isinstance(found, Location):
+            held = (" ".join(receipt.words[index].text for index in found.words), found.rule)
+        yield question_of(name, key, FIELDS[key], value, held, seed)

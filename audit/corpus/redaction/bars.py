@@ -1,4 +1,4 @@
-"""Where a hidden value stands on a page: the lines around it, and what its bar shows (methods.md#redaction-context).
+"""Hidden values on a page: the lines around them, and what their bars show (methods.md#redaction-context).
 
 A bar is as long as its value, and shows how long that is; or all bars have one length, and nothing that depends on the
 length of a value may show: how many lines it fills, where it ends, or where one begins that is set flush right.
@@ -16,15 +16,15 @@ from audit.corpus.redaction.lines import extent, lines_of, runs
 BLOCK = 2.0
 """Lines whose gap is at most so many heights of the hidden value's line are one block (ours)."""
 LAYOUT = ("left", "middle", "width", "characters")
-"""What `RedactedSpan.layout` holds: where the mask begins and how far down its middle lies, as shares of the page; its
+"""What `RedactedSpan.layout` holds: where the mask begins and how far down its middle is, as shares of the page; its
 width over the height of its line, and over the line's average character. The last two are 0 under masks of one length:
 their bars are as wide everywhere, and begin behind the last word of their line that stays readable before them, or at
-the page's edge: where a value begins that is set flush right tells how long it is."""
+the page's edge: where a value begins that is set flush right shows how long it is."""
 
 
 @dataclass(frozen=True)
 class RedactionBar:
-    """How wide a value stands on its page, how high its line is, and how wide the average character, all in pixels.
+    """The width of a value on its page, the height of its line, and the average width of a character, in pixels.
 
     Where a black bar is as long as the value, anybody can measure it.
     """
@@ -89,13 +89,13 @@ class BarredPage:
         return (self.start(entity, unread) / width, (top + bottom) / 2 / height, 0.0, 0.0), bar
 
     def start(self, entity: Entity, unread: Collection[int]) -> float:
-        """Where a bar of one length begins in the entity's first line, see `LAYOUT`, in pixels."""
+        """The position at which a bar of one length begins in the entity's first line, see `LAYOUT`, in pixels."""
         line = self.lines[self._numbers(entity)[0]]
-        first = next(place for place, index in enumerate(line) if index in entity.words)
+        first = next(position for position, index in enumerate(line) if index in entity.words)
         return max((box[2] for box in self._boxes(index for index in line[:first] if index not in unread)), default=0.0)
 
     def _numbers(self, entity: Entity) -> list[int]:
-        """The lines the entity stands in, ascending."""
+        """The lines of the entity, ascending."""
         return sorted({self.number[index] for index in entity.words})
 
     def _boxes(self, indices: Iterable[int]) -> list[Box]:
@@ -104,10 +104,10 @@ class BarredPage:
     def _character(self, numbers: Sequence[int], entity: Entity) -> float:
         """The average width of a character in these lines, pixels; never under one.
 
-        What stands under the mask cannot be measured. Where nothing else stands in its lines, all of the page counts;
+        The text under the mask cannot be measured. Where nothing else is in its lines, all of the page counts;
         a page with nothing else gives one pixel.
         """
-        beside = [index for number in numbers for index in self.lines[number] if index not in entity.words]
-        indices = beside or [index for line in self.lines for index in line if index not in entity.words]
+        rest = [index for number in numbers for index in self.lines[number] if index not in entity.words]
+        indices = rest or [index for line in self.lines for index in line if index not in entity.words]
         width = sum(box[2] - box[0] for box in self._boxes(indices))
         return max(width / max(sum(len(self.document.words[index].text) for index in indices), 1), 1.0)

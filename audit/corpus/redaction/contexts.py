@@ -1,7 +1,7 @@
 """Redacted values and what stays around them (methods.md#redaction-context; Beltrame et al. 2024, section 4.2).
 
 Each value that may be attacked is one span: hidden under a mask, in its sentence, or on a page with boxes in its lines.
-The values that stand beside it stay readable, unless the mask is "all".
+The other values around it stay readable, unless the mask is "all".
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class RedactedSpan:
     Attributes:
         document: its id.
         entity: the id of the value within the document.
-        category: what it is; what an attacker wants to tell.
+        category: what it is; what an attacker wants to recognise.
         before, after: what stays readable around it, words joined by single spaces, lines of a page by `LINE_END`.
-        mask: what stands in its place.
+        mask: what replaces it.
         n_characters: of the value, spaces between its words included.
         sentence: the document's id and the number of the sentence, or of the line, from 0.
         layout: the numbers named by `LAYOUT`, on pages with boxes; else empty.
@@ -71,7 +71,7 @@ def redacted_spans(documents: Iterable[Document], mask: Mask) -> tuple[RedactedS
 
     Sentences are divided by `sentences`, within paragraphs and never inside a value. On pages with boxes
     the context is the value's lines and the nearest line above and below, when they are no further than `BLOCK`. Under
-    masks of one length nothing may tell how many lines a value fills: its context is its first line, the one above, and
+    masks of one length nothing may show how many lines a value fills: its context is its first line, the one above, and
     the next that has a readable word, however far. A value in several pieces is hidden in all of them; its context is
     that of the first. Values may overlap: what belongs to this one is hidden. Entities without words, or of white space
     alone, are left out.
@@ -85,14 +85,14 @@ def redacted_spans(documents: Iterable[Document], mask: Mask) -> tuple[RedactedS
 
 
 def is_page(document: Document) -> bool:
-    """Whether the document has boxes: its context then is lines, not sentences."""
+    """Test whether the document has boxes: its context then is lines, not sentences."""
     return any(word.box is not None for word in document.words)
 
 
 def fits(width: float, character: float, lengths: npt.ArrayLike, tolerance: float = TOLERANCE) -> int:
-    """How many names of a dictionary are as wide as a mask (Bland et al. 2023).
+    """Number of names of a dictionary that are as wide as a mask (Bland et al. 2023).
 
-    A name is taken to be as wide as its characters times the average one beside the mask: for the values of FUNSD's
+    A name is taken to be as wide as its characters times the average one around the mask: for the values of FUNSD's
     scans that is off by 6.6 pixels in the median, so fewer names are kept than an attacker with the typeface keeps.
 
     Args:
@@ -141,7 +141,7 @@ class _Text:
         self.document = document
         whole = {index for entity in attacked for run in runs(entity.words) for index in run[1:]}
         hidden = {index for entity in attacked for index in entity.words}
-        # Where sentences begin must not tell what is hidden: a capital, or a full stop.
+        # Where sentences begin must not show what is hidden: a capital, or a full stop.
         words = ["X" if index in hidden else word.text for index, word in enumerate(document.words)]
         starts = sentence_starts(words, frozenset(document.paragraphs), whole)
         self.sentences = [range(start, end) for start, end in pairwise((*starts, len(words)))]
@@ -175,7 +175,7 @@ def _hidden(
         context: indices of words, by line.
         words: of the value.
         mask: how it is hidden.
-        others: words of the values that are hidden with it; of those that share a word, the first one's mask stands.
+        others: words of the values that are hidden with it; of those that share a word, the first one's mask is shown.
     """
     owner: dict[int, int] = dict.fromkeys(words, 0)
     for number, other in enumerate(others, start=1):

@@ -27,7 +27,7 @@ def lines_of(words: Sequence[Word]) -> tuple[tuple[int, ...], ...]:
 
 
 def extent(words: Sequence[Word], line: Sequence[int]) -> tuple[float, float]:
-    """Where a line's type begins and ends, from top to bottom, pixels: medians over its words."""
+    """Top and bottom of a line's type, pixels: medians over its words."""
     boxes = [box for index in line if (box := words[index].box) is not None]
     return median(box[1] for box in boxes), median(box[3] for box in boxes)
 

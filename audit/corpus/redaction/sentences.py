@@ -32,7 +32,7 @@ def sentence_starts(
 
     Args:
         words: of the text, in reading order.
-        paragraphs: indices of words before which a sentence ends whatever stands there.
+        paragraphs: indices of words before which a sentence ends whatever the words are.
         whole: indices of words that belong to the same value as the word before: no sentence begins with them.
     """
     if not words:

@@ -2,7 +2,7 @@
 
 Method: methods.md#redaction-context.
 
-As in files whose black bars lie over text that can be copied (Bland et al. 2023).
+As in files whose black bars cover text that can be copied (Bland et al. 2023).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Covered:
 
 
 def count_covered(corpus: Corpus, advance: Callable[[], object] = lambda: None) -> Covered:
-    """Count the values that may be attacked whose text still stands in the data set although their page hides it.
+    """Count the values that may be attacked whose text is still in the data set although their page hides it.
 
     A value counts as painted over when all of its words are, each in one colour. Images are opened one at a time.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from audit.corpus.removal.matching import normalise_ocr, wanted
+from audit.corpus.removal.matching import normalise_ocr, prepare_answers
 
 YES_OR_NO = "yes or no"
 SUM = "sum of visible amounts"
@@ -20,22 +20,22 @@ SEQUENCE = "member of a visible sequence"
 MIN_TERMS = 4
 """Terms of an arithmetic sequence, the answer among them."""
 MIN_ADDENDS = 3
-"""Amounts that stand one after another, as in a column, and add up to the answer; two may stand anywhere."""
+"""Amounts that follow each other, as in a column, and add up to the answer; two may be anywhere."""
 
 _YES_OR_NO = frozenset(map(normalise_ocr, ("yes", "no")))
 _AMOUNT = re.compile(r"(?:[^\d.,]*[^\d.,-])?(\d{1,3}(?:,\d{3})+|\d+)\.(\d{2})[^\w.,]*")
 _NUMBERED = re.compile(r"(\D*)(\d{1,9})(\D*)")
 
 
-def derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
-    """Why the answer can be told without reading it, or None.
+def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
+    """Reason why the answer follows without reading it, or None.
 
     - `YES_OR_NO`: an accepted answer is "yes" or "no".
     - `SUM`: it is an amount with two decimals, and the sum or the difference of two visible ones ("total" of "cash" and
-      "change"), or the sum of at least `MIN_ADDENDS` that stand one after another among the amounts of the page.
+      "change"), or the sum of at least `MIN_ADDENDS` that follow each other among the amounts of the page.
       Amounts of 0.00 are no addends.
     - `SEQUENCE`: it is a number, and three visible ones of one form ("1.", "2.", "4.") make an arithmetic sequence with
-      it, where they stand one after another among the numbers of that form.
+      it, where they follow each other among the numbers of that form.
 
     Args:
         sheet_words: what is left of the page, in reading order.
@@ -45,7 +45,7 @@ def derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
         return YES_OR_NO
     amounts = [amount for word in sheet_words if (amount := _amount(word))]
     sums = frozenset(_sums(amounts))
-    if any(amount in sums for answer in wanted(answers) if (amount := _amount(answer.text))):
+    if any(amount in sums for answer in prepare_answers(answers) if (amount := _amount(answer.text))):
         return SUM
     if any(_continues(sheet_words, answer) for answer in answers):
         return SEQUENCE
@@ -53,15 +53,15 @@ def derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
 
 
 def _amount(text: str) -> Decimal | None:
-    """A positive number with two decimals, whatever currency stands before it; None for all else."""
+    """A positive number with two decimals, whatever currency precedes it; None for all else."""
     match = _AMOUNT.fullmatch(text.strip())
     return None if match is None else Decimal(f"{match[1].replace(',', '')}.{match[2]}") or None
 
 
 def _sums(amounts: Sequence[Decimal]) -> Iterator[Decimal]:
-    for place, amount in enumerate(amounts):
+    for index, amount in enumerate(amounts):
         total = amount
-        for number, other in enumerate(amounts[place + 1 :], start=2):
+        for number, other in enumerate(amounts[index + 1 :], start=2):
             yield amount + other
             yield abs(amount - other)
             total += other
@@ -83,11 +83,11 @@ def _continues(words: Sequence[str], answer: str) -> bool:
 
 
 def _fits(row: Sequence[int], value: int) -> bool:
-    """Whether `value`, put in somewhere, is one of `MIN_TERMS` equally distant numbers that stand side by side."""
+    """Whether `value`, put in somewhere, is one of `MIN_TERMS` equally distant numbers side by side."""
     visible = MIN_TERMS - 1
     for start in range(len(row) - visible + 1):
-        for place in range(MIN_TERMS):
-            terms = [*row[start : start + place], value, *row[start + place : start + visible]]
+        for index in range(MIN_TERMS):
+            terms = [*row[start : start + index], value, *row[start + index : start + visible]]
             steps = {later - earlier for earlier, later in pairwise(terms)}
             if len(steps) == 1 and steps != {0}:
                 return True

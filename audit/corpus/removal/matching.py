@@ -1,14 +1,14 @@
-"""Where an answer stands among the words of a page, whatever an OCR made of it (methods.md#memorisation).
+"""Location of an answer among the words of a page, whatever an OCR made of it (methods.md#memorisation).
 
 Words and answers are compared after `normalise_ocr`. A window of 1 to (answer words + 2) consecutive words, across
 lines, holds the answer when its folded words, joined, equal it, contain it, or are within Levenshtein distance 1
 (answers of 4 to 7 folded characters) or 2 (8 and more). Shorter answers are looked for as whole words only. Which words
 of a window go:
 
-- of a window that equals or contains the answer, those that the answer touches: what stands beside it stays;
+- of a window that equals or contains the answer, those that the answer touches: what is next to it stays;
 - of windows that are near the answer and overlap, the nearest one, then the one with as many words as the answer, then
-  the shortest: a budget of two errors is no reason to take the short word beside it;
-- then the same again on what is left, until nothing is found: words that stand next to each other only now count too.
+  the shortest: a budget of two errors is no reason to take the short word next to it;
+- then the same again on what is left, until nothing is matched: words that are neighbours only now count too.
 
 Ours, where methods.md is silent: words without letters and digits neither begin nor end a window and are not counted;
 what a sign like ":" sets off within a word ("TOTAL:9.00"), and an amount without its currency, count as whole words; a
@@ -63,7 +63,7 @@ def _folded(bare: str) -> str:
 
 
 def whole_word(word: str, answer: str) -> bool:
-    """Whether these two, as `letters_and_digits` gives them, are the same but for case and OCR look-alikes.
+    """Test whether these two, as `letters_and_digits` gives them, are the same but for case and OCR look-alikes.
 
     A number is not the ordinary word that it looks like ("is" and 15); one letter, or one repeated, is no such word.
     """
@@ -81,7 +81,7 @@ def _ordinary(text: str) -> bool:
 
 
 def without_currency(text: str) -> str | None:
-    """The number of an amount that a currency stands before or after; None for all other texts."""
+    """The number of an amount with a currency before or after it; None for all other texts."""
     match = _CURRENCY_FIRST.fullmatch(text) or _CURRENCY_LAST.fullmatch(text)
     return None if match is None else match[1]
 
@@ -123,23 +123,23 @@ class Wanted:
         return (len(self.folded) >= MIN_INSIDE) + (len(self.folded) >= MIN_TWO_ERRORS)
 
 
-def wanted(answers: Sequence[str]) -> tuple[Wanted, ...]:
+def prepare_answers(answers: Sequence[str]) -> tuple[Wanted, ...]:
     """The answers as they are looked for; an amount with a currency without it too. Empty answers are left out."""
     texts = [text for answer in answers for text in (answer, without_currency(answer.strip())) if text]
-    found = []
+    targets = []
     for text in dict.fromkeys(texts):
         decimals = list(decimals_in(text))
         bare = letters_and_digits(text) or "".join(text.split())
         decimal = decimals[0] if len(decimals) == 1 and _DECIMAL.fullmatch(text.strip()) else None
         if bare:
-            found.append(Wanted(text, bare, _folded(bare) or bare, len(text.split()), decimal))
-    return tuple(found)
+            targets.append(Wanted(text, bare, _folded(bare) or bare, len(text.split()), decimal))
+    return tuple(targets)
 
 
-def found(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -> tuple[int, ...]:
+def find_answers(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -> tuple[int, ...]:
     """Indices of all words to take away so that no answer is left on the page, ascending.
 
-    What is left holds nothing more: `found` on it is empty.
+    What is left holds nothing more: `find_answers` on it is empty.
 
     Args:
         words: of the page, in reading order.
@@ -147,9 +147,9 @@ def found(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -
         fuzzy: whether windows near an answer go too; without it, only what equals or contains it.
     """
     page = _Page(words)
-    sought = wanted(answers)
+    sought = prepare_answers(answers)
     while True:
-        hits = {place for answer in sought for place in page.standing(answer)}
+        hits = {index for answer in sought for index in page.holding(answer)}
         if not hits and fuzzy:
             hits = page.nearest([answer for answer in sought if answer.errors])
         if not hits:
@@ -180,7 +180,7 @@ class _Page:
         self.text = "".join(self.folded[index] for index in self.order)
 
     def take(self, indices: set[int]) -> None:
-        """Take these words away: those around them stand next to each other from now on."""
+        """Take these words away: those around them are neighbours from now on."""
         for index in indices:
             del self.left[index]
         self._order()
@@ -192,7 +192,7 @@ class _Page:
     def _within(self, first: int, last: int) -> Iterator[int]:
         return (index for index in self._span(first, last) if index in self.left)
 
-    def standing(self, answer: Wanted) -> Iterator[int]:
+    def holding(self, answer: Wanted) -> Iterator[int]:
         """Words of windows that equal or contain the answer, those that it touches."""
         if not letters_and_digits(answer.text):
             yield from (index for index in self.left if "".join(self.words[index].split()) == answer.bare)
@@ -239,16 +239,16 @@ class _Page:
 
     def _near(self, answer: Wanted) -> Iterator[tuple[int, int, int, int, int]]:
         """(errors, words more or less than the answer's, words, first, last) of every window near the answer."""
-        for place, index in enumerate(self.order):
+        for first, index in enumerate(self.order):
             for form in self.forms[index]:
-                yield from self._near_window(answer, form, place, place)
+                yield from self._near_window(answer, form, first, first)
             for head in self.heads[index]:
                 text = head
-                for last in range(place + 1, min(place + answer.most_words, len(self.order))):
+                for last in range(first + 1, min(first + answer.most_words, len(self.order))):
                     text += self.bare[self.order[last]]
                     if len(text) > len(answer.folded) + answer.errors:
                         break
-                    yield from self._near_window(answer, text, place, last)
+                    yield from self._near_window(answer, text, first, last)
 
     def _near_window(
         self, answer: Wanted, bare: str, first: int, last: int

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 from PIL.Image import Image
@@ -18,19 +17,20 @@ from rapidfuzz.distance import Levenshtein
 
 from audit.corpus.documents import Box
 from audit.corpus.page_view import PageView
+from audit.corpus.redaction.lines import runs
 from audit.corpus.removal.matching import (
     MIN_INSIDE,
     Wanted,
-    found,
+    find_answers,
     letters_and_digits,
     normalise_ocr,
-    wanted,
+    prepare_answers,
     whole_word,
 )
 from audit.corpus.removal.redact import Removal
 from audit.corpus.removal.tesseract import TESSERACT, ReadCrop
 
-__all__ = ["TESSERACT", "Proof", "ReadCrop", "Reading", "Status", "crops_of", "proof_of", "survives"]
+__all__ = ["TESSERACT", "Proof", "ReadCrop", "Reading", "Status", "crops_of", "prove_removal", "survives"]
 
 Reading = Literal["gone", "still read", "no control", "not installed", "no image"]
 Status = Literal["proven", "unproven", "survives"]
@@ -40,18 +40,18 @@ MIN_SIMILAR = 6
 SIMILARITY = 80.0
 """What rapidfuzz's `partial_ratio` then has to reach, of 100 (methods.md#memorisation)."""
 MAX_CROPS = 16
-"""Places of a page that are read; an answer that stands at more is never proven removed (ours: bounds the time)."""
+"""Crops of a page that are read; an answer that is in more is never proven removed (ours: bounds the time)."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What each part of the proof found.
+    """The result of each part of the proof.
 
     Attributes:
         pixels: every removed word has a box, and each box is one colour in the changed image; None: there is no image.
         words: no rest of an answer is left among the words, by a wider rule than the one that removed them.
-        reading: "gone": Tesseract read the answer at every place before, and at none after; "still read" at some place
-            after; "no control": not read at every place before, so that silence after says nothing; "not installed";
+        reading: "gone": Tesseract read the answer in every crop before, and at none after; "still read" in some crop
+            after; "no control": not read in every crop before, so that silence after says nothing; "not installed";
             "no image".
     """
 
@@ -61,16 +61,16 @@ class Proof:
 
     @property
     def status(self) -> Status:
-        """Proven by all parts that apply; "survives" when one of them found the answer, else "unproven"."""
+        """Proven by all parts that apply; "survives" when one of them shows the answer, else "unproven"."""
         if self.pixels is False or not self.words or self.reading == "still read":
             return "survives"
         return "proven" if self.reading in ("gone", "no image") else "unproven"
 
 
 def crops_of(view: PageView, removal: Removal) -> tuple[ReadCrop, ...]:
-    """The places of the removed words, to be read on `view`: the page as it was, or `removal.view`.
+    """The crops that held the removed words, to be read on `view`: the page as it was, or `removal.view`.
 
-    Words that stood next to each other make one place. Put to `TESSERACT` both before and after:
+    Words that were next to each other make one crop. Put to `TESSERACT` both before and after:
 
         before = yield Request(TESSERACT, crops_of(view, removal))
         after = yield Request(TESSERACT, crops_of(removal.view, removal))
@@ -81,35 +81,24 @@ def crops_of(view: PageView, removal: Removal) -> tuple[ReadCrop, ...]:
     """
     if view.open_page is None or len(removal.boxes) != len(removal.words):
         return ()
-    return tuple(_crop(view, removal, place) for place in _places(removal)[:MAX_CROPS])
+    boxes = dict(zip(removal.words, removal.boxes, strict=True))
+    return tuple(_crop(view, [boxes[index] for index in run]) for run in runs(removal.words)[:MAX_CROPS])
 
 
-def _places(removal: Removal) -> list[list[int]]:
-    """Positions in `removal.words` of words that stood next to each other."""
-    places: list[list[int]] = [[0]] if removal.words else []
-    for position, (earlier, later) in enumerate(pairwise(removal.words), start=1):
-        if later == earlier + 1:
-            places[-1].append(position)
-        else:
-            places.append([position])
-    return places
-
-
-def _crop(view: PageView, removal: Removal, place: Sequence[int]) -> ReadCrop:
-    boxes = [removal.boxes[position] for position in place]
+def _crop(view: PageView, boxes: Sequence[Box]) -> ReadCrop:
     x0, y0 = (min(box[corner] for box in boxes) for corner in (0, 1))
     x1, y1 = (max(box[corner] for box in boxes) for corner in (2, 3))
     return ReadCrop(view, (x0, y0, x1, y1), min(box[3] - box[1] for box in boxes))
 
 
-def proof_of(
+def prove_removal(
     before: PageView,
     removal: Removal,
     answers: Sequence[str],
     texts_before: Sequence[str | None],
     texts_after: Sequence[str | None],
 ) -> Proof:
-    """What shows that the answers are gone; opens the changed image.
+    """Check that the answers are gone; opens the changed image.
 
     Args:
         before: the page as it was.
@@ -142,20 +131,20 @@ def _reading(
     texts = [*before, *after]
     if texts and all(text is None for text in texts):
         return "not installed"
-    everywhere = 0 < len(_places(removal)) == len(before) == len(after)
-    controlled = all(text is not None and found(text.split(), answers) for text in before)
+    everywhere = 0 < len(runs(removal.words)) == len(before) == len(after)
+    controlled = all(text is not None and find_answers(text.split(), answers) for text in before)
     return "gone" if everywhere and controlled and None not in after else "no control"
 
 
 def survives(words: Sequence[str], answers: Sequence[str]) -> bool:
-    """Whether anything like an answer is left among these words: the wider rule.
+    """Test whether anything like an answer is left among these words: the wider rule.
 
     Every window of words is looked at, however long. Of `MIN_SIMILAR` folded characters and more, an answer is there
     when some stretch of the page is similar to it, wherever words begin and end; of fewer, down to `MIN_INSIDE`, when
     a window contains it or is one error away; still shorter ones as whole words, also from several of them.
     """
     left = _Left(words)
-    return any(left.holds(answer) for answer in wanted(answers))
+    return any(left.holds(answer) for answer in prepare_answers(answers))
 
 
 class _Left:

@@ -1,6 +1,6 @@
 """An answer taken out of a page, out of its words and out of its pixels (methods.md#memorisation).
 
-What it takes away is decided by `found`; that it is gone is shown by `audit.corpus.removal.proof`.
+What it takes away is decided by `find_answers`; that it is gone is shown by `audit.corpus.removal.proof`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,7 @@ from PIL.ImageFilter import GaussianBlur
 
 from audit.corpus.documents import Box, Word
 from audit.corpus.page_view import PageView
-from audit.corpus.removal.derivable import derivable
-from audit.corpus.removal.matching import found
-
-__all__ = ["GROWTH", "WHITE", "Colour", "Removal", "cover", "derivable", "found", "line_height", "remove"]
+from audit.corpus.removal.matching import find_answers
 
 Colour = tuple[int, int, int]
 WHITE: Colour = (255, 255, 255)
@@ -28,7 +25,7 @@ WHITE: Colour = (255, 255, 255)
 GROWTH = 0.15
 """By how much of its line's height a removed word's box grows on every side (methods.md#memorisation)."""
 SAME_LINE = 0.5
-"""Boxes that share so much of the lower one's height stand in one line (ours)."""
+"""Boxes that share so much of the lower one's height are in one line (ours)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +59,15 @@ def remove(
     Args:
         view: the page.
         answers: the accepted answers; all are taken away.
-        fuzzy: as in `found`.
+        fuzzy: as in `find_answers`.
         colour: RGB, of the patches.
-        blur: standard deviation in pixels of the page of a Gaussian blur, which then takes the place of the colour
+        blur: standard deviation in pixels of the page of a Gaussian blur, which then replaces the colour
             (Tito et al. 2024, appendix D.1.1: 20); None: the boxes are painted.
 
     Returns:
-        The removal; of no words when no answer stands on the page.
+        The removal; of no words when no answer is on the page.
     """
-    words = found([word.text for word in view.words], answers, fuzzy=fuzzy)
+    words = find_answers([word.text for word in view.words], answers, fuzzy=fuzzy)
     gone = frozenset(words)
     left = tuple(word for index, word in enumerate(view.words) if index not in gone)
     boxes = tuple(_grown(view, box) for index in words if (box := view.words[index].box) is not None)
@@ -95,7 +92,7 @@ def cover(view: PageView, words: Iterable[int]) -> PageView:
 
 
 def line_height(words: Sequence[Word], box: Box) -> float:
-    """The height of the line that `box` stands in, pixels: the median of its words', never less than the box's own.
+    """The height of the line that `box` is in, pixels: the median of its words', never less than the box's own.
 
     A dash or a word without tall letters is lower than its line.
     """

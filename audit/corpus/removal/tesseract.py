@@ -21,22 +21,22 @@ from audit.corpus.page_view import PageView
 
 @dataclass(frozen=True)
 class View:
-    """How a place is shown: what stands around it, and how high a line is made.
+    """A way to show a crop: the paper around it, and the height of a line.
 
     Attributes:
-        beside, above: paper shown beside the place and above and below it, in line heights.
+        sides, above: paper shown at both sides of the crop, and above and below it, in line heights.
         line: the height that a line is brought to, pixels; capitals are about two thirds of it.
     """
 
-    beside: float
+    sides: float
     above: float
     line: float
 
 
 VIEWS = (View(1.0, 0.35, 48), View(1.0, 0.0, 48), View(4.0, 1.0, 40))
-"""Tesseract is shown a place in three ways, one below the other in one picture (ours).
+"""Tesseract is shown a crop in three ways, one below the other in one picture (ours).
 
-Of 137 places on SROIE's receipts it read the first view of 123, one of the three of 130, for a third more time.
+Of 137 crops of SROIE's receipts it read the first view of 123, one of the three of 130, for a third more time.
 """
 MAX_SIDE = 2400
 """A view's longest side in pixels, after enlarging (ours: bounds the time that a reading takes)."""
@@ -72,7 +72,7 @@ class Tesseract:
     workers: int = field(default_factory=lambda: min(4, os.cpu_count() or 1))
 
     def installed(self) -> bool:
-        """Whether the program is there."""
+        """Test whether the program is there."""
         return _path_of(self.command) is not None
 
     def version(self) -> str | None:
@@ -112,7 +112,7 @@ def _version_of(program: str) -> str | None:
 
 
 def _picture(query: ReadCrop) -> bytes | None:
-    """The place in all `VIEWS`, grey on white paper, as a PNG file; None where the page has nothing there."""
+    """The crop in all `VIEWS`, grey on white paper, as a PNG file; None where it is empty."""
     page = query.view.image
     if page is None:
         return None
@@ -132,7 +132,7 @@ def _picture(query: ReadCrop) -> bytes | None:
 
 def _view(page: Image, query: ReadCrop, view: View) -> Image | None:
     line = max(query.line, 1.0)
-    margins = (view.beside * line, view.above * line)
+    margins = (view.sides * line, view.above * line)
     x0, y0 = (max(int(query.box[corner] - margins[corner]), 0) for corner in (0, 1))
     x1, y1 = (min(int(query.box[corner + 2] + margins[corner]) + 1, page.size[corner]) for corner in (0, 1))
     if x0 >= x1 or y0 >= y1:
@@ -156,7 +156,7 @@ def _read_once(program: str, picture: bytes | None) -> str | None:
 
 
 def _read(program: str, picture: bytes) -> str | None:
-    """What the program reads; through pipes, so that no part of a page lies in a temporary folder."""
+    """What the program reads; through pipes, so that no part of a page is written to a temporary folder."""
     try:
         done = subprocess.run(
             [program, "stdin", "stdout", "--psm", ONE_BLOCK],

@@ -1,6 +1,6 @@
-"""How well classes are told beyond somebody who does not look: the share of the rest, and the class told best (ours).
+"""Recognition of classes beyond a blind guesser: the share of the rest, and the class recognised best (ours).
 
-Both are 0 for whoever's answers do not depend on the truth, and 1 for whoever is always right, however common the
+Both are 0 for answers that do not depend on the truth, and 1 for whoever is always right, however common the
 commonest class is: a lift over naming it cannot exceed what it leaves (methods.md#redaction-context).
 """
 
@@ -18,8 +18,6 @@ from audit.stats.intervals import Interval, make_interval, proportion, tail_leve
 from audit.stats.mover import squared_reach
 from audit.stats.rates import MIN_DIFFERING_CLUSTERS
 
-LEVEL = 0.95
-
 
 def lift_share(
     right: npt.ArrayLike,
@@ -29,9 +27,9 @@ def lift_share(
     alphas: Sequence[float] = (),
     unit: str = "document",
 ) -> Interval:
-    """The share told of what somebody blind leaves untold: (accuracy - blind accuracy) / (1 - blind accuracy).
+    """The share recognised of what a blind guesser misses: (accuracy - blind accuracy) / (1 - blind accuracy).
 
-    That is the share of the untold rows that are told, minus the share of the others that are lost times their odds.
+    That is the share gained of the rows that the guesser misses, minus the share lost of the others times their odds.
     The interval is the outer one of two: MOVER (Zou & Donner 2008) on the `proportion` intervals of both shares, which
     holds where hits are rare, at the observed odds, their correlation over clusters used where it is negative; and
     cluster-t on the linearised ratio, which knows that the odds were estimated as well. Where nothing is lost and 20
@@ -39,28 +37,28 @@ def lift_share(
 
     Args:
         right: where the attacker is right, 0/1, shape (n,).
-        blind: where somebody who does not look is, 0/1, shape (n,).
+        blind: where the blind guesser is, 0/1, shape (n,).
         clusters: the cluster of each row, shape (n,), integers.
         alphas: one-sided levels for `Interval.bounds`.
         unit: what a cluster is, singular, for the method's wording.
 
     Returns:
-        At most 1; below 0 for an attacker who does worse than somebody blind.
+        At most 1; below 0 for an attacker who does worse than the blind guesser.
 
     Raises:
-        ValueError: shapes differ, or the blind one is always right, so that nothing is left to tell.
+        ValueError: shapes differ, or the blind guesser is always right.
     """
     hits, known, labels = np.asarray(right, bool), np.asarray(blind, bool), np.asarray(clusters, np.int64)
     if labels.ndim != 1 or not hits.shape == known.shape == labels.shape or known.all():
         raise ValueError("give rows of one length, at least one of them untold by somebody blind")
-    tails = tail_levels(LEVEL, alphas)
-    told, told_low, told_high = _bounds(hits[~known], labels[~known], tails)
+    tails = tail_levels(alphas)
+    gained, gained_low, gained_high = _bounds(hits[~known], labels[~known], tails)
     lost, lost_low, lost_high = _lost(hits, known, labels, tails)
     odds = float(known.sum() / (~known).sum())
     correlation = _correlation((hits & ~known, ~known), (~hits & known, known), labels)
     away = (0.0, odds * (lost_low - lost), odds * (lost_high - lost))
-    down, up = squared_reach((told, told_low, told_high), away, correlation)
-    value = told - odds * lost
+    down, up = squared_reach((gained, gained_low, gained_high), away, correlation)
+    value = gained - odds * lost
     reach = _linearised_reach(hits, known, labels, value, tails)
     return make_interval(
         value,
@@ -69,7 +67,6 @@ def lift_share(
         n=hits.size,
         clusters=np.unique(labels).size,
         method=f"MOVER on Korn-Graubard and Clopper-Pearson rates or cluster-t, clustered by {unit}",
-        level=LEVEL,
         alphas=alphas,
     )
 
@@ -106,21 +103,20 @@ def _correlation(first: tuple[Bools, Bools], second: tuple[Bools, Bools], labels
 
 def _bounds(hits: Bools, labels: Ints, tails: Floats) -> tuple[float, Floats, Floats]:
     """A share with its one-sided bounds at these levels."""
-    found = proportion(hits, labels, alphas=tails.tolist())
-    lower, upper = np.array([bound[1:] for bound in found.bounds]).T
-    return found.value, lower, upper
+    share = proportion(hits, labels, alphas=tails.tolist())
+    return share.value, *share.one_sided
 
 
 @dataclass(frozen=True)
 class WorstClass:
-    """The class that is told best.
+    """The class that is recognised best.
 
     Attributes:
-        place: the class, as in the data.
+        index: the class, as in the data.
         interval: of the largest informedness over the classes.
     """
 
-    place: int
+    index: int
     interval: Interval
 
 
@@ -151,26 +147,25 @@ def worst_class(
     Raises:
         ValueError: shapes differ, or there are fewer than two classes.
     """
-    true, said, labels = (np.asarray(column, np.int64) for column in (classes, predicted, clusters))
-    places, counts = np.unique(true, return_counts=True)
-    if labels.ndim != 1 or not true.shape == said.shape == labels.shape or places.size < 2:
+    true, named, labels = (np.asarray(column, np.int64) for column in (classes, predicted, clusters))
+    distinct, counts = np.unique(true, return_counts=True)
+    if labels.ndim != 1 or not true.shape == named.shape == labels.shape or distinct.size < 2:
         raise ValueError("give rows of one length, of two classes at least")
-    tails = tail_levels(LEVEL, alphas)
-    found = [_informedness(true == place, said == place, labels, tails, places.size) for place in places]
-    values = np.array([value for value, _, _ in found])
-    # Of two classes both are told alike: the rarer one is named.
+    tails = tail_levels(alphas)
+    by_class = [_informedness(true == one, named == one, labels, tails, distinct.size) for one in distinct]
+    values = np.array([value for value, _, _ in by_class])
+    # Of two classes both are recognised alike: the rarer one is named.
     best = int(np.lexsort((counts, -values.round(9)))[0])
     interval = make_interval(
         float(values[best]),
-        np.max([lower for _, lower, _ in found], axis=0),
-        np.max([upper for _, _, upper in found], axis=0),
+        np.max([lower for _, lower, _ in by_class], axis=0),
+        np.max([upper for _, _, upper in by_class], axis=0),
         n=true.size,
         clusters=np.unique(labels).size,
-        method=f"largest of {places.size} classes, MOVER on Korn-Graubard rates, clustered by {unit}, Bonferroni",
-        level=LEVEL,
+        method=f"largest of {distinct.size} classes, MOVER on Korn-Graubard rates, clustered by {unit}, Bonferroni",
         alphas=alphas,
     )
-    return WorstClass(int(places[best]), interval)
+    return WorstClass(int(distinct[best]), interval)
 
 
 def _informedness(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from audit.stats.telling import lift_share, worst_class
+from audit.stats.lift import lift_share, worst_class
 
 ALPHAS = (0.05, 0.001)
 
@@ -72,7 +72,7 @@ def test_a_rare_class_that_is_told_cannot_hide_behind_a_common_one():
     classes = np.repeat([0, 1, 2], [500, 80, 20])
     said = np.where(classes == 2, 2, 0)
     found = worst_class(classes, said, np.arange(600))
-    assert found.place == 2
+    assert found.index == 2
     assert found.interval.value == 1.0
     assert found.interval.low > 0.7
 

@@ -13,21 +13,19 @@ import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.stats.clusters import effective_number
-from audit.stats.intervals import Interval, beta_bounds, counted, make_interval, tail_levels
-from audit.stats.resampling import NoSpreadError, bootstrap
+from audit.stats.intervals import Interval, beta_bounds, make_interval, name_number, tail_levels
+from audit.stats.resampling import bootstrap
 
-MIN_DIFFERING_CLUSTERS = 3
+MIN_DIFFERING_DOCUMENTS = 3
 """With fewer documents that have an outcome other than the commonest one (for hits: with a hit), resampling sees too
-few places in the ranking. Ours: with one or two, intervals of nominally 95 % missed in up to a third of simulated
+few orders of the ranking. Ours: with one or two, intervals of nominally 95 % missed in up to a third of simulated
 audits, and one hit would give a narrower interval than none."""
-LEVEL = 0.95
-"""Two-sided confidence of the intervals."""
 _BLOCK = 100_000
 """Entries of the matrix of field weights held at once: 0.8 MB, and as much for each of about ten made from it."""
 
 
 def depth(p: float, n_fields: int) -> int:
-    """How many fields T(p) holds: ceil(p M), where p M = 2.0000000000000004 still counts as 2.
+    """The number of fields in T(p): ceil(p M), where p M = 2.0000000000000004 still counts as 2.
 
     Raises:
         ValueError: p is not in (0, 1], or there are no fields.
@@ -55,12 +53,12 @@ class Ranking:
 
     @property
     def sizes(self) -> npt.NDArray[np.intp]:
-        """How many fields each document holds, shape (n_documents,)."""
+        """The number of fields of each document, shape (n_documents,)."""
         return np.bincount(self.documents)
 
     @property
     def n_differing(self) -> int:
-        """How many documents have an outcome other than the commonest one."""
+        """The number of documents with an outcome other than the commonest one."""
         values, counts = np.unique(self.outcomes, return_counts=True)
         return int(np.unique(self.documents[self.outcomes != values[counts.argmax()]]).size)
 
@@ -69,9 +67,9 @@ class Ranking:
         sizes = np.diff(self.starts, append=self.outcomes.size)
         sums = np.add.reduceat(self.outcomes, self.starts)
         before, means = np.cumsum(sums) - sums, sums / sizes
-        places = np.arange(1, self.outcomes.size + 1)
-        within = places - np.repeat(self.starts, sizes)
-        running: Floats = (np.repeat(before, sizes) + within * np.repeat(means, sizes)) / places
+        depths = np.arange(1, self.outcomes.size + 1)
+        within = depths - np.repeat(self.starts, sizes)
+        running: Floats = (np.repeat(before, sizes) + within * np.repeat(means, sizes)) / depths
         return np.clip(running, 0.0, 1.0)  # rounding of the sums
 
     def first(self, m: int) -> list[npt.NDArray[np.intp]]:
@@ -106,7 +104,7 @@ class Ranking:
         return areas
 
 
-def ranked(scores: npt.ArrayLike, outcomes: npt.ArrayLike, clusters: npt.ArrayLike | None = None) -> Ranking:
+def rank_fields(scores: npt.ArrayLike, outcomes: npt.ArrayLike, clusters: npt.ArrayLike | None = None) -> Ranking:
     """Sort fields by score, best first.
 
     Args:
@@ -142,24 +140,23 @@ def interval_of_area(
     Clopper-Pearson with n = number of documents, Kish's effective one (see `means.mean`). Arguments are those of
     `ranking.area_interval`.
     """
-    if ranking.n_differing >= MIN_DIFFERING_CLUSTERS:
-        try:
-            return bootstrap(
-                [np.eye(ranking.n_documents)],
-                lambda totals: ranking.areas(totals[:, 0]),
-                rng,
-                n_resamples=n_resamples,
-                alphas=alphas,
-                n=ranking.outcomes.size,
-                unit=unit,
-                limits=(0.0, 1.0),
-                sizes=[ranking.sizes],
-            )
-        except NoSpreadError:
-            pass  # bounds for every ranking need no spread
+    if ranking.n_differing >= MIN_DIFFERING_DOCUMENTS:
+        interval = bootstrap(
+            [np.eye(ranking.n_documents)],
+            lambda totals: ranking.areas(totals[:, 0]),
+            rng,
+            n_resamples=n_resamples,
+            alphas=alphas,
+            n=ranking.outcomes.size,
+            unit=unit,
+            limits=(0.0, 1.0),
+            sizes=[ranking.sizes],
+        )
+        if interval is not None:
+            return interval
     share, effective = float(ranking.outcomes.mean()), effective_number(ranking.sizes)
-    number = counted(effective, ranking.n_documents, unit)
-    lower, upper = beta_bounds(share, np.float64(effective), tail_levels(LEVEL, alphas))
+    number = name_number(effective, ranking.n_documents, unit)
+    lower, upper = beta_bounds(share, np.float64(effective), tail_levels(alphas))
     return make_interval(
         float(ranking.curve().mean()),
         1 - _perfect_area(1 - lower),
@@ -167,7 +164,6 @@ def interval_of_area(
         n=ranking.outcomes.size,
         clusters=ranking.n_documents,
         method=f"any ranking, Clopper-Pearson of the mean with n = {number} ({unit}s too alike to resample)",
-        level=LEVEL,
         alphas=alphas,
     )
 

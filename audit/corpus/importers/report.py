@@ -1,0 +1,69 @@
+"""The report of an import: counts of documents and fields, for the owner."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """Counts of an import. Counts of fields cover every document of the source, also those left out of all splits.
+
+    Attributes:
+        documents: by split, and "left out".
+        fields: by label, located or not.
+        located: by label, then by the rule that located the field's words.
+        not_located: by label, then by reason.
+        duplicates: groups of documents with equal images, which stay in one split.
+        unlocated: (document id, label, reason) of every field without words; no text.
+        notes: other counts that an owner wants to know.
+    """
+
+    documents: Mapping[str, int]
+    fields: Mapping[str, int]
+    located: Mapping[str, Mapping[str, int]]
+    not_located: Mapping[str, Mapping[str, int]]
+    duplicates: tuple[tuple[str, ...], ...]
+    unlocated: tuple[tuple[str, str, str], ...]
+    notes: Mapping[str, int]
+
+
+class FieldTally:
+    """The fields of a source, counted one by one as they are read.
+
+    Args:
+        labels: all labels, in the order of the report.
+        rules: rules that are listed even where they located nothing.
+    """
+
+    def __init__(self, labels: Iterable[str], rules: Iterable[str] = ()) -> None:
+        self._located = {label: Counter(dict.fromkeys(rules, 0)) for label in labels}
+        self._not_located: dict[str, Counter[str]] = {label: Counter() for label in self._located}
+        self._unlocated: list[tuple[str, str, str]] = []
+
+    def locate(self, label: str, rule: str) -> None:
+        """Count a field whose words are known."""
+        self._located[label][rule] += 1
+
+    def miss(self, document: str, label: str, reason: str, name: str | None = None) -> None:
+        """Count a field without words; the report names it by `name`, else by its label."""
+        self._not_located[label][reason] += 1
+        self._unlocated.append((document, name or label, reason))
+
+    def report(
+        self, documents: Mapping[str, int], duplicates: Iterable[tuple[str, ...]], notes: Mapping[str, int]
+    ) -> ImportReport:
+        """Make the report; the arguments are its attributes."""
+        return ImportReport(
+            documents=documents,
+            fields={
+                label: counts.total() + self._not_located[label].total() for label, counts in self._located.items()
+            },
+            located={label: dict(counts) for label, counts in self._located.items()},
+            not_located={label: dict(counts) for label, counts in self._not_located.items()},
+            duplicates=tuple(duplicates),
+            unlocated=tuple(self._unlocated),
+            notes=notes,
+        )
