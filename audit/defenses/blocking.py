@@ -180,13 +180,13 @@ def train_blocked(
         TargetError: the start is not named or cannot be loaded.
         EngineError: `out` cannot be written.
     """
-    from audit.targets.checkpoint.loading import sha256_of
+    from audit.targets.checkpoint.folder import open_checkpoint
     from audit.training.answering import recipe_of
     from audit.training.references.cache import key_of, made_once
     from audit.training.references.retrain import Retraining, retrain, start_of
 
     how = Retraining(recipe_of(corpus) if recipe is None else recipe, device, half)
-    place = start_of(corpus, start)
+    opened = open_checkpoint(start_of(corpus, start))
 
     def write_data(folder: Path) -> None:
         write_blocked_corpus(corpus, folder)
@@ -196,9 +196,9 @@ def train_blocked(
 
     def train(folder: Path) -> None:
         progress.stage("training with extraction blocking, epochs", how.recipe.epochs)
-        retrain(how, place, data, data.of("member"), folder, progress=progress)
+        retrain(how, opened, data, data.of("member"), folder, progress=progress)
 
-    key = key_of([sha256_of(place), data.sha256, how.as_json(), __version__])
+    key = key_of([opened.sha256, data.sha256, how.as_json(), __version__])
     return made_once(out / f"blocked-{key}", train), data_dir
 
 

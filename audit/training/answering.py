@@ -20,7 +20,7 @@ from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.loading import files_of
+from audit.targets.checkpoint.folder import files_of
 from audit.training.reproducible import quiet, reproducible
 from audit.training.trainer import MixedTrainer, Schedule, arguments, store
 

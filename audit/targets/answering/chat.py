@@ -6,7 +6,6 @@ The user's turn is the page's image and the question; the model's turn is the an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,6 +24,7 @@ from audit.targets.answering.wording import (
     special_tokens,
     tokens_of,
 )
+from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.loading import DAMAGE, one_line
 from audit.targets.interface import NOT_READ
 
@@ -34,7 +34,7 @@ _POSITIONS = 4096
 """Of models whose configuration names no longest row (ours)."""
 
 
-def reader_of(folder: Path, config: Any, prompt: str | None) -> ChatReader:
+def reader_of(folder: CheckpointFolder, config: Any, prompt: str | None) -> ChatReader:
     """The reader of a model that is asked in turns.
 
     Args:
@@ -59,12 +59,12 @@ def reader_of(folder: Path, config: Any, prompt: str | None) -> ChatReader:
     return ChatReader(processor, frozenset(ends), positions, prompt)
 
 
-def _generation_of(folder: Path) -> GenerationConfig:
+def _generation_of(folder: CheckpointFolder) -> GenerationConfig:
     """The checkpoint's generation settings, which may name several ends of a turn; the defaults where it has none."""
-    if not (folder / "generation_config.json").is_file():
+    if not (folder.path / "generation_config.json").is_file():
         return GenerationConfig()
     try:
-        return GenerationConfig.from_pretrained(folder, local_files_only=True)
+        return GenerationConfig.from_pretrained(folder.path, local_files_only=True)
     except DAMAGE as error:
         raise TargetError(f"{folder}: generation_config.json cannot be used: {one_line(error)}") from None
 

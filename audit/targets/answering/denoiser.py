@@ -20,8 +20,8 @@ trained on the data set's public documents, as the published adversary's model i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -49,8 +49,8 @@ from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.answering.vt5_reader import NOWHERE
 from audit.targets.answering.wording import special_tokens
-from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer, sha256_of
-from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import best_first
 from audit.targets.interface import BestTokens, Candidates, Encoding, FillMask, PageQuery, Query, type_asked
@@ -212,19 +212,19 @@ def _sentinels(tokenizer: Any) -> list[int]:
     return found
 
 
-def is_denoiser(folder: Path) -> bool:
-    """Whether the checkpoint's configuration is of a kind that may be a denoiser: T5 or VT5.
+def is_denoiser(folder: AnyFolder) -> bool:
+    """True for a checkpoint whose configuration is of a kind that may be a denoiser: T5 or VT5.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
     """
-    raw = refuse_unsafe(folder)
+    raw = open_checkpoint(folder).config
     kind = str(raw.get("model_type"))
     return kind in _CLASSES and _CLASSES[kind][1].__name__ in (raw.get("architectures") or [])
 
 
-def has_sentinels(folder: Path) -> bool:
-    """Whether the vocabulary of a checkpoint has what stands for hidden spans.
+def has_sentinels(folder: AnyFolder) -> bool:
+    """True for a checkpoint whose vocabulary has sentinels, which mark hidden spans.
 
     Raises:
         TargetError: its tokenizer cannot be loaded.
@@ -232,7 +232,7 @@ def has_sentinels(folder: Path) -> bool:
     return len(_sentinels(open_tokenizer(folder, (), ("tokenizer.json",)))) > 1
 
 
-def load_denoiser(folder: Path, *, device: str = "cpu", images: OpenImage | None = None) -> Denoiser:
+def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage | None = None) -> Denoiser:
     """Load a checkpoint as a public model that puts back hidden spans.
 
     Args:
@@ -243,7 +243,8 @@ def load_denoiser(folder: Path, *, device: str = "cpu", images: OpenImage | None
     Raises:
         TargetError: it cannot be loaded, or its tokenizer has no sentinels.
     """
-    name, model_class = _CLASSES[str(refuse_unsafe(folder)["model_type"])]
+    folder = open_checkpoint(folder)
+    name, model_class = _CLASSES[str(folder.config["model_type"])]
     model = load_whole_model(folder, model_class)
     config = model.config
     tokenizer = load_fast_tokenizer(folder, config)
@@ -254,17 +255,14 @@ def load_denoiser(folder: Path, *, device: str = "cpu", images: OpenImage | None
         )
     visual = getattr(config, "visual", None)
     page_image = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
-    card = TargetCard(
-        name=folder.resolve().name,
+    card = folder.card(
+        model,
         family=name,
         task=DENOISING,
         architecture=f"{name}, puts back hidden spans; taken as it is",
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
         vocabulary=int(config.vocab_size),
         max_tokens=MAX_TOKENS,
-        sha256=sha256_of(folder),
         device=device,
-        dtype="float32",
-        resolution=None if page_image is None else page_image.size,
     )
+    card = replace(card, resolution=None if page_image is None else page_image.size)
     return Denoiser(model.to(device), tokenizer, card, page_image, images)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,6 +22,7 @@ from audit.targets.answering.wording import (
     special_tokens,
     tokens_of,
 )
+from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.interface import NOT_READ
 
 DONUT_PROMPT = "<s_docvqa><s_question>{question}</s_question><s_answer>"
@@ -33,7 +33,7 @@ _OFFSET = 2
 """Positions that some decoders (RoBERTa's and its kin) count before the first token."""
 
 
-def reader_of(folder: Path, config: Any, prompt: str | None) -> DonutReader:
+def reader_of(folder: CheckpointFolder, config: Any, prompt: str | None) -> DonutReader:
     """The reader of a vision-encoder-decoder.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from audit.errors import TargetError
 from audit.targets.answering.parts import image_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.wording import special_tokens
+from audit.targets.checkpoint.folder import AnyFolder
 from audit.targets.checkpoint.loading import open_tokenizer
 from audit.targets.interface import NOT_READ
 
@@ -74,7 +74,7 @@ def boxes_of(view: PageView) -> list[Box]:
     return [(x0, y0, x1, y1) for x0, y0, x1, y1 in whole.tolist()]
 
 
-def load_fast_tokenizer(folder: Path, config: Any) -> Any:
+def load_fast_tokenizer(folder: AnyFolder, config: Any) -> Any:
     """The checkpoint's own fast tokenizer.
 
     The model's configuration names the end and padding, so that also a tokenizer without them will do, such as BERT's.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import transformers
@@ -35,6 +34,7 @@ from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.vt5_config import VT5Config
 from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION
 from audit.targets.batching import bucket_of
+from audit.targets.checkpoint.folder import CheckpointFolder
 
 WORDS = "{words}"
 PROMPT = f"question: {QUESTION}  context: {WORDS}"
@@ -148,7 +148,7 @@ def spelling_tokenizer(tokenizer: Any) -> transformers.PreTrainedTokenizerFast:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **tokenizer.special_tokens_map)
 
 
-def reader_of(folder: Path, config: VT5Config, prompt: str | None = None) -> VT5Reader:
+def reader_of(folder: CheckpointFolder, config: VT5Config, prompt: str | None = None) -> VT5Reader:
     """The reader of a checkpoint.
 
     Args:

@@ -15,10 +15,9 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError
-from audit.targets.checkpoint.loading import sha256_of
+from audit.targets.checkpoint.folder import open_checkpoint
 from audit.training.references.cache import key_of, made_once
-from audit.training.references.copies import content_of
-from audit.training.references.provenance import Origin, write_origin
+from audit.training.references.provenance import Origin, content_of, write_origin
 from audit.training.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
 
 
@@ -109,12 +108,13 @@ def train_baseline(
 
 
 def _train(how: Retraining, start: Path, corpus: Corpus, given: Material, out: Path, progress: Progress) -> Path:
-    depends_on = [sha256_of(start), corpus.sha256, how.as_json(), __version__]
+    opened = open_checkpoint(start)
+    depends_on = [opened.sha256, corpus.sha256, how.as_json(), __version__]
     key = key_of(depends_on)
 
     def make(folder: Path) -> None:
         progress.stage(f"training a baseline (seed {how.recipe.seed}), epochs", how.recipe.epochs)
-        retrain(how, start, corpus, given.documents, folder, n=given.n_samples, progress=progress)
-        write_origin(folder, Origin.of(corpus, given.documents, start))
+        retrain(how, opened, corpus, given.documents, folder, n=given.n_samples, progress=progress)
+        write_origin(folder, Origin.of(corpus, given.documents, opened))
 
     return made_once(out / f"baseline-{key}", make)

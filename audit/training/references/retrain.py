@@ -15,6 +15,7 @@ from audit.corpus.images import open_image
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer, max_tokens_of, page_images_of
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
@@ -68,7 +69,7 @@ def recipe_for(corpus: Corpus) -> AnyRecipe:
 
 
 def start_of(corpus: Corpus, given: Path | None) -> Path:
-    """What the audited model was fine-tuned from: `given`, or the manifest's `references.pretrained`.
+    """The folder that the audited model was fine-tuned from: `given`, or the manifest's `references.pretrained`.
 
     Raises:
         TargetError: neither names it, or there is no such folder.
@@ -86,7 +87,7 @@ def start_of(corpus: Corpus, given: Path | None) -> Path:
 
 
 def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
-    """How many samples these documents make: questions with an answer, or pages with words for an encoder."""
+    """The number of samples that these documents make: questions with an answer, or pages with words for an encoder."""
     if corpus.manifest.task.kind == "question-answering":
         return sum(bool(question.answers) for document in documents for question in document.questions)
     return sum(bool(document.words) for document in documents)
@@ -97,13 +98,13 @@ def repeated(items: Sequence[Item], n: int, seed: int) -> tuple[Item, ...]:
     rng = np.random.default_rng([seed, *b"repeated"])
     drawn: list[int] = []
     while len(drawn) < n:
-        drawn += [int(place) for place in rng.permutation(len(items))]
-    return tuple(items[place] for place in sorted(drawn[:n]))
+        drawn += [int(index) for index in rng.permutation(len(items))]
+    return tuple(items[index] for index in sorted(drawn[:n]))
 
 
 def retrain(
     how: Retraining,
-    start: Path,
+    start: AnyFolder,
     corpus: Corpus,
     documents: Sequence[Document],
     folder: Path,
@@ -126,25 +127,26 @@ def retrain(
         TargetError: the start cannot be loaded or trained, or the documents make no sample.
         ManifestError: pages lack the images that the model reads, or the labels that it is to give.
     """
+    start = open_checkpoint(start)
     if isinstance(how.recipe, AnsweringRecipe):
         target = load_answering(start, device=how.device, prompt=how.recipe.prompt)
         target.check(corpus)
         samples = samples_of(corpus, documents)
         fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
-        save_answering(target.model, start, folder, half=how.half)
+        save_answering(target.model, start.path, folder, half=how.half)
         return
     model, encoder = _under_head(how, how.recipe, start, corpus)
     pages: Sequence[Encoding] = [page for page in map(encoder.encode, documents) if page is not None]
     pages = _as_many(pages, n, how.recipe.seed)
     fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
-    save(model, encoder.tokenizer, folder, half=how.half, processor_of=start)
+    save(model, encoder.tokenizer, folder, half=how.half, processor_of=start.path)
 
 
 def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:
     return items if n is None or not items else repeated(items, n, seed)
 
 
-def _under_head(how: Retraining, recipe: Recipe, start: Path, corpus: Corpus) -> tuple[Any, Encoder]:
+def _under_head(how: Retraining, recipe: Recipe, start: CheckpointFolder, corpus: Corpus) -> tuple[Any, Encoder]:
     """The start's encoder under the head of the task, and what makes its pages."""
     task = corpus.manifest.task
     if task.kind in _LABELLED and not task.labels:

@@ -29,10 +29,10 @@ from audit.engine.journal import exclusive
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.files import write_atomically
-from audit.targets.checkpoint.loading import files_of, sha256_of
+from audit.targets.checkpoint.folder import files_of, open_checkpoint
 from audit.targets.environment import threads, use_threads
 from audit.training.references.cache import key_of, made_once
-from audit.training.references.copies import content_of
+from audit.training.references.provenance import content_of
 from audit.training.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
 
 FILE_NAME = "splits.json"
@@ -108,7 +108,7 @@ def plan(corpus: Corpus, how: Retraining, start: Path, count: int, seed: int) ->
     for places, row in zip(copies.values(), halves_of(len(copies), count, seed), strict=True):
         drawn[places] = row
     members = tuple(tuple(documents[place].id for place in np.flatnonzero(column)) for column in drawn.T)
-    depends_on = [sha256_of(start), corpus.sha256, how.as_json(), members, __version__]
+    depends_on = [open_checkpoint(start).sha256, corpus.sha256, how.as_json(), members, __version__]
     key = key_of(depends_on)
     return Splits(1, corpus.sha256, key, members)
 
