@@ -25,7 +25,7 @@ from audit.targets.answering.wording import (
     tokens_of,
 )
 from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.checkpoint.loading import DAMAGE, one_line
+from audit.targets.checkpoint.libraries import DAMAGE, one_line
 from audit.targets.interface import NOT_READ
 
 PROMPT = QUESTION

@@ -18,7 +18,8 @@ from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.loading import DAMAGE, load_whole_model, one_line, quiet
+from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.encoders.page_images import OpenImage
 
 ReaderOf = Callable[[CheckpointFolder, Any, str | None], Reader]

@@ -12,7 +12,8 @@ import transformers
 from audit.errors import TargetError
 from audit.targets.answering.reader import Sample
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.loading import DAMAGE, one_line, open_tokenizer, quiet
+from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.loading import open_tokenizer
 
 VOCABULARIES = (
     "tokenizer.json",

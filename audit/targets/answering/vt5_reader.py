@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import transformers
-from tokenizers import Tokenizer, decoders, pre_tokenizers
-
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
@@ -126,26 +123,6 @@ class VT5Reader:
 
     def _answer(self, sample: Sample) -> list[int]:
         return answer_ids(self._tokenizer, self._end, self._marks.sub(" ", sample.answer or ""), self.max_new_tokens)
-
-
-def spelling_tokenizer(tokenizer: Any) -> transformers.PreTrainedTokenizerFast:
-    """BERT's vocabulary, for models that write: an answer's tokens spell it, spaces included.
-
-    BERT's own tokenizer parts words at punctuation, and nothing tells afterwards whether "9.00" or "9. 00" was written.
-    This one parts them at spaces only; what follows within a word are pieces, "##." too, which BERT's vocabularies have
-    for every mark of ASCII. What the normalizer folds (upper case, accents) stays folded.
-
-    Args:
-        tokenizer: a fast WordPiece tokenizer; it stays as it is.
-
-    Returns:
-        The same tokens under the same ids, so that word embeddings still fit; `save_pretrained` keeps all of it.
-    """
-    inner = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    inner.decoder = decoders.WordPiece(cleanup=False)
-    # A class of BERT's own would build BERT's tokenizer anew when it is loaded.
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **tokenizer.special_tokens_map)
 
 
 def reader_of(folder: CheckpointFolder, config: VT5Config, prompt: str | None = None) -> VT5Reader:

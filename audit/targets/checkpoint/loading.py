@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import logging
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 import transformers
-from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError
 from tokenizers.pre_tokenizers import ByteLevel
 
 from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES, Family
 from audit.targets.encoders.heads import HEADS, HeadName
@@ -27,20 +23,6 @@ from audit.targets.encoders.target import EncoderTarget
 _VOCABULARIES = ("tokenizer.json", "vocab.txt")
 _MIN_TOKENS = 16
 """A model that reads no longer pages than this has a mistake in its settings (ours)."""
-DAMAGE = (
-    OSError,
-    ValueError,
-    TypeError,
-    RuntimeError,
-    AttributeError,
-    LookupError,
-    ArithmeticError,
-    AssertionError,
-    ImportError,
-    StrictDataclassError,
-    SafetensorError,
-)
-"""What transformers and its libraries raise on damaged files; none of them documents a closed list."""
 
 
 def load(
@@ -313,23 +295,3 @@ def max_tokens_of(config: Any, tokenizer: Any) -> int:
             "correct max_position_embeddings in config.json or model_max_length in tokenizer_config.json",
         )
     return max_tokens
-
-
-def one_line(error: BaseException) -> str:
-    """What an error says, on one line of at most 200 characters."""
-    return (" ".join(str(error).split()) or type(error).__name__)[:200]
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keeps transformers from writing into the user's terminal while it loads; what matters is raised as an error."""
-    logger = logging.getLogger("transformers")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    transformers.utils.logging.disable_progress_bar()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            yield
-        finally:
-            logger.setLevel(level)

@@ -79,7 +79,8 @@ def train_baseline(
     """Train baselines, or find them in `out`, where they are kept by content.
 
     Args:
-        start: what the audited model was fine-tuned from; None: the manifest's `references.pretrained`.
+        start: what the audited model was fine-tuned from, or for an NLU model one of its sizes, such as itself; None:
+            the manifest's `references.pretrained`.
         corpus: its public documents are learnt from; its member documents say how many samples that takes.
         out: holds one folder a baseline, named after everything it depends on; made when missing.
         count: how many, 1 or more.
@@ -102,9 +103,9 @@ def train_baseline(
         raise ValueError("count must be 1 or more")
     recipe = recipe_for(corpus) if recipe is None else recipe
     how = Retraining(recipe, device, half)
-    given, place = material(corpus), start_of(corpus, start)
+    given, folder = material(corpus), start_of(corpus, start)
     first = recipe.seed if seed is None else seed
-    return tuple(_train(how.with_seed(first + number), place, corpus, given, out, progress) for number in range(count))
+    return tuple(_train(how.with_seed(first + number), folder, corpus, given, out, progress) for number in range(count))
 
 
 def _train(how: Retraining, start: Path, corpus: Corpus, given: Material, out: Path, progress: Progress) -> Path:
@@ -115,6 +116,6 @@ def _train(how: Retraining, start: Path, corpus: Corpus, given: Material, out: P
     def make(folder: Path) -> None:
         progress.stage(f"training a baseline (seed {how.recipe.seed}), epochs", how.recipe.epochs)
         retrain(how, opened, corpus, given.documents, folder, n=given.n_samples, progress=progress)
-        write_origin(folder, Origin.of(corpus, given.documents, opened))
+        write_origin(folder, Origin.of(corpus, given.documents, opened if how.continues else None))
 
     return made_once(out / f"baseline-{key}", make)

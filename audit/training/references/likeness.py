@@ -19,7 +19,7 @@ from audit.arrays import Floats
 from audit.corpus.documents import Corpus
 from audit.corpus.page_view import page_view
 from audit.errors import TargetError
-from audit.targets.checkpoint.loading import DAMAGE
+from audit.targets.checkpoint.libraries import DAMAGE
 from audit.targets.interface import AnswerLoss, TokenTarget, TrainingLoss
 from audit.targets.opening import Checkpoint
 

@@ -33,9 +33,9 @@ class Origin:
     start: tuple[str, ...]
 
     @classmethod
-    def of(cls, corpus: Corpus, documents: Sequence[Document], start: CheckpointFolder) -> Origin:
-        """The origin of a model that is trained on these documents."""
-        return cls(tuple(sorted(_hashes(corpus, documents))), tuple(sorted(_weights(start))))
+    def of(cls, corpus: Corpus, documents: Sequence[Document], start: CheckpointFolder | None) -> Origin:
+        """The origin of a model that is trained on these documents, from the weights of `start` if from any."""
+        return cls(tuple(sorted(_hashes(corpus, documents))), () if start is None else tuple(sorted(_weights(start))))
 
 
 def write_origin(folder: Path, origin: Origin) -> None:

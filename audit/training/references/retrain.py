@@ -23,9 +23,10 @@ from audit.targets.encoders.heads import HeadName
 from audit.targets.interface import Encoding
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.encoders import Recipe, fit, save
+from audit.training.nlu import NluRecipe, fit_like
 from audit.training.starting import starting_model
 
-AnyRecipe = AnsweringRecipe | Recipe
+AnyRecipe = AnsweringRecipe | Recipe | NluRecipe
 Item = TypeVar("Item")
 _LABELLED = ("token-classification", "spade-extraction")
 
@@ -35,7 +36,8 @@ class Retraining:
     """How models like the audited one are trained; can be pickled.
 
     Attributes:
-        recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under a head.
+        recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under a head, an
+            `NluRecipe` for models that name intents and slots.
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
     """
@@ -48,8 +50,13 @@ class Retraining:
         """The same with another seed."""
         return replace(self, recipe=replace(self.recipe, seed=seed))
 
+    @property
+    def continues(self) -> bool:
+        """True where training goes on from the weights of the start; an NLU model takes its sizes alone."""
+        return not isinstance(self.recipe, NluRecipe)
+
     def as_json(self) -> dict[str, Any]:
-        """For a cache key."""
+        """The values for a cache key."""
         return asdict(self)
 
 
@@ -62,10 +69,11 @@ def recipe_for(corpus: Corpus) -> AnyRecipe:
     kind = corpus.manifest.task.kind
     if kind == "question-answering":
         return recipe_of(corpus)
-    if kind not in get_args(HeadName):
+    if kind != "intent-slots" and kind not in get_args(HeadName):
         raise ManifestError(f"manifest.toml task.kind: docaudit trains no models for {kind}")
     given = {name: getattr(corpus.manifest.recipe, name) for name in ("epochs", "learning_rate", "batch_size", "seed")}
-    return replace(Recipe(), **{name: value for name, value in given.items() if value is not None})
+    named = {name: value for name, value in given.items() if value is not None}
+    return replace(NluRecipe(), **named) if kind == "intent-slots" else replace(Recipe(), **named)
 
 
 def start_of(corpus: Corpus, given: Path | None) -> Path:
@@ -75,6 +83,11 @@ def start_of(corpus: Corpus, given: Path | None) -> Path:
         TargetError: neither names it, or there is no such folder.
     """
     named = corpus.manifest.references.pretrained
+    if given is None and named is None and corpus.manifest.task.kind == "intent-slots":
+        raise TargetError(
+            "nothing says how large the audited model is",
+            "name the model itself with --reference pretrained=MODEL_DIR: only its settings are read",
+        )
     if given is None and named is None:
         raise TargetError(
             "nothing says what the audited model was fine-tuned from",
@@ -116,7 +129,7 @@ def retrain(
 
     Args:
         how: the recipe, of the kind that the corpus's task needs (`recipe_for`).
-        start: what the audited model was fine-tuned from.
+        start: what the audited model was fine-tuned from; for an NLU model one of its sizes, such as itself.
         corpus: the documents' data set.
         documents: what to train on.
         folder: where the checkpoint goes; made when missing.
@@ -134,6 +147,10 @@ def retrain(
         samples = samples_of(corpus, documents)
         fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
         save_answering(target.model, start.path, folder, half=how.half)
+        return
+    if isinstance(how.recipe, NluRecipe):
+        utterances = _as_many(documents, n, how.recipe.seed)
+        fit_like(start, utterances, how.recipe, folder, progress, half=how.half)
         return
     model, encoder = _under_head(how, how.recipe, start, corpus)
     pages: Sequence[Encoding] = [page for page in map(encoder.encode, documents) if page is not None]
