@@ -14,7 +14,8 @@ from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval, agreeing, proportion
 from audit.stats.resampling import NoSpreadError, bootstrap
-from audit.targets.interface import NOT_READ, BestIntent, BestLinks, BestTokens, Encoding, TagProbabilities, TokenTarget
+from audit.targets.encoded_page import NOT_READ, Encoding
+from audit.targets.interface import BestIntent, BestLinks, BestTokens, TagProbabilities, TokenTarget
 
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""

@@ -24,9 +24,9 @@ from transformers import (
 )
 
 from audit.errors import TargetError
+from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import FAMILIES, Family
 from audit.targets.encoders.page_images import PROCESSOR_FILES
-from audit.targets.interface import NOT_READ, Encoding
 from audit.training.encoder_batches import Collator, Example, labelled
 from audit.training.trainer import EpochScore, EpochWatch, MixedTrainer, Schedule, store, train
 

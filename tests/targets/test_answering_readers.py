@@ -18,7 +18,7 @@ from audit.errors import EngineError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Reader, Sample
 from audit.targets.answering.rows import VALUES, SampleBatch, batched, filled, rows_for
-from audit.targets.interface import NOT_READ
+from audit.targets.encoded_page import NOT_READ
 
 WIDTH, HEIGHT = 400, 300
 PLAIN = "Question: {question} Answer:"

@@ -20,7 +20,7 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.batching import STEP
-from audit.targets.interface import NOT_READ
+from audit.targets.encoded_page import NOT_READ
 
 N_PAGES, N_TOKENS, N_ANSWER = 3, 20, 5
 OWN_TOKENS = (11, 15, 20)

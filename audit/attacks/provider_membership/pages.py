@@ -12,7 +12,8 @@ from audit.attacks.interface import ask
 from audit.attacks.provider_membership.question_scores import QuestionScores
 from audit.corpus.documents import Document
 from audit.engine.interface import Request
-from audit.targets.interface import NOT_READ, BestLinks, Encoding, TagProbabilities, Target, TokenTarget, TrainingLoss
+from audit.targets.encoded_page import NOT_READ, Encoding
+from audit.targets.interface import BestLinks, TagProbabilities, Target, TokenTarget, TrainingLoss
 from audit.targets.utility import Found, bio_spans, spade_entities
 
 

@@ -26,7 +26,7 @@ from audit.targets.answering.wording import (
 )
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
-from audit.targets.interface import NOT_READ
+from audit.targets.encoded_page import NOT_READ
 
 PROMPT = QUESTION
 """The text of the user's turn, when the manifest's recipe names none: the bare question."""

@@ -23,7 +23,7 @@ from audit.targets.answering.wording import (
     tokens_of,
 )
 from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.interface import NOT_READ
+from audit.targets.encoded_page import NOT_READ
 
 DONUT_PROMPT = "<s_docvqa><s_question>{question}</s_question><s_answer>"
 """What Donut is fine-tuned with on DocVQA."""

@@ -18,7 +18,7 @@ from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.wording import special_tokens
 from audit.targets.checkpoint.folder import AnyFolder
 from audit.targets.checkpoint.loading import open_tokenizer
-from audit.targets.interface import NOT_READ
+from audit.targets.encoded_page import NOT_READ
 
 BOX_SCALE = 1000
 """Boxes are whole thousandths of the page, as LayoutLM's (Xu et al. 2020, section 2.2)."""

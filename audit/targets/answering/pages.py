@@ -17,7 +17,7 @@ from audit.corpus.page_view import PageView
 from audit.corpus.removal.redact import cover
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
 from audit.targets.answering.reader import PageTokens, Sample, TokenReader
-from audit.targets.interface import Encoding
+from audit.targets.encoded_page import Encoding
 
 SENTINEL = "<extra_id_0>"
 """What stands in T5's inputs where tokens are missing (Raffel et al. 2020, section 3.1.4)."""

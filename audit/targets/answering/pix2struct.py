@@ -19,7 +19,7 @@ from audit.targets.answering.parts import image_of, image_processor_of, padded, 
 from audit.targets.answering.reader import Inputs, Sample
 from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION, plain, special_tokens, tokens_of
 from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.interface import NOT_READ
+from audit.targets.encoded_page import NOT_READ
 
 PROMPT = QUESTION
 """What Pix2Struct is fine-tuned with on DocVQA: the bare question."""

@@ -22,15 +22,14 @@ from audit.targets.answering.pages import AskedPage, asked_of, read_page
 from audit.targets.answering.reader import Inputs, Reader, Sample, TokenReader
 from audit.targets.answering.rows import SampleBatch, batched, filled, rows_for, share, steady
 from audit.targets.checkpoint.libraries import quiet
+from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.interface import (
-    NOT_READ,
     Adaptation,
     Adapted,
     Answer,
     AnswerLoss,
-    Encoding,
     PageQuery,
     PageViewQuery,
     Query,

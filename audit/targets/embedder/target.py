@@ -21,9 +21,10 @@ from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, files_of, open_checkpoint
 from audit.targets.checkpoint.loading import load_model, not_finite, open_tokenizer
 from audit.targets.embedder.pooling import Reading, pooling_file, reading_of
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
-from audit.targets.interface import Embed, Encoding, Query, type_asked
+from audit.targets.interface import Embed, Query, type_asked
 
 A = TypeVar("A")
 

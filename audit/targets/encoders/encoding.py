@@ -11,10 +11,10 @@ import numpy as np
 from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
 from audit.errors import TargetError
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.labelling import bio_labels, label_problem, parents, predecessors, spade_classes
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
-from audit.targets.interface import Encoding
 
 BOX_SCALE = 1000
 """Tokenizers of layout models give the boxes of special tokens in thousandths of the page."""

@@ -15,9 +15,9 @@ import torch
 from audit.arrays import Floats
 from audit.errors import EngineError
 from audit.targets.batching import batches, bucket_of, padded_rows
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.page_images import VisualInputs
-from audit.targets.interface import Encoding
 
 BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
 """Padded tokens of one forward pass, by kind of device (ours; the fastest of a few tried on two CPU cores)."""

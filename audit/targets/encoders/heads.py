@@ -11,15 +11,13 @@ import torch
 
 from audit.arrays import Floats, Ints
 from audit.targets.batching import padded_rows
+from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.spade import masked_relations
 from audit.targets.interface import (
-    NO_LINK,
-    NOT_READ,
     BestLinks,
     BestTokens,
     CandidateLogits,
     CompletionLoss,
-    Encoding,
     FillMask,
     FirstOrderLoss,
     MaskedCompletionLoss,

@@ -13,8 +13,8 @@ import numpy as np
 from audit.arrays import Ints
 from audit.corpus.documents import Document
 from audit.corpus.validation import links_to_itself, words_in_two_entities
+from audit.targets.encoded_page import NO_LINK, NOT_READ
 from audit.targets.encoders.heads import HeadName
-from audit.targets.interface import NO_LINK, NOT_READ
 
 
 def first_tokens(words: Ints) -> Ints:

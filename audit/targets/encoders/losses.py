@@ -12,9 +12,10 @@ import numpy as np
 import torch
 
 from audit.arrays import Floats, Ints
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.forward import Forward
 from audit.targets.encoders.heads import CostsOf, page_losses, sum_of_losses
-from audit.targets.interface import CompletionLoss, Encoding, FirstOrderLoss, Relaxed, RelaxedLoss, TrainingLoss
+from audit.targets.interface import CompletionLoss, FirstOrderLoss, Relaxed, RelaxedLoss, TrainingLoss
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 from audit.arrays import Floats
 from audit.corpus.documents import Document
 from audit.errors import TargetError
-from audit.targets.interface import Encoding, PageImage, Pixels, PixelScale
+from audit.targets.encoded_page import Encoding, PageImage, Pixels, PixelScale
 
 OpenImage = Callable[[Document], Image]
 """Opens a document's page, bounded: `audit.corpus.canaries.schema.open_page` of a corpus."""

@@ -13,6 +13,7 @@ from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
 from audit.record import TargetCard
 from audit.targets.batching import padded_rows
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import adapt, inputs_of, plain, share_right
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import Family
@@ -27,7 +28,6 @@ from audit.targets.interface import (
     CandidateLogits,
     Candidates,
     CompletionLoss,
-    Encoding,
     FillMask,
     FirstOrderLoss,
     MaskedCompletionLoss,

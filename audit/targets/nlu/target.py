@@ -15,12 +15,12 @@ from audit.corpus.documents import Corpus, Document
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.batching import padded_rows
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import frozen
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.interface import (
     BestIntent,
     CompletionLoss,
-    Encoding,
     Query,
     Relaxed,
     RelaxedLoss,

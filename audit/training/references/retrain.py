@@ -17,10 +17,10 @@ from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer, max_tokens_of, page_images_of
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HeadName
-from audit.targets.interface import Encoding
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.encoders import Recipe, fit, save
 from audit.training.nlu import NluRecipe, fit_like
