@@ -114,7 +114,7 @@ class Encoding:
 
     @property
     def has_loss(self) -> bool:
-        """Whether the training loss reads anything of this page."""
+        """True where the training loss reads anything of this page."""
         return any(values is not None and bool((values != NOT_READ).any()) for values in (self.labels, self.links))
 
     def positions_of(self, words: Iterable[int]) -> tuple[int, ...]:

@@ -119,7 +119,7 @@ def fit_network(
 
 
 def flattened_size(n_dimensions: int) -> int:
-    """How many numbers the "cnn" convolves an embedding to: 1376 of 768 dimensions, 608 of 384, 0 of one too short.
+    """Count the numbers the "cnn" convolves an embedding to: 1376 of 768 dimensions, 608 of 384, 0 of one too short.
 
     They are 16 filters of 16, max pooling 8/2, 16 filters of 16 with stride 2, max pooling 8/2, none of them padded.
     """

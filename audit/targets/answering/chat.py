@@ -100,7 +100,7 @@ class ChatReader:
         """See `Reader.alike`: rows are as long as their text, and as the size of the page makes its image."""
         size = sample.view.size or image_of(sample).shape[:2]
         turns = [self._turns(sample), *([] if sample.answer is None else [self._turns(sample, sample.answer)])]
-        return size, tuple(len(tokens_of(self._tokenizer, self._rendered(said))) for said in turns)
+        return size, tuple(len(tokens_of(self._tokenizer, self._rendered(own))) for own in turns)
 
     def text_of(self, ids: Sequence[int]) -> str:
         """See `Reader.text_of`."""
@@ -113,8 +113,8 @@ class ChatReader:
         user = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": asked}]}
         if answer is None:
             return [user]
-        said = shortened(self._tokenizer, plain(self._tokenizer, answer), self.max_new_tokens)
-        return [user, {"role": "assistant", "content": [{"type": "text", "text": said}]}]
+        text = shortened(self._tokenizer, plain(self._tokenizer, answer), self.max_new_tokens)
+        return [user, {"role": "assistant", "content": [{"type": "text", "text": text}]}]
 
     def _rendered(self, turns: list[dict[str, Any]]) -> str:
         return str(self._processor.apply_chat_template(turns, add_generation_prompt=len(turns) == 1, tokenize=False))
@@ -137,7 +137,7 @@ class ChatReader:
         inputs = self._read(sample, self._turns(sample, sample.answer or ""))
         ids = inputs["input_ids"][0].tolist()
         begin = _n_shared(asked, ids)
-        ended = [place for place in range(begin, len(ids)) if ids[place] in self.ends]
+        ended = [index for index in range(begin, len(ids)) if ids[index] in self.ends]
         # What a template writes after the end of the turn is no answer; one that writes no end leaves it to us.
         own = ids[: ended[-1] + 1] if ended else [*ids, self._tokenizer.eos_token_id]
         own = own[: begin + self.max_new_tokens]
@@ -159,7 +159,7 @@ class ChatReader:
 def _n_shared(one: Sequence[int], other: Sequence[int]) -> int:
     """How many ids two rows begin with alike."""
     shortest = min(len(one), len(other))
-    return next((place for place in range(shortest) if one[place] != other[place]), shortest)
+    return next((index for index in range(shortest) if one[index] != other[index]), shortest)
 
 
 def _fitted(value: torch.Tensor, length: int) -> torch.Tensor:

@@ -9,8 +9,8 @@ of the first span, `<extra_id_1>`, those of the second, and so on. So the scores
   reached yet is what is missing, and two sentinels never stand side by side, as in T5's own training;
 - every other span of hidden tokens, such as a copy of the value, is the next sentinel, in the page's order (ours: T5
   numbers them from left to right, but begins to write with `<extra_id_0>`);
-- how many tokens a span has it is not told, as T5 never is. The published adversary knows it, and its masked language
-  model sees so many masks: in this the one here is weaker.
+- the number of tokens of a span stays hidden, as always for T5. The published adversary knows it, and its masked
+  language model sees so many masks: in this the one here is weaker.
 
 The page's words are all that it reads, without a question; a VT5 also has their boxes, a span's being the box around
 its tokens (as in its authors' own denoising), and the page's picture. The checkpoint is taken as it is: nothing is
@@ -69,7 +69,7 @@ _CLASSES: dict[str, tuple[str, Any]] = {
 
 
 class Denoiser:
-    """Proposes tokens for hidden places of a page; implements `audit.targets.interface.TokenTarget`.
+    """Proposes tokens for hidden positions of a page; implements `audit.targets.interface.TokenTarget`.
 
     One page at a time, so that an answer depends on its query alone. Candidates are the tokens of its vocabulary that
     stand for text: no sentinels, no other special tokens, not the unknown one.
@@ -137,8 +137,8 @@ class Denoiser:
 
     def _best_tokens(self, query: BestTokens) -> Ints:
         page = _page(query)
-        found = [self._scores(page, position).argmax() for position in query.positions]
-        return np.array(found, np.int64)
+        best = [self._scores(page, position).argmax() for position in query.positions]
+        return np.array(best, np.int64)
 
     def _scores(self, page: AskedPage, position: int) -> Floats:
         """The decoder's score of every token of the vocabulary for the hidden token at `position`."""
@@ -164,7 +164,7 @@ class Denoiser:
     def _row(self, page: AskedPage, position: int) -> SampleRow:
         """The page with sentinels for its hidden spans, and the end."""
         boxes = np.rint(page.boxes * BOX_SCALE)
-        ids, places = [], []
+        ids, span_boxes = [], []
         others = iter(self._sentinels[1:])
         for span in _spans(page, position):
             if page.ids[span[0]] != page.mask_id:
@@ -173,8 +173,8 @@ class Denoiser:
                 ids.append(self._sentinels[0] if span[0] == position else next(others, self._sentinels[-1]))
             x0, y0 = boxes[span, :2].min(axis=0).tolist()
             x1, y1 = boxes[span, 2:].max(axis=0).tolist()
-            places.append((x0, y0, x1, y1))
-        return SampleRow([*ids, self.model.config.eos_token_id], [*places, NOWHERE], [None] * (len(ids) + 1))
+            span_boxes.append((x0, y0, x1, y1))
+        return SampleRow([*ids, self.model.config.eos_token_id], [*span_boxes, NOWHERE], [None] * (len(ids) + 1))
 
 
 def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
@@ -183,12 +183,12 @@ def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
     A span that holds `position` begins there anew.
     """
     span: list[int] = []
-    for place in np.flatnonzero(page.words >= 0).tolist():
-        hidden = page.ids[place] == page.mask_id
-        if span and (not hidden or place == position or page.ids[span[0]] != page.mask_id):
+    for index in np.flatnonzero(page.words >= 0).tolist():
+        hidden = page.ids[index] == page.mask_id
+        if span and (not hidden or index == position or page.ids[span[0]] != page.mask_id):
             yield span
             span = []
-        span.append(place)
+        span.append(index)
     if span:
         yield span
 
@@ -207,10 +207,10 @@ def text_tokens(tokenizer: Any) -> dict[str, int]:
 def _sentinels(tokenizer: Any) -> list[int]:
     """The ids of `<extra_id_0>`, `<extra_id_1>` ..., as many as the vocabulary has."""
     vocabulary: dict[str, int] = tokenizer.get_vocab()
-    found: list[int] = []
-    while (token := f"<extra_id_{len(found)}>") in vocabulary:
-        found.append(vocabulary[token])
-    return found
+    ids: list[int] = []
+    while (token := f"<extra_id_{len(ids)}>") in vocabulary:
+        ids.append(vocabulary[token])
+    return ids
 
 
 def is_denoiser(folder: AnyFolder) -> bool:

@@ -121,10 +121,10 @@ class DonutReader:
         return prompt, answer[: self.max_new_tokens]
 
     def _asked(self, question: str, answer: str | None = None) -> tuple[list[int], list[int]]:
-        said = None if answer is None else self._gap + plain(self._tokenizer, answer)
-        prompt, tokens = continued(self._tokenizer, self._prompt.replace(QUESTION, question), said or "")
+        text = None if answer is None else self._gap + plain(self._tokenizer, answer)
+        prompt, tokens = continued(self._tokenizer, self._prompt.replace(QUESTION, question), text or "")
         start = [] if prompt[:1] == self._start or self._begins_with_task(prompt) else self._start
-        return [*start, *prompt], [] if said is None else [*tokens, *self._end]
+        return [*start, *prompt], [] if text is None else [*tokens, *self._end]
 
     def _begins_with_task(self, prompt: list[int]) -> bool:
         return self._is_donut and bool(prompt) and prompt[0] in self.forbidden

@@ -97,12 +97,12 @@ def never_spoken(tokenizer: Any, config: Any) -> frozenset[int]:
 
 
 def marks_of(tokenizer: Any) -> re.Pattern[str]:
-    """What finds, in the text of a page or a question, what the tokenizer would read as a special token."""
+    """A pattern for special tokens of the tokenizer in the text of a page or a question."""
     return re.compile("|".join(re.escape(mark) for mark in sorted(special_tokens(tokenizer), key=len, reverse=True)))
 
 
 def unpadded(tokenizer: Any) -> Any:
-    """What is under a tokenizer; a tokenizer.json may ask for padding and truncation, and calls leave theirs behind."""
+    """The inner tokenizer, without the padding and truncation that a tokenizer.json or an earlier call may have set."""
     backend = tokenizer.backend_tokenizer
     backend.no_padding()
     backend.no_truncation()
@@ -127,18 +127,18 @@ def padded(rows: Sequence[SampleRow], length: int, pad_id: int, dtype: torch.dty
     ids = torch.full((len(rows), length), pad_id)
     boxes = torch.zeros((len(rows), length, 4), dtype=dtype)
     mask = torch.zeros((len(rows), length), dtype=torch.long)
-    for place, row in enumerate(rows):
-        ids[place, : len(row.ids)] = torch.tensor(row.ids)
-        boxes[place, : len(row.ids)] = torch.tensor(row.boxes, dtype=dtype)
-        mask[place, : len(row.ids)] = 1
+    for number, row in enumerate(rows):
+        ids[number, : len(row.ids)] = torch.tensor(row.ids)
+        boxes[number, : len(row.ids)] = torch.tensor(row.boxes, dtype=dtype)
+        mask[number, : len(row.ids)] = 1
     return {"input_ids": ids, "bbox": boxes, "attention_mask": mask}
 
 
 def labels_of(answers: Sequence[list[int]]) -> torch.Tensor:
     """Labels (n_samples, longest answer), `NOT_READ` after an answer's last token."""
     labels = torch.full((len(answers), max(map(len, answers))), NOT_READ)
-    for place, ids in enumerate(answers):
-        labels[place, : len(ids)] = torch.tensor(ids)
+    for number, ids in enumerate(answers):
+        labels[number, : len(ids)] = torch.tensor(ids)
     return labels
 
 

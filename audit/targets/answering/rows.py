@@ -72,7 +72,7 @@ def trial_sample() -> Sample:
 
 
 def share(reader: Reader) -> bool:
-    """Whether samples of this reader ever share a forward pass."""
+    """True where samples of this reader ever share a forward pass."""
     return reader.alike(trial_sample()) == reader.alike(trial_sample())
 
 
@@ -115,12 +115,12 @@ def batched(
     while waiting:
         group = waiting.popleft()
         batch, rest = group[: rows.n], group[rows.n :]
-        found = _unless_out_of_memory(run, _unopened([samples[index] for index in batch]), rows.n)
-        if found is None:
+        outcome = _unless_out_of_memory(run, _unopened([samples[index] for index in batch]), rows.n)
+        if outcome is None:
             _lower(rows, device)
             rest = group
         else:
-            yield batch, found
+            yield batch, outcome
         if rest:
             waiting.appendleft(rest)
 

@@ -95,12 +95,12 @@ class AnsweringTarget:
 
     @property
     def lowered(self) -> int:
-        """How often `batch_rows` was lowered because memory ran out."""
+        """The number of times that `batch_rows` was lowered because memory ran out."""
         return self.rows.lowered
 
     @property
     def needs_image(self) -> bool:
-        """Whether a page without an image cannot be asked."""
+        """True where a page without an image cannot be asked."""
         return self.reader.needs_image
 
     def rounded(self, dtype: str) -> AnsweringTarget:
@@ -204,8 +204,8 @@ class AnsweringTarget:
     def _each(self, samples: Sequence[Sample], run: Any) -> list[Any]:
         """What `run` gives for each sample, in order."""
         answers: list[Any] = [None] * len(samples)
-        for indices, found in batched(samples, self.reader, self.rows, self.card.device, run):
-            for index, answer in zip(indices, found, strict=True):
+        for indices, replies in batched(samples, self.reader, self.rows, self.card.device, run):
+            for index, answer in zip(indices, replies, strict=True):
                 answers[index] = answer
         return answers
 
@@ -226,9 +226,9 @@ class AnsweringTarget:
 
     def _one_given(self, ids: list[int], log_probabilities: Floats) -> Reply:
         """The answer that generated tokens spell, up to the first that ends it, and how likely its own tokens were."""
-        end = next((place for place, token in enumerate(ids) if token in self._ends), None)
+        end = next((index for index, token in enumerate(ids) if token in self._ends), None)
         ids = ids[:end]
-        spoken = [place for place, token in enumerate(ids) if token not in self._unspoken]
+        spoken = [index for index, token in enumerate(ids) if token not in self._unspoken]
         return Reply(
             text=self.reader.text_of(ids),
             confidence=float(np.exp(log_probabilities[spoken].sum())),
@@ -243,7 +243,7 @@ class AnsweringTarget:
             logits = self.model(**inputs).logits
         labels = inputs["labels"]
         if not self.model.config.is_encoder_decoder:
-            # A decoder's scores at one place are for the token at the next one.
+            # A decoder's scores at one position are for the token at the next one.
             logits, labels = logits[:, :-1], labels[:, 1:]
         read = labels != NOT_READ
         values = _log_probabilities_of(logits[read], labels[read]).cpu().double().numpy()

@@ -117,9 +117,9 @@ class VT5Reader:
         asked: list[int] = unpadded(self._tokenizer).encode(prompt, add_special_tokens=False).ids
         page, boxes = tokens_of_words(self._tokenizer, self._marks, words), boxes_of(PageView(words, size))
         ids = [*asked, *page.ids][: self.max_tokens - 1]
-        places = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in page.words)][: self.max_tokens - 1]
+        token_boxes = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in page.words)][: self.max_tokens - 1]
         own = [*[None] * len(asked), *page.words][: self.max_tokens - 1]
-        return SampleRow([*ids, self._end], [*places, NOWHERE], [*own, None])
+        return SampleRow([*ids, self._end], [*token_boxes, NOWHERE], [*own, None])
 
     def _answer(self, sample: Sample) -> list[int]:
         return answer_ids(self._tokenizer, self._end, self._marks.sub(" ", sample.answer or ""), self.max_new_tokens)

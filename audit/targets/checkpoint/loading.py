@@ -269,7 +269,7 @@ def _check_relations(config: Any, folder: CheckpointFolder) -> None:
 
 
 def page_images_of(folder: AnyFolder, config: Any, images: OpenImage | None) -> PageImageReader | None:
-    """What makes pictures for a model of this configuration; None when it sees none.
+    """The maker of pictures for a model of this configuration; None when it sees none.
 
     Raises:
         TargetError: the settings of the checkpoint's image processor cannot be used.

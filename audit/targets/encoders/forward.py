@@ -83,7 +83,7 @@ class Forward:
 
     @property
     def lowered(self) -> int:
-        """How often batches were halved because memory ran out."""
+        """The number of times that batches were halved because memory ran out."""
         return self.batch.lowered
 
     def hidden(
@@ -137,14 +137,14 @@ class Forward:
             n_rows = n_rows if self.fixed_rows else min(len(rows), n_rows)
             for start in range(0, len(rows), n_rows):
                 part = rows[start : start + n_rows]
-                found = _unless_out_of_memory(run, [page_of(row) for row in part], bucket, n_rows)
-                if found is None:
+                outcome = _unless_out_of_memory(run, [page_of(row) for row in part], bucket, n_rows)
+                if outcome is None:
                     self._lower(n_rows * (bucket + self._n_appended) * cost)
                     rest = rows[start:]
                     size = max(1, n_rows // 2)
                     waiting.extendleft((bucket, rest[at : at + size]) for at in reversed(range(0, len(rest), size)))
                     break
-                yield part, found
+                yield part, outcome
 
     @property
     def word_embeddings(self) -> torch.Tensor:
@@ -246,6 +246,6 @@ def _unless_out_of_memory(
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """CUDA has a class for it; the CPU's allocator and Apple's say it in words."""
-    said = str(error)
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in said or "out of memory" in said
+    """CUDA has a class for it; the allocators of the CPU and of Apple name it in their message."""
+    message = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in message or "out of memory" in message

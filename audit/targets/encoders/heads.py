@@ -92,7 +92,7 @@ def sum_of_losses(terms: Sequence[Costs]) -> torch.Tensor:
 
 
 def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """What `head` gives for the tokens that `read` marks: shape (n_read, n_outputs).
+    """Outputs of `head` for the tokens that `read` marks: shape (n_read, n_outputs).
 
     Args:
         hidden: (n_pages, n_tokens, n_hidden).

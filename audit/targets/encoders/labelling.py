@@ -26,8 +26,8 @@ def bio_labels(document: Document, words: Ints, label_ids: Mapping[str, int], al
     """BIO tags of the first token of each word, or of all its tokens; special tokens are not read."""
     tags = ["O"] * len(document.words)
     for entity in document.entities:
-        for place, index in enumerate(entity.words):
-            tag = f"{'I' if place else 'B'}-{entity.label}"
+        for number, index in enumerate(entity.words):
+            tag = f"{'I' if number else 'B'}-{entity.label}"
             tags[index] = tag if tag in label_ids else "O"
     labels = np.full(len(words), NOT_READ, np.int64)
     if all_tokens:

@@ -62,15 +62,15 @@ class ImageInput:
         """This with the scale and the resampling of the checkpoint's own image processor, where the folder has one.
 
         Raises:
-            TargetError: the processor's settings cannot be used, or two files tell different ones.
+            TargetError: the processor's settings cannot be used, or two files hold different ones.
         """
-        found = {self._as_set(folder / name) for name in PROCESSOR_FILES if (folder / name).is_file()} - {None}
-        if len(found) > 1:
+        set_inputs = {self._as_set(folder / name) for name in PROCESSOR_FILES if (folder / name).is_file()} - {None}
+        if len(set_inputs) > 1:
             raise TargetError(
                 f"{folder}: {' and '.join(PROCESSOR_FILES)} differ in the scale or the resampling of pixels",
                 "keep the one that the model was trained with",
             )
-        return next(iter(found), None) or self
+        return next(iter(set_inputs), None) or self
 
     def _as_set(self, path: Path) -> ImageInput | None:
         """This as a file says; None when it holds no image processor's settings, as before transformers 5."""
@@ -169,8 +169,8 @@ class VisualInputs:
         different = {id(row): row for row in rows}
         if self._sight.argument == "visual_embeds":
             different = {name: pad(row, (0, 0, 0, bucket - len(row))) for name, row in different.items()}
-        places = {name: place for place, name in enumerate(different)}
-        chosen = torch.tensor([places[id(row)] for row in rows], device=self._device)
+        numbers = {name: number for number, name in enumerate(different)}
+        chosen = torch.tensor([numbers[id(row)] for row in rows], device=self._device)
         return {self._sight.argument: torch.stack([*different.values()])[chosen]}
 
     def _of(self, page: Encoding) -> torch.Tensor:

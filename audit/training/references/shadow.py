@@ -59,9 +59,9 @@ def halves(corpus: Corpus, share: float, seed: int) -> Halves:
         copies[tuple(word.text for word in document.words)].append(document)
     groups = list(copies.values())
     chosen: set[str] = set()
-    for place in np.random.default_rng([seed, *b"halves"]).permutation(len(groups)):
+    for index in np.random.default_rng([seed, *b"halves"]).permutation(len(groups)):
         if len(chosen) < round(share * len(documents)):
-            chosen.update(document.id for document in groups[place])
+            chosen.update(document.id for document in groups[index])
     members = tuple(replace(document, split="member") for document in documents if document.id in chosen)
     public = tuple(document for document in documents if document.id not in chosen)
     if min(len(members), len(public)) < MIN_DOCUMENTS:
