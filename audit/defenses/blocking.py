@@ -91,7 +91,7 @@ def block_answers(corpus: Corpus, documents: Sequence[Document]) -> tuple[list[B
     """
     blocked: list[Blocked] = []
     lacking: Counter[str] = Counter()
-    for document, view, question in _asked(corpus, documents):
+    for document, view, question in _questions(corpus, documents):
         removal = remove(view, question.answers)
         if not removal.words:
             lacking["not_found"] += 1
@@ -208,7 +208,7 @@ def says_not_present(reply: str) -> bool:
     return " ".join(reply.split()).casefold() == NOT_PRESENT.casefold()
 
 
-def _asked(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[Document, PageView, Question]]:
+def _questions(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[Document, PageView, Question]]:
     for document in documents:
         view = page_view(corpus, document)
         for question in document.questions:

@@ -261,7 +261,7 @@ class PageAdaptation(PageQuery[Adapted]):
 
 
 class Target(Protocol):
-    """A checkpoint as an attacker sees it. A defence that wraps a target implements this too.
+    """A checkpoint as an attacker sees it. A defense that wraps a target implements this too.
 
     Attributes:
         card: what it is.

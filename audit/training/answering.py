@@ -16,6 +16,7 @@ from audit.corpus.page_view import page_view
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
+from audit.targets.answering.rows import unopened
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import files_of
 from audit.training.trainer import EpochWatch, MixedTrainer, Schedule, store, train
@@ -112,5 +113,4 @@ class _Collator:
 
     def __call__(self, samples: Sequence[Sample]) -> Inputs:
         # A page view keeps the image it has opened as long as it lives: these copies live as long as the batch.
-        views = {id(sample.view): replace(sample.view) for sample in samples}
-        return self.reader.taught([replace(sample, view=views[id(sample.view)]) for sample in samples])
+        return self.reader.taught(unopened(samples))

@@ -90,17 +90,17 @@ class ChatReader:
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`."""
-        return self._stacked([self._read(sample, self._turns(sample)) for sample in samples])
+        return self._stack_samples([self._read(sample, self._turns(sample)) for sample in samples])
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.taught`."""
-        return self._stacked([self._with_answer(sample) for sample in samples])
+        return self._stack_samples([self._with_answer(sample) for sample in samples])
 
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: rows are as long as their text, and as the size of the page makes its image."""
         size = sample.view.size or image_of(sample).shape[:2]
         turns = [self._turns(sample), *([] if sample.answer is None else [self._turns(sample, sample.answer)])]
-        return size, tuple(len(tokens_of(self._tokenizer, self._rendered(own))) for own in turns)
+        return size, tuple(len(tokens_of(self._tokenizer, self._render(own))) for own in turns)
 
     def text_of(self, ids: Sequence[int]) -> str:
         """See `Reader.text_of`."""
@@ -116,12 +116,12 @@ class ChatReader:
         text = shortened(self._tokenizer, plain(self._tokenizer, answer), self.max_new_tokens)
         return [user, {"role": "assistant", "content": [{"type": "text", "text": text}]}]
 
-    def _rendered(self, turns: list[dict[str, Any]]) -> str:
+    def _render(self, turns: list[dict[str, Any]]) -> str:
         return str(self._processor.apply_chat_template(turns, add_generation_prompt=len(turns) == 1, tokenize=False))
 
     def _read(self, sample: Sample, turns: list[dict[str, Any]]) -> Inputs:
         """One sample's inputs, as the processor makes them."""
-        text = self._rendered(turns)
+        text = self._render(turns)
         bos = self._tokenizer.bos_token
         read = self._processor(
             images=[[sample.view.image]],
@@ -142,7 +142,7 @@ class ChatReader:
         own = ids[: ended[-1] + 1] if ended else [*ids, self._tokenizer.eos_token_id]
         own = own[: begin + self.max_new_tokens]
         length = len(own)
-        changed = {name: _fitted(value, length) for name, value in inputs.items() if value.shape == (1, len(ids))}
+        changed = {name: _cut(value, length) for name, value in inputs.items() if value.shape == (1, len(ids))}
         return {
             **inputs,
             **changed,
@@ -150,7 +150,7 @@ class ChatReader:
             "labels": torch.tensor([[*[NOT_READ] * begin, *own[begin:]]]),
         }
 
-    def _stacked(self, samples: Sequence[Inputs]) -> Inputs:
+    def _stack_samples(self, samples: Sequence[Inputs]) -> Inputs:
         """Inputs of several samples as one batch, filled on the right."""
         fill = {"input_ids": self._tokenizer.pad_token_id, "labels": NOT_READ}
         return {name: _stack([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]}
@@ -162,7 +162,7 @@ def _n_shared(one: Sequence[int], other: Sequence[int]) -> int:
     return next((index for index in range(shortest) if one[index] != other[index]), shortest)
 
 
-def _fitted(value: torch.Tensor, length: int) -> torch.Tensor:
+def _cut(value: torch.Tensor, length: int) -> torch.Tensor:
     """What is said of each token of a row, (1, n), for its first `length`; a token put behind is as the last one."""
     return torch.cat([value, value[:, -1:]], dim=1)[:, :length]
 

@@ -117,7 +117,7 @@ class PageImageReader:
         self._resample = sight.resample
         height, width = sight.size
         # Fields of one document are tried one after the other, each with a patch of its own over the same page.
-        self._page = lru_cache(maxsize=max(1, CACHED_BYTES // (3 * height * width)))(self._resized)
+        self._page = lru_cache(maxsize=max(1, CACHED_BYTES // (3 * height * width)))(self._resize)
 
     def __call__(self, document: Document) -> PageImage | None:
         """The picture; None for a document without an image."""
@@ -131,7 +131,7 @@ class PageImageReader:
         page_width, page_height = document.size or (width, height)
         return REACH[self._resample] * max(1.0, width / page_width, height / page_height)
 
-    def _resized(self, document: Document) -> Pixels:
+    def _resize(self, document: Document) -> Pixels:
         height, width = self.size
         assert self.open_image is not None
         page = self.open_image(document).resize((width, height), self._resample)

@@ -209,9 +209,9 @@ class EncoderTarget:
         return answers
 
     def _page_adaptation(self, queries: Sequence[PageAdaptation]) -> list[Adapted]:
-        return [self._adapted(query.page, query.rule) for query in queries]
+        return [self._adapt(query.page, query.rule) for query in queries]
 
-    def _adapted(self, page: Encoding, rule: AdaptationRule) -> Adapted:
+    def _adapt(self, page: Encoding, rule: AdaptationRule) -> Adapted:
         """How the model takes to one page when the last dense layer of its encoder is trained on it.
 
         That of the last layer's output block (ours; DocMIA trains one layer of a generative model). All families have

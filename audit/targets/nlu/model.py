@@ -160,9 +160,9 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
         if (labels is None) != (intents is None):
             raise ValueError("the loss reads tags and intents: give both")
         states, (last, _) = self.lstm(self.input_dropout(inputs_embeds))
-        return self.judged(states, torch.cat([last[-2], last[-1]], dim=-1), labels, intents)
+        return self.apply_heads(states, torch.cat([last[-2], last[-1]], dim=-1), labels, intents)
 
-    def judged(
+    def apply_heads(
         self, states: torch.Tensor, sentences: torch.Tensor, labels: torch.Tensor | None, intents: torch.Tensor | None
     ) -> NluOutput:
         """Run the heads on the last BiLSTM's states.

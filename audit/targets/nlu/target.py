@@ -268,7 +268,7 @@ class NluTarget:
         sentences = torch.cat([last[-2], last[-1]], dim=-1).float()
         if labels is not None and intents is not None:
             labels, intents = labels[rows], intents[rows]
-        output: NluOutput = self.model.judged(states.float(), sentences, labels, intents)
+        output: NluOutput = self.model.apply_heads(states.float(), sentences, labels, intents)
         return output
 
     def _parts(self, n: int) -> Iterator[slice]:
