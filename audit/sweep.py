@@ -16,7 +16,7 @@ from audit.errors import TargetError, UsageError
 from audit.measurements import Count
 from audit.policy import EXIT_CODES, Verdict
 from audit.record import AuditRecord, Completed
-from audit.targets.checkpoint.trainer_state import trained
+from audit.targets.checkpoint.trainer_state import training_progress
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
 _EVIDENCE = "evidence"
@@ -86,7 +86,7 @@ def find(pattern: str) -> Sweep:
 
 def _places(folders: Sequence[Path]) -> tuple[str, list[float]]:
     """What tells the folders' order, and each one's place by it."""
-    states = [trained(folder) for folder in folders]
+    states = [training_progress(folder) for folder in folders]
     numbers = [re.findall(r"\d+", folder.name)[-1:] for folder in folders]
     candidates: dict[str, list[float | None]] = {
         "epoch": [state.epoch for state in states],

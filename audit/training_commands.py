@@ -18,8 +18,8 @@ Reference = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=PATH",
-        help="pretrained=PATH: what the model was fine-tuned from, unless the manifest says it; with defend also "
-        "baselines=PATH.",
+        help="pretrained=PATH: what the model was fine-tuned from, unless the manifest says it (for intents and slots "
+        "the model itself, whose settings alone are read); with defend also baselines=PATH.",
     ),
 ]
 Out = Annotated[Path, typer.Option(help="Where the models go. Those that are there already are not trained again.")]

@@ -20,14 +20,15 @@ from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import Progress
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.files import write_atomically
-from audit.targets.checkpoint.loading import load, sha256_of
+from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import FillMask
 from audit.targets.opening import encoder_of
 from audit.training.defaults import EPOCHS, SHARE
 from audit.training.encoders import Recipe
-from audit.training.references.public_mlm import fit_public_mlm
+from audit.training.references.public_model import fit_public_mlm
 from audit.training.references.resolve import pretrained_of
 from audit.training.references.shadow import Halves, fit_shadow, halves
 
@@ -175,7 +176,7 @@ def _provenance(opened: TuningSetup, tuned: Tuned) -> dict[str, Any]:
     return {
         "docaudit": audit.__version__,
         "target_sha256": opened.target.card.sha256,
-        "pretrained_sha256": sha256_of(opened.pretrained),
+        "pretrained_sha256": open_checkpoint(opened.pretrained).sha256,
         "corpus_sha256": opened.corpus.sha256,
         "seed": options.seed,
         "share": options.share,

@@ -56,9 +56,10 @@ from audit.engine.interface import Attempt, Trial
 from audit.engine.local import WIDTH
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.loading import load
+from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.target import best_first
-from audit.targets.interface import NOT_READ, Encoding, TrainingLoss
+from audit.targets.interface import TrainingLoss
 
 HERE = Path(__file__).parent
 SEED = 0

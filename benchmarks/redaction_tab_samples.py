@@ -20,7 +20,7 @@ from audit.corpus.importers.registry import FORMATS
 from audit.corpus.redaction.contexts import RedactedSpan
 from audit.defenses.evaluation import Text
 from audit.evading import readings
-from audit.training.embedder import chosen
+from audit.training.embedder import choose_texts
 
 Protocol = Literal["document", "balanced", "sentence", "flawed"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
@@ -130,7 +130,7 @@ def _undersampled(classes: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _tuning(values: Values, learnt: Ints, rng: np.random.Generator, tuned: bool) -> Ints:
-    return learnt[chosen(values.classes[learnt], rng)] if tuned else np.array([], np.int64)
+    return learnt[choose_texts(values.classes[learnt], rng)] if tuned else np.array([], np.int64)
 
 
 def oversampled(features: Any, classes: Ints, size: int, rng: np.random.Generator) -> tuple[Any, Ints, Ints]:

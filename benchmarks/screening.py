@@ -38,7 +38,8 @@ from audit.case import Case, References
 from audit.engine.driver import drive
 from audit.engine.interface import Json, Request, Trial
 from audit.engine.local import WIDTH
-from audit.targets.interface import Encoding, FirstOrderLoss, Target
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import FirstOrderLoss, Target
 
 HERE = Path(__file__).parent
 

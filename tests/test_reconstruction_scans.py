@@ -9,7 +9,7 @@ import pytest
 import tiny
 from answering_checkpoints import make_donut
 from asked_pages import corpus
-from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, make_vt5, vt5_model
+from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, make_vt5, spelling_tokenizer, vt5_model
 from typer.testing import CliRunner
 
 from audit import record as records
@@ -23,7 +23,6 @@ from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.record import Completed, Inapplicable, Skipped
 from audit.runner import execution
-from audit.targets.answering.vt5_reader import spelling_tokenizer
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 

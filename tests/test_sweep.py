@@ -22,8 +22,9 @@ from audit.measurements import Count, Estimate
 from audit.policy import Verdict
 from audit.sweep import Audited, Checkpoint, attacked_otherwise, exit_code, find, summary
 from audit.targets.checkpoint import trainer_state
-from audit.targets.checkpoint.loading import load, sha256_of
-from audit.targets.checkpoint.trainer_state import TrainingProgress, trained
+from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.loading import load
+from audit.targets.checkpoint.trainer_state import TrainingProgress, training_progress
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
 
@@ -95,22 +96,22 @@ NOTHING_SAID = {
 @pytest.mark.parametrize("name", NOTHING_SAID)
 def test_a_damaged_trainer_state_says_nothing(name, tmp_path):
     (tmp_path / "trainer_state.json").write_bytes(NOTHING_SAID[name])
-    assert trained(tmp_path) == TrainingProgress()
+    assert training_progress(tmp_path) == TrainingProgress()
 
 
 def test_a_trainer_state_that_would_never_end_is_not_read(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "trainer_state.json")
-    assert trained(tmp_path) == TrainingProgress()
+    assert training_progress(tmp_path) == TrainingProgress()
     (tmp_path / "trainer_state.json").unlink()
     (tmp_path / "trainer_state.json").write_text('{"epoch": 2.5, "global_step": 40}')
-    assert trained(tmp_path) == TrainingProgress(2.5, 40)
+    assert training_progress(tmp_path) == TrainingProgress(2.5, 40)
     monkeypatch.setattr(trainer_state, "_MAX_BYTES", 10)
-    assert trained(tmp_path) == TrainingProgress()
+    assert training_progress(tmp_path) == TrainingProgress()
 
 
 def test_the_card_says_how_far_training_had_come_and_the_hash_does_not(tmp_path):
     folder = tiny.checkpoint(tmp_path / "model")
-    before = sha256_of(folder)
+    before = open_checkpoint(folder).sha256
     assert (load(folder).card.epoch, load(folder).card.step) == (None, None)
     (folder / "trainer_state.json").write_text('{"epoch": 1.5, "global_step": 30}')
     card = load(folder).card

@@ -17,7 +17,8 @@ from audit.arrays import Floats
 from audit.attacks.interface import ask_all
 from audit.corpus.documents import Document
 from audit.engine.interface import Request
-from audit.targets.interface import Encoding, MaskedLoss, Target, TokenTarget
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import MaskedLoss, Target, TokenTarget
 
 MASKED_SHARE = 0.15
 """Of a page's tokens that one mask hides: what masked language models are trained with (Devlin et al. 2019)."""

@@ -25,7 +25,6 @@ from audit.engine.interface import SILENT, Progress
 from audit.errors import EngineError, ManifestError
 
 if TYPE_CHECKING:
-    from audit.targets.answering.reader import Sample
     from audit.training.answering import AnsweringRecipe
 
 NOT_PRESENT = "ANSWER NOT PRESENT"
@@ -52,7 +51,7 @@ class Blocked:
 
 @dataclass(frozen=True)
 class Counts:
-    """What became of the questions.
+    """Numbers of questions by what became of them.
 
     Attributes:
         blocked: questions that are asked once more, with the answer removed.
@@ -84,23 +83,25 @@ class Blocking(TrainingDefense):
         return says_not_present(answer)
 
 
-def augmented(corpus: Corpus, documents: Sequence[Document]) -> tuple[tuple[Sample, ...], Counts]:
-    """The samples of these documents, and each once more with the answer removed and `NOT_PRESENT` in its place.
-
-    Args:
-        corpus: the documents' data set.
-        documents: what a model is trained on.
+def block_answers(corpus: Corpus, documents: Sequence[Document]) -> tuple[list[Blocked], Counts]:
+    """Remove the answers of each question of these documents; images are opened when they are asked for.
 
     Returns:
-        The samples, the plain ones first; and how many questions could be blocked. Images are opened when they are
-        asked for.
+        The questions whose answers could be removed, and the number of all by what became of them.
     """
-    from audit.targets.answering.reader import Sample
-    from audit.training.answering import samples_of
-
-    found, counts = _blocked(corpus, documents)
-    more = [Sample(one.removal.view, one.question.question, NOT_PRESENT) for one in found]
-    return (*samples_of(corpus, documents), *more), counts
+    blocked: list[Blocked] = []
+    lacking: Counter[str] = Counter()
+    for document, view, question in _questions(corpus, documents):
+        removal = remove(view, question.answers)
+        if not removal.words:
+            lacking["not_found"] += 1
+        elif view.open_page is not None and len(removal.boxes) < len(removal.words):
+            lacking["not_located"] += 1
+        elif view.open_page is None and not removal.view.words:
+            lacking["nothing_left"] += 1
+        else:
+            blocked.append(Blocked(document, question, removal))
+    return blocked, Counts(len(blocked), **lacking)
 
 
 def write_blocked_corpus(corpus: Corpus, out: Path, splits: Sequence[Split] = ("member", "public")) -> Counts:
@@ -123,8 +124,8 @@ def write_blocked_corpus(corpus: Corpus, out: Path, splits: Sequence[Split] = ("
     """
     if any((document.image or "").startswith(f"{FOLDER}/") for document in corpus.documents):
         raise ManifestError(f"{corpus.root} has images in {FOLDER}/ already", "give the data set as it was")
-    found, counts = _blocked(corpus, corpus.of(*splits))
-    if not found:
+    blocked, counts = block_answers(corpus, corpus.of(*splits))
+    if not blocked:
         raise ManifestError(
             "no answer could be removed from its page: there is nothing to block",
             "give the pages' words, and their boxes where pages have images",
@@ -138,7 +139,7 @@ def write_blocked_corpus(corpus: Corpus, out: Path, splits: Sequence[Split] = ("
                 copy = inside(out.resolve(), document.image)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(image_path(corpus, document), copy)
-        copies = [_written(one, out, number) for number, one in enumerate(found)]
+        copies = [_write_copy(one, out, number) for number, one in enumerate(blocked)]
     except OSError as error:
         raise EngineError(f"{out}: {error.strerror or error}", "free some space or choose another folder") from None
     manifest = replace(
@@ -180,13 +181,13 @@ def train_blocked(
         TargetError: the start is not named or cannot be loaded.
         EngineError: `out` cannot be written.
     """
-    from audit.targets.checkpoint.loading import sha256_of
+    from audit.targets.checkpoint.folder import open_checkpoint
     from audit.training.answering import recipe_of
     from audit.training.references.cache import key_of, made_once
     from audit.training.references.retrain import Retraining, retrain, start_of
 
     how = Retraining(recipe_of(corpus) if recipe is None else recipe, device, half)
-    place = start_of(corpus, start)
+    opened = open_checkpoint(start_of(corpus, start))
 
     def write_data(folder: Path) -> None:
         write_blocked_corpus(corpus, folder)
@@ -196,34 +197,18 @@ def train_blocked(
 
     def train(folder: Path) -> None:
         progress.stage("training with extraction blocking, epochs", how.recipe.epochs)
-        retrain(how, place, data, data.of("member"), folder, progress=progress)
+        retrain(how, opened, data, data.of("member"), folder, progress=progress)
 
-    key = key_of([sha256_of(place), data.sha256, how.as_json(), __version__])
+    key = key_of([opened.sha256, data.sha256, how.as_json(), __version__])
     return made_once(out / f"blocked-{key}", train), data_dir
 
 
-def says_not_present(answer: str) -> bool:
-    """Whether a model's answer is `NOT_PRESENT`, whatever its case and spacing."""
-    return " ".join(answer.split()).casefold() == NOT_PRESENT.casefold()
+def says_not_present(reply: str) -> bool:
+    """True for a reply that is `NOT_PRESENT`, whatever its case and spacing."""
+    return " ".join(reply.split()).casefold() == NOT_PRESENT.casefold()
 
 
-def _blocked(corpus: Corpus, documents: Sequence[Document]) -> tuple[list[Blocked], Counts]:
-    found: list[Blocked] = []
-    lacking: Counter[str] = Counter()
-    for document, view, question in _asked(corpus, documents):
-        removal = remove(view, question.answers)
-        if not removal.words:
-            lacking["not_found"] += 1
-        elif view.open_page is not None and len(removal.boxes) < len(removal.words):
-            lacking["not_located"] += 1
-        elif view.open_page is None and not removal.view.words:
-            lacking["nothing_left"] += 1
-        else:
-            found.append(Blocked(document, question, removal))
-    return found, Counts(len(found), **lacking)
-
-
-def _asked(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[Document, PageView, Question]]:
+def _questions(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[Document, PageView, Question]]:
     for document in documents:
         view = page_view(corpus, document)
         for question in document.questions:
@@ -231,8 +216,8 @@ def _asked(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[Docu
                 yield document, view, question
 
 
-def _written(one: Blocked, out: Path, number: int) -> Document:
-    """The blocked copy as a document of its own, its image written."""
+def _write_copy(one: Blocked, out: Path, number: int) -> Document:
+    """Write the image of a blocked copy and return the copy as a document of its own."""
     view, name = one.removal.view, None
     if view.open_page is not None:
         name = f"{FOLDER}/{number:06}.png"

@@ -67,7 +67,7 @@ class Change:
 def extraction_changes(
     before: Mapping[str, Extraction], after: Mapping[str, Extraction], rng: np.random.Generator
 ) -> tuple[Change, ...]:
-    """What became of the memorised answers, in every context: two rows each, "memorised" and "net".
+    """Changes of the memorised answers, in every context: two rows each, "memorised" and "net".
 
     Args:
         before: by context, what was extracted without the countermeasure.
@@ -101,7 +101,7 @@ def extraction_changes(
 def anls_change(
     before: npt.ArrayLike, after: npt.ArrayLike, documents: Sequence[str], rng: np.random.Generator
 ) -> Change:
-    """What the countermeasure costs, or gains: ANLS on held-out questions, pages whole.
+    """Change of usefulness: ANLS on held-out questions, pages whole.
 
     Args:
         before: (n,) of each question, in [0, 1], without the countermeasure.
@@ -141,11 +141,11 @@ def side_channel(
         ValueError: a side is empty, shapes differ, or values other than 0 and 1.
     """
     sides = []
-    for said, documents in ((members, member_documents), (heldout, heldout_documents)):
-        values = _shares(said, len(documents))
+    for answers, documents in ((members, member_documents), (heldout, heldout_documents)):
+        values = _shares(answers, len(documents))
         sides.append((values, np.zeros_like(values), np.unique(list(documents), return_inverse=True)[1]))
-    (said_m, none_m, clusters_m), (said_h, none_h, clusters_h) = sides
-    gap = excess_rate(said_m, none_m, clusters_m, said_h, none_h, clusters_h, rng, alphas=ALPHAS)
+    (rates_m, none_m, clusters_m), (rates_h, none_h, clusters_h) = sides
+    gap = excess_rate(rates_m, none_m, clusters_m, rates_h, none_h, clusters_h, rng, alphas=ALPHAS)
     return estimate("auc.not_present", _as_area(gap), UNIT, 0.5, "chance")
 
 
@@ -159,8 +159,8 @@ def _named(extraction: Extraction) -> tuple[list[str], dict[str, str]]:
 
 def _in_order(extraction: Extraction, names: Sequence[str]) -> tuple[Floats, Floats]:
     """What the model and what the baselines gave, in the order of these questions."""
-    places = {name: place for place, name in enumerate(extraction.questions)}
-    order = [places[name] for name in names]
+    indices = {name: index for index, name in enumerate(extraction.questions)}
+    order = [indices[name] for name in names]
     target, baseline = (_shares(values, len(order))[order] for values in (extraction.target, extraction.baseline))
     if not np.isin(target, (0.0, 1.0)).all():
         raise ValueError("a model gave an answer or did not: 1 or 0")

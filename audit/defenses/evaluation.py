@@ -55,7 +55,7 @@ class Attacked:
 
     Attributes:
         attacker: name, training and test text, and whether evasion is known.
-        accuracy: share of values whose category is told.
+        accuracy: share of values whose category is named.
         macro_f1: mean over categories of F1.
         lift: accuracy over naming the commonest category.
         lift_over_length: accuracy over seeing only how long values are.
@@ -100,7 +100,7 @@ class Evaluation:
 
 
 def verdict(attacked: Sequence[Attacked], cost: EvasionCost, defense: DataDefense = EVASION) -> tuple[bool, str]:
-    """Whether evasion is recommended, and the sentence that says so with its costs.
+    """Recommend evasion or not, with the sentence that says so and names its costs.
 
     It is when the lift of every adaptive attacker falls, the whole interval of the change below zero.
 

@@ -29,12 +29,12 @@ class Defense(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the command line and the record call it."""
+        """Its name on the command line and in the record."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What a comparison calls it."""
+        """Its name in a comparison."""
 
 
 class QueryDefense(Defense):
@@ -81,7 +81,7 @@ class TrainingDefense(Defense):
         """
 
     def refuses(self, answer: str) -> bool:
-        """Whether this is the answer that was taught; asked only where `teaches_refusal`."""
+        """True for the answer that was taught; asked only where `teaches_refusal`."""
         return False
 
 
@@ -112,7 +112,7 @@ class DataDefense(Defense):
 
     @abstractmethod
     def cost(self, documents: Iterable[Document]) -> EvasionCost:
-        """What rewriting these documents changes and breaks."""
+        """Measure what rewriting these documents changes and breaks."""
 
     @abstractmethod
     def write(self, corpus: Corpus, dst: Path) -> None:

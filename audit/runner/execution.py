@@ -34,7 +34,7 @@ from audit.measurements import Diagnostic
 from audit.record import TargetCard
 from audit.runner.opening import ScanSetup, behind, parameters_of, references_behind
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
-from audit.targets.checkpoint.loading import files_of
+from audit.targets.checkpoint.folder import files_of
 from audit.targets.embedder.target import EmbedderTarget, files_of_embedder, load_embedder
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads

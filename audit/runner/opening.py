@@ -26,6 +26,7 @@ from audit.engine.local import WIDTH
 from audit.errors import ManifestError, UsageError
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
+from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
@@ -145,7 +146,8 @@ def open_scan(options: ScanOptions) -> ScanSetup:
             "with other numbers an answer would depend on the questions beside it, in its last bits",
         )
     whole = load_corpus(options.data_dir)
-    target = target_of(options.model_dir, whole, device, options.batch_tokens, options.batch_rows)
+    folder = open_checkpoint(options.model_dir)
+    target = target_of(folder, whole, device, options.batch_tokens, options.batch_rows)
     check(target, whole)
     copies = find_copies(whole)
     corpus = without_copies(whole, copies)
@@ -164,7 +166,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         _probe(target, corpus)
     public = load_corpus(options.public_dir) if options.public_dir is not None else None
     prepared = prepare(
-        taken_by(attacks, target), target, options.model_dir, corpus, options.references, options.batch_tokens, public
+        taken_by(attacks, target), target, folder, corpus, options.references, options.batch_tokens, public
     )
     warnings = (
         *copies.warnings,

@@ -59,7 +59,7 @@ def packages() -> dict[str, str]:
 
 
 def environment(target: Checkpoint) -> Environment:
-    """What the record says about where the audit ran."""
+    """The machine and the packages of the audit, for the record."""
     return Environment(
         docaudit=audit.__version__,
         python=platform.python_version(),

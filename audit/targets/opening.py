@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 from audit.corpus.canaries.schema import open_page
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.nlu.loading import is_nlu, load_nlu
@@ -20,7 +20,11 @@ Checkpoint = EncoderTarget | AnsweringTarget | NluTarget
 
 
 def target_of(
-    folder: Path, corpus: Corpus, device: str = "cpu", batch_tokens: int | None = None, batch_rows: int | None = None
+    folder: AnyFolder,
+    corpus: Corpus,
+    device: str = "cpu",
+    batch_tokens: int | None = None,
+    batch_rows: int | None = None,
 ) -> Checkpoint:
     """A checkpoint that was trained on the corpus's task.
 
@@ -34,6 +38,7 @@ def target_of(
     Raises:
         TargetError: see `load`, `load_answering` and `load_nlu`.
     """
+    folder = open_checkpoint(folder)
     if is_nlu(folder):
         return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
     if is_answering(folder):
@@ -54,7 +59,9 @@ def target_of(
     )
 
 
-def encoder_of(folder: Path, corpus: Corpus, device: str = "cpu", batch_tokens: int | None = None) -> EncoderTarget:
+def encoder_of(
+    folder: AnyFolder, corpus: Corpus, device: str = "cpu", batch_tokens: int | None = None
+) -> EncoderTarget:
     """The same, where only an encoder will do.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a checkpoint of any kind is good for: how well it does its own task on documents it did not train on."""
+"""Usefulness of a checkpoint of any kind: its own task on documents it did not train on."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def usefulness(target: Target, corpus: Corpus, seed: int) -> tuple[Measurement, 
     """
     if Answer in target.answers:
         return (held_out_anls(target, corpus, seed),)
-    reader, documents = cast("TokenTarget", target), corpus.of("heldout")
-    found = utility(reader, documents, seed)
-    return (found, intent_accuracy(reader, documents, seed)) if BestIntent in target.answers else (found,)
+    target_tokens, documents = cast("TokenTarget", target), corpus.of("heldout")
+    own = utility(target_tokens, documents, seed)
+    return (own, intent_accuracy(target_tokens, documents, seed)) if BestIntent in target.answers else (own,)
 
 
 def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:
@@ -40,20 +40,20 @@ def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:
     rng = np.random.default_rng(seed)
     documents = [document for document in corpus.of("heldout") if document.questions]
     if len(documents) > MAX_DOCUMENTS:
-        documents = [documents[place] for place in sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])]
+        documents = [documents[index] for index in sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])]
     asked = [
         (number, document, question) for number, document in enumerate(documents) for question in document.questions
     ]
     if len(documents) < 2:
         return Unresolved("anls", "fewer than two held-out documents with questions", len(documents))
-    said: list[str] = []
+    replies: list[str] = []
     for start in range(0, len(asked), _AT_ONCE):
         queries = [
             Answer(page_view(corpus, document), question.question)
             for _, document, question in asked[start : start + _AT_ONCE]
         ]
-        said += [given.text for given in target.ask(queries)]
-    scores = np.array([anls(answer, question.answers) for answer, (_, _, question) in zip(said, asked, strict=True)])
+        replies += [reply.text for reply in target.ask(queries)]
+    scores = np.array([anls(reply, question.answers) for reply, (_, _, question) in zip(replies, asked, strict=True)])
     clusters = np.array([number for number, _, _ in asked])
     guesses = _guesses(corpus)
     guessed = [guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked]
@@ -71,4 +71,4 @@ def _guesses(corpus: Corpus) -> dict[str, str]:
             if question.answers:
                 counts[fold(question.question)][question.answers[0]] += 1
                 counts[""][question.answers[0]] += 1
-    return {wording: found.most_common(1)[0][0] for wording, found in counts.items()}
+    return {wording: own.most_common(1)[0][0] for wording, own in counts.items()}

@@ -14,7 +14,8 @@ from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval, agreement_interval, proportion
 from audit.stats.resampling import bootstrap
-from audit.targets.interface import NOT_READ, BestIntent, BestLinks, BestTokens, Encoding, TagProbabilities, TokenTarget
+from audit.targets.encoded_page import NOT_READ, Encoding
+from audit.targets.interface import BestIntent, BestLinks, BestTokens, TagProbabilities, TokenTarget
 
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""
@@ -22,8 +23,8 @@ MAX_DOCUMENTS = 200
 """Documents that the utility is measured on, at most (ours): enough for an interval of a few points."""
 
 Span = tuple[str, int, int]
-Found = Set[Any]
-Finder = Callable[[TokenTarget, Sequence[Encoding]], list[tuple[Found, Found]]]
+Entities = Set[Any]
+Finder = Callable[[TokenTarget, Sequence[Encoding]], list[tuple[Entities, Entities]]]
 """For each page, what is true of it and what the target found there; two finds are the same when they are equal."""
 UNITS = {"entity_f1": "entities", "link_f1": "links"}
 
@@ -47,7 +48,7 @@ def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: s
 
 
 def utility(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """How well a target does its task on documents it did not train on.
+    """Measure a target's own task on documents it did not train on.
 
     Masked-token accuracy of a masked language model, entity F1 of a tagger or of SPADE extraction, link F1 of SPADE
     linking.
@@ -102,8 +103,8 @@ def intent_accuracy(target: TokenTarget, documents: Sequence[Document], seed: in
     truth = np.array([page.intent for page in pages])
     hits = np.array(target.ask([BestIntent(page) for page in pages])) == truth
     commonest = np.bincount(truth).max() / len(truth)
-    found = proportion(hits, np.arange(len(pages)), alphas=ALPHAS)
-    return estimate("intent_accuracy", found, "utterances", float(commonest), "chance")
+    share = proportion(hits, np.arange(len(pages)), alphas=ALPHAS)
+    return estimate("intent_accuracy", share, "utterances", float(commonest), "chance")
 
 
 def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str]) -> set[tuple[str, frozenset[int]]]:
@@ -119,8 +120,10 @@ def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str
         links: (n_tokens,) position of each token's predecessor, `NO_LINK` for none.
         labels: the names of the classes.
     """
-    begins = {int(place) for place in np.flatnonzero(classes >= 0) if labels[classes[place]] != "O"}
-    successor = {int(before): place for place, before in enumerate(links) if before >= 0 and place not in begins}
+    begins = {int(position) for position in np.flatnonzero(classes >= 0) if labels[classes[position]] != "O"}
+    successor = {
+        int(before): position for position, before in enumerate(links) if before >= 0 and position not in begins
+    }
     entities = set()
     for first in begins:
         tokens = [first]
@@ -140,7 +143,7 @@ def _micro_f1(
     if len(pages) < 2:
         return Unresolved(name, "fewer than two held-out documents to measure on", len(pages))
     sets = find(target, pages)
-    counts = np.array([(len(true & found), len(true), len(found)) for true, found in sets], float)
+    counts = np.array([(len(true & predicted), len(true), len(predicted)) for true, predicted in sets], float)
     if not counts[:, 1].sum():
         return Unresolved(name, f"no {thing} in the held-out documents", 0)
     sums, n = cluster_sums(list(counts.T), np.arange(len(counts))), int(counts[:, 1].sum())
@@ -153,7 +156,7 @@ def _micro_f1(
     return estimate(name, interval, UNITS[name], _commonest_f1([true for true, _ in sets]), "chance")
 
 
-def _commonest_f1(truths: Sequence[Found]) -> float:
+def _commonest_f1(truths: Sequence[Entities]) -> float:
     """The F1 of naming on every page what the most pages hold, at the same place, and nothing else."""
     counts = Counter(thing for true in truths for thing in true)
     right = max(counts.values())
@@ -172,26 +175,26 @@ def _chosen(documents: Sequence[Document], rng: np.random.Generator) -> list[Doc
 def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ...]:
     own = np.flatnonzero(page.words >= 0)
     n_hidden = max(1, round(MASK_PROBABILITY * len(own)))
-    return tuple(sorted(int(place) for place in rng.choice(own, n_hidden, replace=False)))
+    return tuple(sorted(int(position) for position in rng.choice(own, n_hidden, replace=False)))
 
 
-def _tagged(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
+def _tagged(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
     """Entities of BIO tags, see `bio_spans`."""
-    sets: list[tuple[Found, Found]] = []
+    sets: list[tuple[Entities, Entities]] = []
     for page, probabilities in zip(pages, target.ask([TagProbabilities(page) for page in pages]), strict=True):
         assert page.labels is not None
         read = np.flatnonzero(page.labels >= 0)
         best = probabilities[read].argmax(axis=1)
-        true, found = (bio_spans([target.labels[index] for index in tags]) for tags in (page.labels[read], best))
-        sets.append((true, found))
+        true, predicted = (bio_spans([target.labels[index] for index in tags]) for tags in (page.labels[read], best))
+        sets.append((true, predicted))
     return sets
 
 
-def _extracted(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
+def _extracted(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
     """Entities of SPADE's classes and predecessors, see `spade_entities`."""
     tables = target.ask([TagProbabilities(page) for page in pages])
     links = target.ask([BestLinks(page) for page in pages])
-    sets: list[tuple[Found, Found]] = []
+    sets: list[tuple[Entities, Entities]] = []
     for page, table, best in zip(pages, tables, links, strict=True):
         assert page.labels is not None
         assert page.links is not None
@@ -201,15 +204,15 @@ def _extracted(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Fou
     return sets
 
 
-def _linked(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Found, Found]]:
+def _linked(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
     """(child, parent) of every link."""
-    sets: list[tuple[Found, Found]] = []
+    sets: list[tuple[Entities, Entities]] = []
     for page, best in zip(pages, target.ask([BestLinks(page) for page in pages]), strict=True):
         assert page.links is not None
-        true, found = (
+        true, predicted = (
             {(int(child), int(links[child])) for child in np.flatnonzero(links >= 0)} for links in (page.links, best)
         )
-        sets.append((true, found))
+        sets.append((true, predicted))
     return sets
 
 
@@ -217,17 +220,17 @@ def bio_spans(tags: Sequence[str]) -> set[Span]:
     """Entities of a BIO sequence as (label, first, after last); an I without its B begins one, as in CoNLL's scorer."""
     spans: set[Span] = set()
     label, start = "", 0
-    for place, tag in enumerate([*tags, "O"]):
+    for position, tag in enumerate([*tags, "O"]):
         kind, _, name = tag.partition("-")
         if label and (kind != "I" or name != label):
-            spans.add((label, start, place))
+            spans.add((label, start, position))
             label = ""
         if kind != "O" and not label:
-            label, start = name, place
+            label, start = name, position
     return spans
 
 
 def _f1(totals: Floats) -> Floats:
-    right, true, found = totals[:, 0, 0], totals[:, 0, 1], totals[:, 0, 2]
-    f1: Floats = 2 * right / np.maximum(true + found, 1)
+    right, true, predicted = totals[:, 0, 0], totals[:, 0, 1], totals[:, 0, 2]
+    f1: Floats = 2 * right / np.maximum(true + predicted, 1)
     return f1

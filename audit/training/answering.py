@@ -6,23 +6,20 @@ The loop is transformers' Trainer; what is ours is the batch: pages are opened w
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import page_view
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
+from audit.targets.answering.rows import unopened
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.loading import files_of
-from audit.training.reproducible import quiet, reproducible
-from audit.training.trainer import MixedTrainer, Schedule, arguments, store
+from audit.targets.checkpoint.folder import files_of
+from audit.training.trainer import EpochWatch, MixedTrainer, Schedule, store, train
 
 _SHARDS = "model.safetensors.index.json"
 _NAMED_IN_MANIFEST = ("epochs", "learning_rate", "batch_size", "seed", "prompt")
@@ -83,18 +80,10 @@ def fit_answering(
     if any(sample.answer is None for sample in samples):
         raise TargetError("a question to train on has no answer")
     device = target.card.device
-    watch = _Watch(progress)
-    with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, reproducible(device), quiet():
-        trainer = MixedTrainer(
-            model=target.model,
-            args=arguments(recipe, scratch, device),
-            data_collator=_Collator(target.reader),
-            train_dataset=list(samples),
-            callbacks=[watch],
-        )
-        trainer.fit(recipe)
+    watch = EpochWatch(progress.advance)
+    train(MixedTrainer, target.model, samples, recipe, device, collator=_Collator(target.reader), watch=watch)
     target.model.to(device).eval()
-    return tuple(watch.losses)
+    return tuple(score.training_loss for score in watch.history)
 
 
 def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False) -> None:
@@ -116,21 +105,6 @@ def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False)
             shutil.copyfile(path, folder / name)
 
 
-@dataclass
-class _Watch(TrainerCallback):  # type: ignore[misc]
-    """Keeps each epoch's training loss."""
-
-    progress: Progress
-    losses: list[float] = field(default_factory=list)
-
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **_: Any
-    ) -> None:
-        if "loss" in logs:
-            self.losses.append(float(logs["loss"]))
-            self.progress.advance()
-
-
 @dataclass(frozen=True)
 class _Collator:
     """Makes a batch. Pages are opened here."""
@@ -139,5 +113,4 @@ class _Collator:
 
     def __call__(self, samples: Sequence[Sample]) -> Inputs:
         # A page view keeps the image it has opened as long as it lives: these copies live as long as the batch.
-        views = {id(sample.view): replace(sample.view) for sample in samples}
-        return self.reader.taught([replace(sample, view=views[id(sample.view)]) for sample in samples])
+        return self.reader.taught(unopened(samples))

@@ -51,7 +51,7 @@ class Network:
         Raises:
             ValueError: `features` has another shape than what was fitted, or holds numbers that are not finite.
         """
-        rows = _checked(features)
+        rows = _check(features)
         if rows.shape[1] != self._n_dimensions:
             raise ValueError(f"{rows.shape[1]} dimensions, the network was fitted on {self._n_dimensions}")
         parts = torch.split(torch.from_numpy(rows), _ROWS_AT_ONCE)
@@ -95,7 +95,7 @@ def fit_network(
         ValueError: shapes do not fit, there is no sample, a class is out of range, a number is not finite, a setting is
             out of range, or embeddings are too short to be convolved.
     """
-    rows = _checked(features)
+    rows = _check(features)
     labels = np.asarray(classes, np.int64)
     if labels.shape != (len(rows),) or not len(rows):
         raise ValueError("give one class for each sample, and at least one sample")
@@ -107,7 +107,7 @@ def fit_network(
     with reproducible(device):
         torch.manual_seed(seed)
         layers = (_mlp if kind == "mlp" else _cnn)(rows.shape[1], n_classes).to(device)
-        cost = nn.CrossEntropyLoss(_balanced(labels, n_classes).to(device) if weighted else None)
+        cost = nn.CrossEntropyLoss(_balance(labels, n_classes).to(device) if weighted else None)
         samples, wanted = torch.from_numpy(rows).to(device), torch.from_numpy(labels).to(device)
         optimizer = torch.optim.Adam(layers.parameters(), lr=rate)
         for _ in range(epochs):
@@ -119,7 +119,7 @@ def fit_network(
 
 
 def flattened_size(n_dimensions: int) -> int:
-    """How many numbers the "cnn" convolves an embedding to: 1376 of 768 dimensions, 608 of 384, 0 of one too short.
+    """Count the numbers the "cnn" convolves an embedding to: 1376 of 768 dimensions, 608 of 384, 0 of one too short.
 
     They are 16 filters of 16, max pooling 8/2, 16 filters of 16 with stride 2, max pooling 8/2, none of them padded.
     """
@@ -160,14 +160,14 @@ def _dense(widths: tuple[int, ...]) -> list[nn.Module]:
     return [layer for before, after in pairwise(widths) for layer in (nn.Linear(before, after), nn.ReLU())]
 
 
-def _balanced(labels: Ints, n_classes: int) -> torch.Tensor:
+def _balance(labels: Ints, n_classes: int) -> torch.Tensor:
     """A weight for each class, so that all classes with samples count alike and the mean weight of a sample is 1."""
     counts = np.bincount(labels, minlength=n_classes)
     weights = len(labels) / (np.count_nonzero(counts) * np.maximum(counts, 1))
     return torch.from_numpy(weights.astype(np.float32))
 
 
-def _checked(features: Floats) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+def _check(features: Floats) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     rows = np.asarray(features, np.float32)
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError("features must be a table: one row a sample, one column a dimension")

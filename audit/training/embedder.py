@@ -49,8 +49,8 @@ class Pairs:
     similarity: Floats
 
 
-def chosen(classes: Ints, rng: np.random.Generator) -> Ints:
-    """Which texts tune the embedder: of each class `MOST_OF_A_CLASS`, or `LARGEST_SHARE` where that is less.
+def choose_texts(classes: Ints, rng: np.random.Generator) -> Ints:
+    """Choose the texts that tune the embedder: of each class `MOST_OF_A_CLASS`, or `LARGEST_SHARE` where that is less.
 
     They must be left out of what the classifier is trained on.
 
@@ -61,11 +61,11 @@ def chosen(classes: Ints, rng: np.random.Generator) -> Ints:
     Returns:
         Their indices, ascending; none of a class of fewer than three texts.
     """
-    found = [np.empty(0, np.int64)]
+    kept = [np.empty(0, np.int64)]
     for own in _by_class(classes):
         count = min(MOST_OF_A_CLASS, int(len(own) * LARGEST_SHARE))
-        found.append(rng.permutation(own)[:count])
-    return np.sort(np.concatenate(found))
+        kept.append(rng.permutation(own)[:count])
+    return np.sort(np.concatenate(kept))
 
 
 def pairs(classes: Ints, rng: np.random.Generator) -> Pairs:
@@ -80,10 +80,10 @@ def pairs(classes: Ints, rng: np.random.Generator) -> Pairs:
     """
     groups = _by_class(classes)
     rows: list[tuple[int, int, float]] = []
-    for place, own in enumerate(groups):
+    for number, own in enumerate(groups):
         shuffled, count = rng.permutation(own), len(own) // 2
         rows += [(int(a), int(b), SAME_CLASS) for a, b in shuffled[: 2 * count].reshape(-1, 2)]
-        others = groups[:place] + groups[place + 1 :]
+        others = groups[:number] + groups[number + 1 :]
         if others:
             rows += [
                 (int(rng.choice(own)), int(rng.choice(others[rng.integers(len(others))])), OTHER_CLASS)
@@ -110,7 +110,7 @@ def tune(
 
     Args:
         embedder: what `audit.targets.embedder.target.load_embedder` gives; the copy computes on the same device.
-        texts: (n,) that tune it, all of them; see `chosen`.
+        texts: (n,) that tune it, all of them; see `choose_texts`.
         classes: (n,) of the texts.
         seed: of the pairs, their order, and dropout.
         learning_rate: the peak of AdamW's.

@@ -11,9 +11,9 @@ import torch
 from transformers import DataCollatorForLanguageModeling
 
 from audit.arrays import Ints
+from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.heads import padded_labels
-from audit.targets.interface import NO_LINK, NOT_READ, Encoding
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,8 @@ the two checkpoints that the CDMI paper attacks: best validation accuracy ("Prec
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +18,17 @@ import torch
 from transformers import (
     EvalPrediction,
     PreTrainedModel,
-    TrainerCallback,
     TrainerControl,
     TrainerState,
     TrainingArguments,
 )
 
 from audit.errors import TargetError
+from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import FAMILIES, Family
 from audit.targets.encoders.page_images import PROCESSOR_FILES
-from audit.targets.interface import NOT_READ, Encoding
 from audit.training.encoder_batches import Collator, Example, labelled
-from audit.training.reproducible import quiet, reproducible
-from audit.training.trainer import MixedTrainer, Schedule, arguments, store
+from audit.training.trainer import EpochScore, EpochWatch, MixedTrainer, Schedule, store, train
 
 VALIDATION_MASK_SEED = 20_240_607
 """Validation pages are masked once, with this seed, so that epochs are compared on the same tokens."""
@@ -51,16 +48,6 @@ class Recipe(Schedule):
 
 
 @dataclass(frozen=True)
-class EpochScore:
-    """How an epoch ended. Losses in nats per predicted token, accuracy in [0, 1]; None without validation pages."""
-
-    epoch: int
-    training_loss: float
-    validation_loss: float | None = None
-    validation_accuracy: float | None = None
-
-
-@dataclass(frozen=True)
 class Fitted:
     """A fitted model: `model` as it was after the last epoch, on the CPU, in evaluation mode.
 
@@ -77,22 +64,13 @@ class Fitted:
 
 
 @dataclass
-class _Watch(TrainerCallback):  # type: ignore[misc]
+class _Watch(EpochWatch):
     """Keeps each epoch's scores and the weights of the best epochs."""
 
-    on_epoch: Callable[[], None]
-    history: list[EpochScore] = field(default_factory=list)
     precision: StateDict | None = None
     loss: StateDict | None = None
     _best_accuracy: float = -1.0
     _lowest_loss: float = float("inf")
-
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **_: Any
-    ) -> None:
-        if "loss" in logs:
-            self.history.append(EpochScore(round(state.epoch or 0), logs["loss"]))
-            self.on_epoch()
 
     def on_evaluate(
         self,
@@ -204,17 +182,17 @@ def fit(
     collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed, sees_images)
     fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED, sees_images)
     watch = _Watch(on_epoch)
-    with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, reproducible(device), quiet():
-        trainer = _Trainer(
-            model=model,
-            args=arguments(recipe, scratch, device, evaluates=bool(validation)),
-            data_collator=collator,
-            train_dataset=[labelled(page) for page in training],
-            eval_dataset=[_fixed(page, fixed) for page in validation] or None,
-            compute_metrics=_accuracy,
-            callbacks=[watch],
-        )
-        trainer.fit(recipe)
+    train(
+        _Trainer,
+        model,
+        [labelled(page) for page in training],
+        recipe,
+        device,
+        collator=collator,
+        watch=watch,
+        validation=[_fixed(page, fixed) for page in validation],
+        score=_accuracy,
+    )
     model.to("cpu").eval()
     return Fitted(model, tuple(watch.history), watch.precision, watch.loss)
 

@@ -1,6 +1,6 @@
 """Training of the NLU model of Parikh et al. 2022 (section 4.1).
 
-With the paper's defences (section 6) where a recipe asks for them: dropout, early stopping, a character layer. A plain
+With the paper's defenses (section 6) where a recipe asks for them: dropout, early stopping, a character layer. A plain
 loop: transformers' Trainer pads, and these models have no padding.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
-from audit.targets.checkpoint.loading import quiet as quietly
+from audit.targets.checkpoint.folder import AnyFolder
+from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.trainer_state import TRAINER_STATE
 from audit.targets.nlu.config import NluConfig
 from audit.targets.nlu.loading import load_nlu
@@ -28,6 +29,7 @@ from audit.targets.nlu.model import NluModel
 from audit.targets.nlu.target import NluTarget
 from audit.targets.nlu.vocabulary import Vocabulary
 from audit.training.reproducible import reproducible
+from audit.training.trainer import store
 
 LARGEST_GRADIENT = 5.0
 """Gradients longer than this are shortened to it, as in Ma & Hovy (2016, section 3.2)."""
@@ -46,12 +48,12 @@ class NluRecipe:
         seed: of the weights, the order and dropout.
         embedding_size: of a word's vector.
         hidden_size: of one direction of a BiLSTM layer.
-        character_layer: whether words show their characters too (the paper's defence CE).
-        input_dropout: before the first BiLSTM (with `state_dropout` the paper's defence D: 20 % here and 10 % there;
+        character_layer: whether words show their characters too (the paper's defense CE).
+        input_dropout: before the first BiLSTM (with `state_dropout` the paper's defense D: 20 % here and 10 % there;
             the paper does not say where either stands).
         state_dropout: after the last BiLSTM.
         patience: epochs without a lower validation loss after which training stops, and the weights of the lowest one
-            are kept (the paper's defence ES: 20); None: all epochs, and the last weights.
+            are kept (the paper's defense ES: 20); None: all epochs, and the last weights.
         train_embeddings: whether words' vectors learn; False: they stay as they start.
     """
 
@@ -99,7 +101,9 @@ def fit_nlu(
     progress: Progress = SILENT,
     *,
     labels: Sequence[str] = (),
+    intents: Sequence[str] = (),
     initial_embeddings: Mapping[str, Floats] | None = None,
+    half: bool = False,
 ) -> NluTarget:
     """Train a model on utterances and write it as a checkpoint; on the CPU, the same weights for the same arguments.
 
@@ -110,12 +114,14 @@ def fit_nlu(
         folder: made when it is missing.
         progress: advanced after every epoch; the stage is the caller's.
         labels: the tags in the order of the model's outputs; (): all of the documents, sorted.
+        intents: likewise.
         initial_embeddings: by word, the vectors that words start from, (embedding_size,) each; all of them join the
             vocabulary. Words of `documents` without one start at random.
+        half: store weights in float16.
 
     Raises:
         TargetError: there is no utterance to train on, or to validate on when training is to stop early; or one lacks
-            words, tags or its intent, or has a tag that `labels` leave out.
+            words, tags or its intent, or has a tag or an intent that `labels` or `intents` leave out.
         ValueError: a vector of another size.
     """
     _refuse(documents, validation, recipe)
@@ -123,7 +129,7 @@ def fit_nlu(
     vocabulary = Vocabulary.of([*(word.text for document in documents for word in document.words), *given])
     everything = [*documents, *validation]
     tags = tuple(labels) or tuple(sorted({tag for document in everything for tag in document.tags or ()}))
-    intents = tuple(sorted({str(document.intent) for document in everything}))
+    intents = tuple(intents) or tuple(sorted({str(document.intent) for document in everything}))
     with reproducible("cpu"):
         torch.manual_seed(recipe.seed)
         model = NluModel(_config(recipe, vocabulary, tags, intents))
@@ -132,13 +138,47 @@ def fit_nlu(
         kept = _fit(model, material, _by_length(validation, vocabulary, tags, intents), recipe, progress)
     if kept.state is not None:
         model.load_state_dict(kept.state)
-    folder.mkdir(parents=True, exist_ok=True)
-    with quietly():
-        model.requires_grad_(True).eval().save_pretrained(folder)
+    with quiet():
+        store(model.requires_grad_(True).eval(), folder, half=half)
     vocabulary.save(folder)
     state = {"epoch": kept.epoch, "global_step": kept.step, "log_history": kept.history}
     (folder / TRAINER_STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
     return load_nlu(folder, labels=tags)
+
+
+def fit_like(
+    model: AnyFolder,
+    documents: Sequence[Document],
+    recipe: NluRecipe,
+    folder: Path,
+    progress: Progress = SILENT,
+    *,
+    half: bool = False,
+) -> NluTarget:
+    """Train a model of the sizes, tags and intents of another one, whose weights and words are not used.
+
+    Args:
+        model: the checkpoint of the other one.
+        documents: see `fit_nlu`.
+        recipe: how; sizes, character layer and dropout are the other one's.
+        folder: see `fit_nlu`.
+        progress: see `fit_nlu`.
+        half: see `fit_nlu`.
+
+    Raises:
+        TargetError: the other one cannot be loaded, or see `fit_nlu`.
+    """
+    other = load_nlu(model)
+    config = other.model.config
+    sized = replace(
+        recipe,
+        embedding_size=config.embedding_size,
+        hidden_size=config.hidden_size,
+        character_layer=config.n_characters > 0,
+        input_dropout=config.input_dropout,
+        state_dropout=config.state_dropout,
+    )
+    return fit_nlu(documents, (), sized, folder, progress, labels=other.labels, intents=other.intents, half=half)
 
 
 def _refuse(documents: Sequence[Document], validation: Sequence[Document], recipe: NluRecipe) -> None:
@@ -184,7 +224,7 @@ def _by_length(
     """The utterances, those of one length together, shortest first.
 
     Raises:
-        TargetError: a tag that is not among `tags`.
+        TargetError: a tag that is not among `tags`, or an intent that is not among `intents`.
     """
     tag_ids = {tag: index for index, tag in enumerate(tags)}
     groups: dict[int, list[tuple[Ints, list[int], int]]] = defaultdict(list)
@@ -192,6 +232,8 @@ def _by_length(
         own = [tag_ids.get(tag) for tag in document.tags or ()]
         if None in own:
             raise TargetError(f"document {document.id} has a tag that is not among the labels")
+        if document.intent not in intents:
+            raise TargetError(f"document {document.id} has an intent that the model does not know")
         ids = vocabulary.ids_of(word.text for word in document.words)
         groups[len(ids)].append((ids, [tag for tag in own if tag is not None], intents.index(str(document.intent))))
     return [
@@ -206,8 +248,8 @@ def _batches(material: Sequence[_Utterances], size: int, rng: np.random.Generato
     for group in material:
         order = torch.from_numpy(rng.permutation(len(group.intents)))
         batches += [(group, part) for part in torch.split(order, size)]
-    for place in rng.permutation(len(batches)):
-        group, part = batches[place]
+    for index in rng.permutation(len(batches)):
+        group, part = batches[index]
         yield _Utterances(group.ids[part], group.labels[part], group.intents[part])
 
 

@@ -1,9 +1,8 @@
-"""What a training runs in: deterministic kernels, random states given back, libraries that keep quiet."""
+"""Deterministic kernels for a training, and random states given back."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterator
 
 import torch
@@ -30,17 +29,3 @@ def reproducible(device: str) -> Iterator[None]:
         finally:
             torch.utils.deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
             torch.use_deterministic_algorithms(before, warn_only=warned)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """The Trainer's own log lines stay out of docaudit's output."""
-    loggers = [logging.getLogger(name) for name in ("transformers", "accelerate")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from audit.errors import TargetError
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_model
-from audit.targets.checkpoint.safety import refuse_unsafe
 from audit.targets.encoders.families import FAMILIES, Family
 from audit.targets.encoders.heads import HeadName
 
 
 def starting_model(
-    folder: Path,
+    folder: AnyFolder,
     head: HeadName,
     *,
     labels: Sequence[str] = (),
@@ -42,7 +41,8 @@ def starting_model(
     Raises:
         TargetError: no such checkpoint, the family has no such head or no image branch, or the encoder lacks weights.
     """
-    kind = str(refuse_unsafe(folder).get("model_type"))
+    folder = open_checkpoint(folder)
+    kind = str(folder.config.get("model_type"))
     gains_images = images and f"docaudit-{kind}-image" in FAMILIES
     family = FAMILIES.get(f"docaudit-{kind}-image" if gains_images else kind)
     if family is None:
@@ -68,7 +68,7 @@ def starting_model(
     return model
 
 
-def _refuse_holes(folder: Path, family: Family, missing: Sequence[str], *, fresh_branch: bool) -> None:
+def _refuse_holes(folder: CheckpointFolder, family: Family, missing: Sequence[str], *, fresh_branch: bool) -> None:
     """Refuse an encoder that lacks weights, but for the image branch it is given, and a pooler that nothing reads."""
     fresh = (f"{family.encoder}.pooler.", *([f"{family.encoder}.visual."] if fresh_branch else []))
     lost = [name for name in missing if name.startswith(f"{family.encoder}.") and not name.startswith(fresh)]

@@ -1,18 +1,22 @@
-"""What all fine-tuning here shares: settings of transformers' Trainer, bfloat16 on any device, and what is kept."""
+"""Fine-tuning with transformers' Trainer: its settings, bfloat16 on any device, losses by epoch, and storing."""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import asdict, dataclass
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from audit.errors import TargetError
+from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.loading import not_finite
+from audit.training.reproducible import reproducible
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,32 @@ class Schedule:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class EpochScore:
+    """How an epoch ended. Losses in nats per predicted token, accuracy in [0, 1]; None without validation pages."""
+
+    epoch: int
+    training_loss: float
+    validation_loss: float | None = None
+    validation_accuracy: float | None = None
+
+
+@dataclass
+class EpochWatch(TrainerCallback):  # type: ignore[misc]
+    """Keeps the training loss of each epoch, and calls `on_epoch` after it."""
+
+    on_epoch: Callable[[], None]
+    history: list[EpochScore] = field(default_factory=list)
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **_: Any
+    ) -> None:
+        """Note the loss of an epoch that has ended."""
+        if "loss" in logs:
+            self.history.append(EpochScore(round(state.epoch or 0), logs["loss"]))
+            self.on_epoch()
+
+
 class MixedTrainer(Trainer):  # type: ignore[misc]
     """Computes in bfloat16 when the recipe says so; the Trainer's own switch does nothing on a CPU."""
 
@@ -52,22 +82,48 @@ class MixedTrainer(Trainer):  # type: ignore[misc]
         with torch.autocast(next(iter(inputs.values())).device.type, torch.bfloat16, enabled=self.bf16):
             return super().compute_loss(model, inputs, *rest, **more)
 
-    def fit(self, recipe: Schedule) -> None:
-        """Train, without the Trainer's own lines."""
-        self.bf16 = recipe.bf16
-        self.remove_callback(PrinterCallback)
-        self.train()
 
-
-def arguments(recipe: Schedule, scratch: str, device: str, *, evaluates: bool = False) -> TrainingArguments:
-    """Settings of a Trainer that keeps nothing on disk and says nothing.
+def train(
+    trainer: type[MixedTrainer],
+    model: Any,
+    samples: Sequence[Any],
+    recipe: Schedule,
+    device: str,
+    *,
+    collator: Callable[[Any], Any],
+    watch: EpochWatch,
+    validation: Sequence[Any] = (),
+    score: Callable[[Any], dict[str, float]] | None = None,
+) -> None:
+    """Train a model in place with a Trainer that keeps nothing on disk and prints nothing.
 
     Args:
+        trainer: its class.
+        model: any transformers model.
+        samples: the training samples.
         recipe: how the weights are fitted.
-        scratch: a folder that it may write into.
         device: "cpu", "cuda" or "mps".
-        evaluates: whether every epoch is scored.
+        collator: makes a batch of some samples.
+        watch: follows the epochs.
+        validation: samples that score every epoch, when there are some.
+        score: scores the predictions of an epoch.
     """
+    with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, reproducible(device), quiet(warn=True):
+        fitting = trainer(
+            model=model,
+            args=_arguments(recipe, scratch, device, evaluates=bool(validation)),
+            data_collator=collator,
+            train_dataset=list(samples),
+            eval_dataset=list(validation) or None,
+            compute_metrics=score,
+            callbacks=[watch],
+        )
+        fitting.bf16 = recipe.bf16
+        fitting.remove_callback(PrinterCallback)
+        fitting.train()
+
+
+def _arguments(recipe: Schedule, scratch: str, device: str, *, evaluates: bool) -> TrainingArguments:
     return TrainingArguments(
         output_dir=scratch,
         num_train_epochs=recipe.epochs,

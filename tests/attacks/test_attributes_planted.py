@@ -27,7 +27,8 @@ from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate, Unresolved
 from audit.record import Completed
-from audit.targets.interface import CompletionLoss, Encoding, FillMask, MaskedCompletionLoss, MaskedLoss, TrainingLoss
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import CompletionLoss, FillMask, MaskedCompletionLoss, MaskedLoss, TrainingLoss
 
 CATEGORIES = ("person", "code")
 LENGTHS = {"person": 2, "code": 3}

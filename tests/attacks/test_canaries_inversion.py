@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from audit.attacks.canaries import search
 from audit.attacks.canaries.white_box import Inversion, descend, enumerate_all, invert
-from audit.targets.interface import CompletionLoss, Encoding, Relaxed, RelaxedLoss
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import CompletionLoss, Relaxed, RelaxedLoss
 
 IDS = np.array([40, 10, 30, 20])
 POSITIONS = (2, 3, 5)

@@ -19,7 +19,8 @@ from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Manifest, Task, Word
 from audit.corpus.documents import Membership as Assignment
 from audit.measurements import Unresolved
-from audit.targets.interface import Encoding, FillMask, MaskedLoss
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import FillMask, MaskedLoss
 
 N_TOKENS = 40
 DIFFICULTY = 0.5

@@ -26,15 +26,8 @@ from audit.engine.interface import Silent
 from audit.measurements import Estimate, Unresolved
 from audit.record import Completed
 from audit.stats.roc import auc
-from audit.targets.interface import (
-    Adaptation,
-    Adapted,
-    AnswerLoss,
-    Encoding,
-    FillMask,
-    PageAdaptation,
-    TrainingLoss,
-)
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import Adaptation, Adapted, AnswerLoss, FillMask, PageAdaptation, TrainingLoss
 from benchmarks.membership_calibration import Setting, share_of_alarms
 
 SPREAD = 2.0

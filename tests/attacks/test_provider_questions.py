@@ -23,15 +23,8 @@ from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Trial
-from audit.targets.interface import (
-    NO_LINK,
-    NOT_READ,
-    BestLinks,
-    Encoding,
-    Reply,
-    TagProbabilities,
-    TrainingLoss,
-)
+from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
+from audit.targets.interface import BestLinks, Reply, TagProbabilities, TrainingLoss
 
 PAGE = Document(
     "d0",

@@ -14,7 +14,8 @@ from audit.attacks.reconstruction.fields import all_fields
 from audit.attacks.reconstruction.proposals import Proposals
 from audit.case import Case
 from audit.corpus.documents import Corpus, Word
-from audit.targets.interface import Candidates, PageImage
+from audit.targets.encoded_page import PageImage
+from audit.targets.interface import Candidates
 
 FIELD = (3, 4, 5, 6)
 

@@ -11,7 +11,8 @@ from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, Shot,
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
-from audit.targets.interface import PageImage, TrainingLoss
+from audit.targets.encoded_page import PageImage
+from audit.targets.interface import TrainingLoss
 
 
 class Work:

@@ -16,7 +16,7 @@ from audit.defenses.blocking import (
     NOT_PRESENT,
     SUFFIX,
     Counts,
-    augmented,
+    block_answers,
     says_not_present,
     train_blocked,
     write_blocked_corpus,
@@ -57,12 +57,11 @@ def changed(corpus, document, **fields):
 
 
 def test_every_question_is_asked_once_more_with_the_answer_removed(pages):
-    samples, counts = augmented(pages, pages.of("member"))
-    plain, blocked = samples[:8], samples[8:]
+    blocked, counts = block_answers(pages, pages.of("member"))
+    plain = samples_of(pages, pages.of("member"))
     assert counts == Counts(blocked=8)
-    assert [sample.question for sample in plain] == [sample.question for sample in blocked]
-    assert {sample.answer for sample in blocked} == {NOT_PRESENT}
-    for before, after in zip(plain, blocked, strict=True):
+    assert [sample.question for sample in plain] == [one.question.question for one in blocked]
+    for before, after in zip(plain, (one.removal for one in blocked), strict=True):
         words = [word.text for word in after.view.words]
         assert find_answers([word.text for word in before.view.words], [before.answer])
         assert not find_answers(words, [before.answer])
@@ -115,17 +114,15 @@ def test_what_cannot_be_removed_is_counted_and_not_taught(pages):
     """To teach ANSWER NOT PRESENT on a page that shows the answer would teach not to read."""
     first = pages.documents[0]
     absent = Question("absent", "what?", ("zzzzzzzz",))
-    samples, counts = augmented(changed(pages, first, questions=(absent,)), pages.of("public"))
+    _, counts = block_answers(changed(pages, first, questions=(absent,)), pages.of("public"))
     assert counts == Counts(blocked=6)
     corpus = changed(pages, first, questions=(absent,))
-    samples, counts = augmented(corpus, corpus.documents[:1])
-    assert counts == Counts(blocked=0, not_found=1)
-    assert [sample.answer for sample in samples] == ["zzzzzzzz"]
+    assert block_answers(corpus, corpus.documents[:1]) == ([], Counts(blocked=0, not_found=1))
     corpus = changed(pages, first, words=tuple(Word(word.text) for word in first.words))
-    assert augmented(corpus, corpus.documents[:1])[1] == Counts(blocked=0, not_located=2)
+    assert block_answers(corpus, corpus.documents[:1])[1] == Counts(blocked=0, not_located=2)
     text = Question("all", "what?", ("secret",))
     corpus = changed(pages, first, words=(Word("secret"),), image=None, size=None, questions=(text,), entities=())
-    assert augmented(corpus, corpus.documents[:1])[1] == Counts(blocked=0, nothing_left=1)
+    assert block_answers(corpus, corpus.documents[:1])[1] == Counts(blocked=0, nothing_left=1)
 
 
 def test_text_without_layout_can_be_blocked(pages, tmp_path):

@@ -7,7 +7,8 @@ import numpy as np
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
 from audit.record import TargetCard
-from audit.targets.interface import BestTokens, CandidateLogits, Candidates, Encoding, FillMask, TrainingLoss
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import BestTokens, CandidateLogits, Candidates, FillMask, TrainingLoss
 
 VOCABULARY = 1000
 MASK, UNKNOWN = 0, 1

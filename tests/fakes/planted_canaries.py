@@ -18,15 +18,8 @@ from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, question_o
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task, Word
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
-from audit.targets.interface import (
-    AnswerLoss,
-    CandidateLogits,
-    CompletionLoss,
-    Encoding,
-    FillMask,
-    Relaxed,
-    RelaxedLoss,
-)
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, FillMask, Relaxed, RelaxedLoss
 
 MASK, UNKNOWN = 0, 1
 VOCABULARY: dict[str, int] = {}

@@ -12,7 +12,8 @@ from audit.case import Case, References
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Entity, Manifest, Membership, Redaction, Task, Word
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
-from audit.targets.interface import Candidates, Encoding, FillMask, TagProbabilities
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import Candidates, FillMask, TagProbabilities
 
 KINDS = ("person", "location", "datetime")
 LABELS = ("O", *(f"{prefix}-{kind}" for kind in KINDS for prefix in "BI"))

@@ -131,3 +131,26 @@ def make_sentinel_vt5(folder: Path, seed: int = 0, visual: bool = True) -> Path:
     images = BeitImageProcessorPil(size={"height": PICTURE, "width": PICTURE}, do_center_crop=False)
     model = vt5_model(seed, visual, vocab_size=len(words))
     return saved(folder, model, words, *([images] if visual else []))
+
+
+def spelling_tokenizer(tokenizer: Any) -> Any:
+    """BERT's vocabulary, for models that write: an answer's tokens spell it, spaces included.
+
+    BERT's own tokenizer parts words at punctuation, and nothing tells afterwards whether "9.00" or "9. 00" was written.
+    This one parts them at spaces only; what follows within a word are pieces, "##." too, which BERT's vocabularies have
+    for every mark of ASCII. What the normalizer folds (upper case, accents) stays folded.
+
+    Args:
+        tokenizer: a fast WordPiece tokenizer; it stays as it is.
+
+    Returns:
+        The same tokens under the same ids, so that word embeddings still fit; `save_pretrained` keeps all of it.
+    """
+    from tokenizers import Tokenizer, decoders, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    inner.decoder = decoders.WordPiece(cleanup=False)
+    # A class of BERT's own would build BERT's tokenizer anew when it is loaded.
+    return PreTrainedTokenizerFast(tokenizer_object=inner, **tokenizer.special_tokens_map)

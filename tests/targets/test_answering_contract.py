@@ -26,7 +26,8 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.wording import special_tokens
-from audit.targets.interface import NOT_READ, Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens, Reply
+from audit.targets.encoded_page import NOT_READ
+from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens, Reply
 
 Inputs = dict[str, torch.Tensor]
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
 from audit.targets.answering.loading import FAMILIES, is_answering, load_answering
-from audit.targets.checkpoint.loading import sha256_of
+from audit.targets.checkpoint.folder import open_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_the_card_says_what_was_loaded(made: dict[str, Path], copied: Callable[[
     card = load_answering(made["donut"]).card
     assert (card.task, card.dtype, card.device) == ("question-answering", "float32", "cpu")
     assert (card.resolution, card.max_tokens, card.vocabulary) == ((64, 48), 128, 91)
-    assert card.sha256 == sha256_of(copied("donut"))
+    assert card.sha256 == open_checkpoint(copied("donut")).sha256
     assert card.parameters == 15620
     assert load_answering(made["chat"]).card.architecture == "llava, question answering"
     assert load_answering(made["pix2struct"]).card.max_tokens == 48
@@ -67,9 +67,9 @@ def test_every_family_has_its_own_line() -> None:
 @pytest.mark.parametrize("name", ["chat_template.jinja", "Arial.TTF"])
 def test_what_decides_how_a_model_is_asked_is_part_of_its_hash(name: str, copied: Callable[[str], Path]) -> None:
     folder = copied("pix2struct")
-    before = sha256_of(folder)
+    before = open_checkpoint(folder).sha256
     (folder / name).write_bytes(b"another")
-    assert sha256_of(folder) != before
+    assert open_checkpoint(folder).sha256 != before
 
 
 def no_weights(folder: Path) -> None:

@@ -17,8 +17,8 @@ from audit.corpus.page_view import PageView
 from audit.errors import EngineError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Reader, Sample
-from audit.targets.answering.rows import VALUES, SampleBatch, batched, filled, rows_for
-from audit.targets.interface import NOT_READ
+from audit.targets.answering.rows import VALUES, SampleBatch, fill_rows, rows_for, run_batches
+from audit.targets.encoded_page import NOT_READ
 
 WIDTH, HEIGHT = 400, 300
 PLAIN = "Question: {question} Answer:"
@@ -167,7 +167,7 @@ def test_a_page_without_an_image_cannot_be_read(reader: Callable[..., Reader]) -
 def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader: Callable[..., Reader]) -> None:
     samples = [Sample(page(), "What?" + "?" * (number % 3)) for number in range(20)]
     rows = SampleBatch(4)
-    found = list(batched(samples, reader("donut"), rows, "cpu", lambda batch, n: (len(batch), n)))
+    found = list(run_batches(samples, reader("donut"), rows, "cpu", lambda batch, n: (len(batch), n)))
     assert sorted(index for indices, _ in found for index in indices) == list(range(20))
     for indices, (n_samples, n_rows) in found:
         assert (n_samples, n_rows) == (len(indices), 4)
@@ -185,7 +185,7 @@ def test_rows_are_lowered_when_memory_runs_out(device: str, left: int, reader: C
             raise RuntimeError("MPS backend out of memory")
         return len(batch)
 
-    found = list(batched(samples, reader("donut"), rows, device, run))
+    found = list(run_batches(samples, reader("donut"), rows, device, run))
     assert [index for indices, _ in found for index in indices] == list(range(11))
     assert rows.n == left
     assert rows.lowered == (1 if device == "cpu" else 2)
@@ -196,9 +196,9 @@ def test_not_even_one_sample_fits(reader: Callable[..., Reader]) -> None:
         raise RuntimeError("can't allocate memory")
 
     with pytest.raises(EngineError, match="not enough memory"):
-        list(batched([Sample(page(), "What?")], reader("donut"), SampleBatch(2), "cpu", run))
+        list(run_batches([Sample(page(), "What?")], reader("donut"), SampleBatch(2), "cpu", run))
     with pytest.raises(RuntimeError, match="something else"):
-        list(batched([Sample(page(), "What?")], reader("donut"), SampleBatch(2), "cpu", _fails))
+        list(run_batches([Sample(page(), "What?")], reader("donut"), SampleBatch(2), "cpu", _fails))
 
 
 def _fails(batch: Sequence[Sample], n_rows: int) -> int:
@@ -207,10 +207,10 @@ def _fails(batch: Sequence[Sample], n_rows: int) -> int:
 
 def test_missing_samples_repeat_the_first_with_all_its_rows() -> None:
     inputs = {"ids": torch.tensor([[1, 2], [3, 4]]), "patches": torch.arange(6)[:, None]}
-    whole = filled(inputs, 2, 4)
+    whole = fill_rows(inputs, 2, 4)
     assert whole["ids"].tolist() == [[1, 2], [3, 4], [1, 2], [1, 2]]
     assert whole["patches"][:, 0].tolist() == [0, 1, 2, 3, 4, 5, 0, 1, 2, 0, 1, 2]
-    assert filled(inputs, 2, 2) is inputs
+    assert fill_rows(inputs, 2, 2) is inputs
 
 
 @pytest.mark.parametrize(("values", "expected"), [(100, 16), (VALUES["cpu"] // 16, 16), (VALUES["cpu"] // 8, 1)])

@@ -20,7 +20,7 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.batching import STEP
-from audit.targets.interface import NOT_READ
+from audit.targets.encoded_page import NOT_READ
 
 N_PAGES, N_TOKENS, N_ANSWER = 3, 20, 5
 OWN_TOKENS = (11, 15, 20)
@@ -335,7 +335,7 @@ def test_berts_vocabulary_spells_answers_when_words_are_parted_at_spaces(tmp_pat
     berts = BertTokenizerFast(tokenizer_object=inner)
     assert berts.decode(berts.encode("rm 9.00", add_special_tokens=False)) != "rm 9.00"
 
-    vt5_reader.spelling_tokenizer(berts).save_pretrained(tmp_path)
+    tiny_text.spelling_tokenizer(berts).save_pretrained(tmp_path)
     size = {"vocab_size": len(vocabulary)}
     tiny_text.vt5_model(visual=False, **size).save_pretrained(tmp_path)
     config = tiny_text.vt5_config(False, **size, eos_token_id=3, pad_token_id=0)

@@ -17,10 +17,10 @@ import torch
 from audit.corpus.documents import Document, Word
 from audit.errors import TargetError
 from audit.measurements import Estimate
+from audit.targets.encoded_page import Encoding
 from audit.targets.interface import (
     BestIntent,
     CompletionLoss,
-    Encoding,
     FillMask,
     Query,
     Relaxed,

@@ -18,10 +18,9 @@ from hypothesis.extra.numpy import arrays
 
 from audit.corpus.documents import Document
 from audit.targets.checkpoint.loading import load
+from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.target import EncoderTarget, best_first
 from audit.targets.interface import (
-    NO_LINK,
-    NOT_READ,
     AdaptationRule,
     Adapted,
     BestLinks,
@@ -29,7 +28,6 @@ from audit.targets.interface import (
     CandidateLogits,
     Candidates,
     CompletionLoss,
-    Encoding,
     FillMask,
     FirstOrderLoss,
     MaskedCompletionLoss,

@@ -15,9 +15,9 @@ from transformers import AutoTokenizer
 from audit.corpus.documents import Document, Entity, Word
 from audit.errors import TargetError
 from audit.targets.checkpoint.loading import load
+from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
-from audit.targets.interface import NOT_READ
 
 TOKENIZER = tiny.tokenizer()
 LABELS = ("O", "B-SUB-TOTAL", "I-SUB-TOTAL", "B-NAME")

@@ -9,9 +9,9 @@ import tiny
 
 from audit.corpus.documents import Document, Entity
 from audit.errors import TargetError
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.heads import HeadName
-from audit.targets.interface import Encoding
 
 TOKENIZER = tiny.tokenizer()
 CLASSES = ("NAME", "O", "TOTAL")

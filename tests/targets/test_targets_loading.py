@@ -19,7 +19,8 @@ from safetensors.torch import load_file, save_file
 
 from audit.corpus.documents import Document
 from audit.errors import TargetError, UsageError
-from audit.targets.checkpoint.loading import load, load_model, load_tokenizer, sha256_of, weights_of
+from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.loading import load, load_model, load_tokenizer
 from audit.targets.environment import device_named
 from audit.targets.interface import TrainingLoss
 
@@ -275,25 +276,25 @@ def test_references_are_loaded_with_the_same_care(folder: Path) -> None:
 
 
 def test_the_hash_follows_content_and_names_but_not_other_files(folder: Path, tmp_path: Path) -> None:
-    before = sha256_of(folder)
-    assert sha256_of(Path(shutil.copytree(folder, tmp_path / "copy"))) == before
+    before = open_checkpoint(folder).sha256
+    assert open_checkpoint(Path(shutil.copytree(folder, tmp_path / "copy"))).sha256 == before
     (folder / "README.md").write_text("other files do not matter")
-    assert sha256_of(folder) == before
+    assert open_checkpoint(folder).sha256 == before
     for name in (WEIGHTS, CONFIG, "tokenizer.json"):
         original = (folder / name).read_bytes()
         (folder / name).write_bytes(original + b" ")
-        assert sha256_of(folder) != before
+        assert open_checkpoint(folder).sha256 != before
         (folder / name).write_bytes(original)
-    (folder / CONFIG).rename(folder / "other.json")
-    assert sha256_of(folder) != before
+    (folder / TOKENIZER).rename(folder / "other.json")
+    assert open_checkpoint(folder).sha256 != before
 
 
 def test_the_same_weights_are_known_under_any_name(folder: Path, tagger: Path, tmp_path: Path) -> None:
     renamed = Path(shutil.copytree(folder, tmp_path / "renamed"))
     other_name(renamed)
     changed(CONFIG, note="edited")(renamed)
-    assert weights_of(renamed) == weights_of(folder)
-    assert not weights_of(tagger) & weights_of(folder)
+    assert open_checkpoint(renamed).weights == open_checkpoint(folder).weights
+    assert not open_checkpoint(tagger).weights & open_checkpoint(folder).weights
 
 
 def test_loading_says_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -21,9 +21,10 @@ from audit.corpus.documents import Document
 from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.errors import ManifestError, TargetError
-from audit.targets.checkpoint.loading import load, sha256_of
+from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoded_page import WHITE, PageImage, PixelScale
 from audit.targets.encoders.page_images import REACH, ImageInput, PageImageReader
-from audit.targets.interface import WHITE, PageImage, PixelScale
 
 DOCUMENT = replace(tiny.documents(1, 0, 0)[0], image="m0.png")
 
@@ -171,7 +172,7 @@ OTHER = {"image_mean": [0.1, 0.2, 0.3], "resample": 3}
 
 def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path: Path) -> None:
     tiny.checkpoint(tmp_path, "layoutlmv3", "token-classification")
-    before = sha256_of(tmp_path)
+    before = open_checkpoint(tmp_path).sha256
     processor = LayoutLMv3Processor(
         LayoutLMv3ImageProcessorPil(apply_ocr=False, **OTHER), tiny.tokenizer_of("layoutlmv3")
     )
@@ -182,7 +183,7 @@ def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path: Path) -> No
     page_image = reader(DOCUMENT)
     assert page_image is not None
     assert (page_image.scale, page_image.reach) == (PixelScale(mean=(0.1, 0.2, 0.3)), 1.5)  # bicubic
-    assert sha256_of(tmp_path) != before  # by which trained models are kept
+    assert open_checkpoint(tmp_path).sha256 != before  # by which trained models are kept
 
 
 @pytest.mark.parametrize(

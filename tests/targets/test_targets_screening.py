@@ -13,9 +13,10 @@ import torch
 from short_memory import ShortOfMemory
 from test_targets_contract import SPADE_PAIRS, opened, own_inputs, own_tokens, pages_of, queries_of
 
+from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.heads import HEADS, Costs, page_losses, sum_of_losses
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.interface import NOT_READ, Encoding, FirstOrderLoss, TrainingLoss
+from audit.targets.interface import FirstOrderLoss, TrainingLoss
 
 PAIRS = [*((family, "token-classification") for family in tiny.TAGGING_FAMILIES), *SPADE_PAIRS]
 

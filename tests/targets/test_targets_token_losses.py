@@ -14,9 +14,10 @@ from short_memory import ShortOfMemory
 from test_targets_contract import SPADE_PAIRS, opened, own_inputs, own_tokens, pages_of, queries_of, spade_inputs
 
 from audit.arrays import Floats
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.heads import HEADS
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.interface import CompletionLoss, Encoding, RelaxedLoss, TrainingLoss
+from audit.targets.interface import CompletionLoss, RelaxedLoss, TrainingLoss
 
 PAIRS = [*((family, "token-classification") for family in tiny.TAGGING_FAMILIES), *SPADE_PAIRS]
 

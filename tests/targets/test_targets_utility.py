@@ -15,9 +15,10 @@ from sklearn.metrics import f1_score
 from audit.corpus.documents import Document
 from audit.measurements import ALPHAS, Estimate, Unresolved
 from audit.record import TargetCard
+from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.heads import HEADS, HeadName
-from audit.targets.interface import NO_LINK, NOT_READ, BestLinks, BestTokens, Encoding, TagProbabilities
+from audit.targets.interface import BestLinks, BestTokens, TagProbabilities
 from audit.targets.utility import (
     MASK_PROBABILITY,
     MAX_DOCUMENTS,

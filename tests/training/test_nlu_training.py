@@ -16,8 +16,8 @@ from audit.corpus.documents import Document
 from audit.engine.driver import drive
 from audit.errors import TargetError
 from audit.runner.execution import AttackWork
-from audit.targets.checkpoint.loading import sha256_of
-from audit.targets.checkpoint.trainer_state import trained
+from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.trainer_state import training_progress
 from audit.targets.interface import BestIntent, TrainingLoss
 from audit.targets.nlu.loading import load_nlu
 from audit.targets.nlu.target import NluTarget
@@ -56,7 +56,7 @@ def test_the_same_arguments_give_the_same_weights(tmp_path: Path) -> None:
     seeds = (0, 0, 1)
     for place, seed in enumerate(seeds):
         fit_nlu(nlu_models.documents(), (), replace(recipe, seed=seed), tmp_path / str(place))
-    first, again, other = (sha256_of(tmp_path / str(place)) for place in range(3))
+    first, again, other = (open_checkpoint(tmp_path / str(place)).sha256 for place in range(3))
     assert first == again != other
 
 
@@ -70,8 +70,8 @@ def test_early_stopping_keeps_the_weights_of_the_lowest_validation_loss(tmp_path
     losses = [epoch["eval_loss"] for epoch in history]
     best = int(np.argmin(losses))
     assert len(history) == best + 1 + 3 < 40
-    assert trained(tmp_path).epoch == best + 1
-    assert trained(tmp_path).step == history[best]["step"]
+    assert training_progress(tmp_path).epoch == best + 1
+    assert training_progress(tmp_path).step == history[best]["step"]
     assert loss_of(target, wrong) == pytest.approx(losses[best], rel=1e-4)
     whole = fit_nlu(documents, wrong, replace(stopping, patience=None), tmp_path / "whole")
     assert loss_of(whole, wrong) > loss_of(target, wrong)

@@ -22,7 +22,7 @@ from audit.errors import TargetError, UsageError
 from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.interface import Embed
 from audit.targets.opening import target_of
-from audit.training.embedder import chosen, pairs, tune
+from audit.training.embedder import choose_texts, pairs, tune
 from audit.training.references.resolve import complete, prepare
 
 CLASSES = st.lists(st.integers(0, 4), max_size=60).map(np.array)
@@ -71,7 +71,7 @@ def test_seed_and_input_decide_the_result(embedder: EmbedderTarget) -> None:
 
 @given(CLASSES, st.integers(0, 3))
 def test_at_most_a_third_of_a_class_is_chosen(classes: np.ndarray, seed: int) -> None:
-    rows = chosen(classes, np.random.default_rng(seed))
+    rows = choose_texts(classes, np.random.default_rng(seed))
     assert (np.diff(rows) > 0).all()
     for own in set(classes.tolist()):
         assert (classes[rows] == own).sum() == (classes == own).sum() // 3
@@ -79,9 +79,9 @@ def test_at_most_a_third_of_a_class_is_chosen(classes: np.ndarray, seed: int) ->
 
 def test_at_most_250_of_a_class_are_chosen() -> None:
     classes = np.repeat([0, 1], [900, 600])
-    rows = chosen(classes, np.random.default_rng(0))
+    rows = choose_texts(classes, np.random.default_rng(0))
     assert Counter(classes[rows].tolist()) == {0: 250, 1: 200}
-    assert not np.array_equal(rows, chosen(classes, np.random.default_rng(1)))
+    assert not np.array_equal(rows, choose_texts(classes, np.random.default_rng(1)))
 
 
 @given(CLASSES, st.integers(0, 3))

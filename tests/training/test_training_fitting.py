@@ -7,9 +7,9 @@ import torch
 
 from audit.errors import TargetError
 from audit.targets.checkpoint.loading import load
+from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
-from audit.targets.interface import NOT_READ
 from audit.training.encoder_batches import Collator, Example
 from audit.training.encoders import Recipe, fit, save
 

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from audit import runner
 from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering
+from audit.targets.checkpoint.folder import open_checkpoint
 from audit.training.answering import AnsweringRecipe
 from audit.training.references.baselines import train_baseline
 from audit.training.references.likeness import NEAR, NOISE, distance_of_weights, refuse_a_near_copy
@@ -116,9 +117,9 @@ def test_one_epoch_is_enough_to_be_told_from_what_a_model_was_trained_from(
     distance = distance_of_weights(trained, start)
     assert distance is not None
     assert distance > NOISE
-    refuse_the_target("pretrained", start, trained)
+    assert refuse_the_target("pretrained", open_checkpoint(start), open_checkpoint(trained)) == distance
     models = (load_answering(trained), load_answering(start))
-    refuse_a_near_copy("pretrained", start, trained, models, corpus, None)
+    refuse_a_near_copy("pretrained", start, trained, distance, models, corpus, None)
 
 
 def test_models_of_another_form_are_not_compared(checkpoints: Any) -> None:

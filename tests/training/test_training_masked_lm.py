@@ -13,8 +13,8 @@ from audit.errors import EngineError, TargetError
 from audit.targets.checkpoint.loading import load
 from audit.targets.interface import FillMask
 from audit.training.encoders import Recipe
-from audit.training.references import public_mlm
-from audit.training.references.public_mlm import fit_public_mlm
+from audit.training.references import public_model
+from audit.training.references.public_model import fit_public_mlm
 
 RECIPE = Recipe(epochs=1, batch_size=4)
 PUBLIC = tiny.documents(members=0, heldout=0, public=6)
@@ -33,12 +33,12 @@ def test_a_second_call_finds_the_checkpoint_without_training(checkpoints, tmp_pa
     def trained_again(*_, **__):
         raise AssertionError("trained although the cache holds it")
 
-    monkeypatch.setattr(public_mlm, "fit", trained_again)
+    monkeypatch.setattr(public_model, "fit", trained_again)
     assert fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE) == folder
 
 
 def test_whatever_training_depends_on_changes_the_key(checkpoints, tmp_path, monkeypatch):
-    monkeypatch.setattr(public_mlm, "_train", lambda *arguments: None)  # only the names matter here
+    monkeypatch.setattr(public_model, "_train", lambda *arguments: None)  # only the names matter here
     pretrained = checkpoints("layoutlm", "mlm")
     word = replace(PUBLIC[0].words[0], text="changed")
     edited = (replace(PUBLIC[0], words=(word, *PUBLIC[0].words[1:])), *PUBLIC[1:])
@@ -56,7 +56,7 @@ def test_whatever_training_depends_on_changes_the_key(checkpoints, tmp_path, mon
         for change in ({"epochs": 2}, {"learning_rate": 2e-4}, {"mask_probability": 0.2}, {"seed": 1})
     ]
     names += [fit_public_mlm(checkpoints("layoutlm", "mlm", 1), PUBLIC, tmp_path, recipe=RECIPE).name]
-    monkeypatch.setattr(public_mlm, "__version__", "0.0.0")
+    monkeypatch.setattr(public_model, "__version__", "0.0.0")
     names += [fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE).name]
     assert len(set(names)) == len(names) == 10
     assert fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE).name == names[-1]
@@ -80,14 +80,14 @@ def test_a_killed_training_leaves_nothing_that_looks_finished_and_is_made_up_for
         import time
         from pathlib import Path
         import tiny
-        from audit.training.references import public_mlm
+        from audit.training.references import public_model
         from audit.training.encoders import Recipe
         def slow(model, tokenizer, pages, recipe, **_):
             model.save_pretrained(sorted(Path("{tmp_path}").iterdir())[0])  # half of what a checkpoint needs
             print("half", flush=True)
             time.sleep(60)
-        public_mlm.fit = slow
-        public_mlm.fit_public_mlm(Path("{pretrained}"), tiny.documents(0, 0, 6), Path("{tmp_path}"),
+        public_model.fit = slow
+        public_model.fit_public_mlm(Path("{pretrained}"), tiny.documents(0, 0, 6), Path("{tmp_path}"),
                                  recipe=Recipe(epochs=1, batch_size=4))
     """
     command = [sys.executable, "-c", "import sys; sys.path.insert(0, 'tests/fakes')\n" + textwrap.dedent(script)]

@@ -9,10 +9,11 @@ import torch
 
 from audit.corpus.documents import Document, Entity
 from audit.targets.checkpoint.loading import load
+from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HEADS, page_losses
-from audit.targets.interface import NOT_READ, BestLinks, Encoding, TagProbabilities
+from audit.targets.interface import BestLinks, TagProbabilities
 from audit.training.encoder_batches import Collator, labelled
 from audit.training.encoders import Recipe, fit, save
 

@@ -19,7 +19,8 @@ from audit.engine.interface import Silent
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.targets.answering.loading import load_answering
-from audit.targets.checkpoint.loading import load, sha256_of
+from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.loading import load
 from audit.training.answering import AnsweringRecipe
 from audit.training.encoders import Recipe
 from audit.training.references import splits as module
@@ -61,7 +62,7 @@ def untrained(monkeypatch):
 
 
 def hashes(out):
-    return {path.name: sha256_of(path) for path in sorted(out.glob("model-*"))}
+    return {path.name: open_checkpoint(path).sha256 for path in sorted(out.glob("model-*"))}
 
 
 @given(n_units=st.integers(10, 60), half=st.integers(1, 25), seed=st.integers(0, 2**32))

@@ -22,7 +22,8 @@ from audit.attacks.canaries.search import Scorer, scored
 from audit.attacks.canaries.white_box import softmax
 from audit.attacks.interface import ask_all
 from audit.engine.interface import Request
-from audit.targets.interface import CandidateLogits, Encoding, Target
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import CandidateLogits, Target
 
 OPEN = -1
 """Candidate number of a place that is not filled yet."""

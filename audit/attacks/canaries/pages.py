@@ -17,7 +17,8 @@ from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, page_of, positions_of
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Request
-from audit.targets.interface import CandidateLogits, Encoding, Target, TokenTarget
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import CandidateLogits, Target, TokenTarget
 
 
 @dataclass(frozen=True, eq=False)

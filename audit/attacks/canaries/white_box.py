@@ -19,7 +19,8 @@ from audit.arrays import Floats, Ints
 from audit.attacks.canaries.search import Scorer, descended, losses_of_all, scored
 from audit.attacks.interface import ask, ask_all
 from audit.engine.interface import Request
-from audit.targets.interface import CompletionLoss, Encoding, RelaxedLoss, Target
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import CompletionLoss, RelaxedLoss, Target
 
 BETAS = (0.9, 0.999)
 ADAM_EPSILON = 1e-8

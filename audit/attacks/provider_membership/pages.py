@@ -12,8 +12,9 @@ from audit.attacks.interface import ask
 from audit.attacks.provider_membership.question_scores import QuestionScores
 from audit.corpus.documents import Document
 from audit.engine.interface import Request
-from audit.targets.interface import NOT_READ, BestLinks, Encoding, TagProbabilities, Target, TokenTarget, TrainingLoss
-from audit.targets.utility import Found, bio_spans, spade_entities
+from audit.targets.encoded_page import NOT_READ, Encoding
+from audit.targets.interface import BestLinks, TagProbabilities, Target, TokenTarget, TrainingLoss
+from audit.targets.utility import Entities, bio_spans, spade_entities
 
 
 def read_page(model: Target, document: Document) -> Generator[Request, Any, QuestionScores | None]:
@@ -47,7 +48,7 @@ def _tagged(page: Encoding, loss: float, tags: Floats, links: Ints | None, label
     return QuestionScores(loss, float(confidence), _f1(true, found), float(right))
 
 
-def _entities(page: Encoding, classes: Ints, links: Ints | None, labels: Sequence[str]) -> Found:
+def _entities(page: Encoding, classes: Ints, links: Ints | None, labels: Sequence[str]) -> Entities:
     if links is None:
         return bio_spans([labels[index] for index in classes[classes != NOT_READ]])
     return spade_entities(page.words, classes, links, labels)
@@ -61,5 +62,5 @@ def _linked(page: Encoding, loss: float, links: Ints) -> QuestionScores:
     return QuestionScores(loss, None, _f1(true, found), float(right))
 
 
-def _f1(true: Found, found: Found) -> float | None:
+def _f1(true: Entities, found: Entities) -> float | None:
     return 2 * len(true & found) / (len(true) + len(found)) if true or found else None

@@ -33,7 +33,8 @@ from audit.attacks.reconstruction.sampling import Mean
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.targets.interface import AnswerLoss, Encoding, FillMask, FirstOrderLoss, Target, TrainingLoss
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import AnswerLoss, FillMask, FirstOrderLoss, Target, TrainingLoss
 
 N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 """By budget. 128 is the paper's choice; with 512 it found 2 % more, at four times the cost (appendix A)."""

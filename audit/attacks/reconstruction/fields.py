@@ -14,7 +14,8 @@ from audit.case import Case
 from audit.corpus.documents import Document, Entity, Split
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Trial
-from audit.targets.interface import AnswerLoss, Encoding
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import AnswerLoss
 
 _JOINT = "\x1f"
 """Between the ids of document and field in a trial's id: control characters are refused in both."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from audit.attacks.interface import ask_all
 from audit.engine.interface import Request
-from audit.targets.interface import Candidates, Encoding, FillMask, Target
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import Candidates, FillMask, Target
 
 Prefix = tuple[int, ...]
 

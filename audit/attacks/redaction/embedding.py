@@ -144,14 +144,14 @@ def tuned(embedder: Target, training: Samples, held: Samples, seed: int) -> tupl
         The places in `training` of what is left for the classifier, its embeddings, and those of `held`. The last
         result is kept, for the classifiers of one fold follow each other.
     """
-    from audit.training.embedder import chosen, tune
+    from audit.training.embedder import choose_texts, tune
 
     key = _key(training, held, seed)
     kept = _TUNED.get(embedder)
     if kept is not None and kept[0] == key:
         return kept[1]
     texts = [span.text for span in training.spans]
-    taken = chosen(training.classes, np.random.default_rng(seed))
+    taken = choose_texts(training.classes, np.random.default_rng(seed))
     if np.bincount(training.classes[taken], minlength=1).max() < 2:
         # No class has two texts to be compared: the embedder stays as it is.
         taken, better = taken[:0], embedder

@@ -15,7 +15,8 @@ from audit.corpus.documents import CATEGORIES, Box, Corpus, Document, Entity, Ma
 from audit.corpus.redaction.bars import BarredPage
 from audit.corpus.redaction.contexts import FIXED, STAR, is_page
 from audit.engine.interface import Request
-from audit.targets.interface import Candidates, Encoding, FillMask, TagProbabilities, Target, TokenTarget
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import Candidates, FillMask, TagProbabilities, Target, TokenTarget
 
 N_TOKENS = 20
 """Tokens a masked language model is asked for at a place (ours)."""

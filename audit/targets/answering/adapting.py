@@ -1,4 +1,4 @@
-"""How a model that answers questions takes to one of them: DocMIA's features (methods.md#document-membership)."""
+"""Fine-tuning a model that answers questions on one of them: DocMIA's features (methods.md#document-membership)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def adapt_to_answer(
 
         def loss() -> torch.Tensor:
             with _remembered(encoder, seen.encoded):
-                found: torch.Tensor = model(**own).loss
-            return found
+                value: torch.Tensor = model(**own).loss
+            return value
 
         return adapt(list(seen.linear[-1].parameters()), loss, lambda: similarity(answered(), answer), rule)
 

@@ -6,7 +6,6 @@ The user's turn is the page's image and the question; the model's turn is the an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,8 +24,9 @@ from audit.targets.answering.wording import (
     special_tokens,
     tokens_of,
 )
-from audit.targets.checkpoint.loading import DAMAGE, one_line
-from audit.targets.interface import NOT_READ
+from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.checkpoint.libraries import DAMAGE, one_line
+from audit.targets.encoded_page import NOT_READ
 
 PROMPT = QUESTION
 """The text of the user's turn, when the manifest's recipe names none: the bare question."""
@@ -34,7 +34,7 @@ _POSITIONS = 4096
 """Of models whose configuration names no longest row (ours)."""
 
 
-def reader_of(folder: Path, config: Any, prompt: str | None) -> ChatReader:
+def reader_of(folder: CheckpointFolder, config: Any, prompt: str | None) -> ChatReader:
     """The reader of a model that is asked in turns.
 
     Args:
@@ -59,12 +59,12 @@ def reader_of(folder: Path, config: Any, prompt: str | None) -> ChatReader:
     return ChatReader(processor, frozenset(ends), positions, prompt)
 
 
-def _generation_of(folder: Path) -> GenerationConfig:
+def _generation_of(folder: CheckpointFolder) -> GenerationConfig:
     """The checkpoint's generation settings, which may name several ends of a turn; the defaults where it has none."""
-    if not (folder / "generation_config.json").is_file():
+    if not (folder.path / "generation_config.json").is_file():
         return GenerationConfig()
     try:
-        return GenerationConfig.from_pretrained(folder, local_files_only=True)
+        return GenerationConfig.from_pretrained(folder.path, local_files_only=True)
     except DAMAGE as error:
         raise TargetError(f"{folder}: generation_config.json cannot be used: {one_line(error)}") from None
 
@@ -90,17 +90,17 @@ class ChatReader:
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`."""
-        return self._stacked([self._read(sample, self._turns(sample)) for sample in samples])
+        return self._stack_samples([self._read(sample, self._turns(sample)) for sample in samples])
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.taught`."""
-        return self._stacked([self._with_answer(sample) for sample in samples])
+        return self._stack_samples([self._with_answer(sample) for sample in samples])
 
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: rows are as long as their text, and as the size of the page makes its image."""
         size = sample.view.size or image_of(sample).shape[:2]
         turns = [self._turns(sample), *([] if sample.answer is None else [self._turns(sample, sample.answer)])]
-        return size, tuple(len(tokens_of(self._tokenizer, self._rendered(said))) for said in turns)
+        return size, tuple(len(tokens_of(self._tokenizer, self._render(own))) for own in turns)
 
     def text_of(self, ids: Sequence[int]) -> str:
         """See `Reader.text_of`."""
@@ -113,15 +113,15 @@ class ChatReader:
         user = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": asked}]}
         if answer is None:
             return [user]
-        said = shortened(self._tokenizer, plain(self._tokenizer, answer), self.max_new_tokens)
-        return [user, {"role": "assistant", "content": [{"type": "text", "text": said}]}]
+        text = shortened(self._tokenizer, plain(self._tokenizer, answer), self.max_new_tokens)
+        return [user, {"role": "assistant", "content": [{"type": "text", "text": text}]}]
 
-    def _rendered(self, turns: list[dict[str, Any]]) -> str:
+    def _render(self, turns: list[dict[str, Any]]) -> str:
         return str(self._processor.apply_chat_template(turns, add_generation_prompt=len(turns) == 1, tokenize=False))
 
     def _read(self, sample: Sample, turns: list[dict[str, Any]]) -> Inputs:
         """One sample's inputs, as the processor makes them."""
-        text = self._rendered(turns)
+        text = self._render(turns)
         bos = self._tokenizer.bos_token
         read = self._processor(
             images=[[sample.view.image]],
@@ -137,12 +137,12 @@ class ChatReader:
         inputs = self._read(sample, self._turns(sample, sample.answer or ""))
         ids = inputs["input_ids"][0].tolist()
         begin = _n_shared(asked, ids)
-        ended = [place for place in range(begin, len(ids)) if ids[place] in self.ends]
+        ended = [index for index in range(begin, len(ids)) if ids[index] in self.ends]
         # What a template writes after the end of the turn is no answer; one that writes no end leaves it to us.
         own = ids[: ended[-1] + 1] if ended else [*ids, self._tokenizer.eos_token_id]
         own = own[: begin + self.max_new_tokens]
         length = len(own)
-        changed = {name: _fitted(value, length) for name, value in inputs.items() if value.shape == (1, len(ids))}
+        changed = {name: _cut(value, length) for name, value in inputs.items() if value.shape == (1, len(ids))}
         return {
             **inputs,
             **changed,
@@ -150,7 +150,7 @@ class ChatReader:
             "labels": torch.tensor([[*[NOT_READ] * begin, *own[begin:]]]),
         }
 
-    def _stacked(self, samples: Sequence[Inputs]) -> Inputs:
+    def _stack_samples(self, samples: Sequence[Inputs]) -> Inputs:
         """Inputs of several samples as one batch, filled on the right."""
         fill = {"input_ids": self._tokenizer.pad_token_id, "labels": NOT_READ}
         return {name: _stack([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]}
@@ -159,10 +159,10 @@ class ChatReader:
 def _n_shared(one: Sequence[int], other: Sequence[int]) -> int:
     """How many ids two rows begin with alike."""
     shortest = min(len(one), len(other))
-    return next((place for place in range(shortest) if one[place] != other[place]), shortest)
+    return next((index for index in range(shortest) if one[index] != other[index]), shortest)
 
 
-def _fitted(value: torch.Tensor, length: int) -> torch.Tensor:
+def _cut(value: torch.Tensor, length: int) -> torch.Tensor:
     """What is said of each token of a row, (1, n), for its first `length`; a token put behind is as the last one."""
     return torch.cat([value, value[:, -1:]], dim=1)[:, :length]
 

@@ -9,8 +9,8 @@ of the first span, `<extra_id_1>`, those of the second, and so on. So the scores
   reached yet is what is missing, and two sentinels never stand side by side, as in T5's own training;
 - every other span of hidden tokens, such as a copy of the value, is the next sentinel, in the page's order (ours: T5
   numbers them from left to right, but begins to write with `<extra_id_0>`);
-- how many tokens a span has it is not told, as T5 never is. The published adversary knows it, and its masked language
-  model sees so many masks: in this the one here is weaker.
+- the number of tokens of a span stays hidden, as always for T5. The published adversary knows it, and its masked
+  language model sees so many masks: in this the one here is weaker.
 
 The page's words are all that it reads, without a question; a VT5 also has their boxes, a span's being the box around
 its tokens (as in its authors' own denoising), and the page's picture. The checkpoint is taken as it is: nothing is
@@ -20,8 +20,8 @@ trained on the data set's public documents, as the published adversary's model i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -49,11 +49,12 @@ from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.answering.vt5_reader import NOWHERE
 from audit.targets.answering.wording import special_tokens
-from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer, sha256_of
-from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import best_first
-from audit.targets.interface import BestTokens, Candidates, Encoding, FillMask, PageQuery, Query, type_asked
+from audit.targets.interface import BestTokens, Candidates, FillMask, PageQuery, Query, type_asked
 
 A = TypeVar("A")
 DENOISING = "denoising"
@@ -68,7 +69,7 @@ _CLASSES: dict[str, tuple[str, Any]] = {
 
 
 class Denoiser:
-    """Proposes tokens for hidden places of a page; implements `audit.targets.interface.TokenTarget`.
+    """Proposes tokens for hidden positions of a page; implements `audit.targets.interface.TokenTarget`.
 
     One page at a time, so that an answer depends on its query alone. Candidates are the tokens of its vocabulary that
     stand for text: no sentinels, no other special tokens, not the unknown one.
@@ -136,8 +137,8 @@ class Denoiser:
 
     def _best_tokens(self, query: BestTokens) -> Ints:
         page = _page(query)
-        found = [self._scores(page, position).argmax() for position in query.positions]
-        return np.array(found, np.int64)
+        best = [self._scores(page, position).argmax() for position in query.positions]
+        return np.array(best, np.int64)
 
     def _scores(self, page: AskedPage, position: int) -> Floats:
         """The decoder's score of every token of the vocabulary for the hidden token at `position`."""
@@ -163,7 +164,7 @@ class Denoiser:
     def _row(self, page: AskedPage, position: int) -> SampleRow:
         """The page with sentinels for its hidden spans, and the end."""
         boxes = np.rint(page.boxes * BOX_SCALE)
-        ids, places = [], []
+        ids, span_boxes = [], []
         others = iter(self._sentinels[1:])
         for span in _spans(page, position):
             if page.ids[span[0]] != page.mask_id:
@@ -172,8 +173,8 @@ class Denoiser:
                 ids.append(self._sentinels[0] if span[0] == position else next(others, self._sentinels[-1]))
             x0, y0 = boxes[span, :2].min(axis=0).tolist()
             x1, y1 = boxes[span, 2:].max(axis=0).tolist()
-            places.append((x0, y0, x1, y1))
-        return SampleRow([*ids, self.model.config.eos_token_id], [*places, NOWHERE], [None] * (len(ids) + 1))
+            span_boxes.append((x0, y0, x1, y1))
+        return SampleRow([*ids, self.model.config.eos_token_id], [*span_boxes, NOWHERE], [None] * (len(ids) + 1))
 
 
 def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
@@ -182,12 +183,12 @@ def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
     A span that holds `position` begins there anew.
     """
     span: list[int] = []
-    for place in np.flatnonzero(page.words >= 0).tolist():
-        hidden = page.ids[place] == page.mask_id
-        if span and (not hidden or place == position or page.ids[span[0]] != page.mask_id):
+    for index in np.flatnonzero(page.words >= 0).tolist():
+        hidden = page.ids[index] == page.mask_id
+        if span and (not hidden or index == position or page.ids[span[0]] != page.mask_id):
             yield span
             span = []
-        span.append(place)
+        span.append(index)
     if span:
         yield span
 
@@ -206,25 +207,25 @@ def text_tokens(tokenizer: Any) -> dict[str, int]:
 def _sentinels(tokenizer: Any) -> list[int]:
     """The ids of `<extra_id_0>`, `<extra_id_1>` ..., as many as the vocabulary has."""
     vocabulary: dict[str, int] = tokenizer.get_vocab()
-    found: list[int] = []
-    while (token := f"<extra_id_{len(found)}>") in vocabulary:
-        found.append(vocabulary[token])
-    return found
+    ids: list[int] = []
+    while (token := f"<extra_id_{len(ids)}>") in vocabulary:
+        ids.append(vocabulary[token])
+    return ids
 
 
-def is_denoiser(folder: Path) -> bool:
-    """Whether the checkpoint's configuration is of a kind that may be a denoiser: T5 or VT5.
+def is_denoiser(folder: AnyFolder) -> bool:
+    """True for a checkpoint whose configuration is of a kind that may be a denoiser: T5 or VT5.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
     """
-    raw = refuse_unsafe(folder)
+    raw = open_checkpoint(folder).config
     kind = str(raw.get("model_type"))
     return kind in _CLASSES and _CLASSES[kind][1].__name__ in (raw.get("architectures") or [])
 
 
-def has_sentinels(folder: Path) -> bool:
-    """Whether the vocabulary of a checkpoint has what stands for hidden spans.
+def has_sentinels(folder: AnyFolder) -> bool:
+    """True for a checkpoint whose vocabulary has sentinels, which mark hidden spans.
 
     Raises:
         TargetError: its tokenizer cannot be loaded.
@@ -232,7 +233,7 @@ def has_sentinels(folder: Path) -> bool:
     return len(_sentinels(open_tokenizer(folder, (), ("tokenizer.json",)))) > 1
 
 
-def load_denoiser(folder: Path, *, device: str = "cpu", images: OpenImage | None = None) -> Denoiser:
+def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage | None = None) -> Denoiser:
     """Load a checkpoint as a public model that puts back hidden spans.
 
     Args:
@@ -243,7 +244,8 @@ def load_denoiser(folder: Path, *, device: str = "cpu", images: OpenImage | None
     Raises:
         TargetError: it cannot be loaded, or its tokenizer has no sentinels.
     """
-    name, model_class = _CLASSES[str(refuse_unsafe(folder)["model_type"])]
+    folder = open_checkpoint(folder)
+    name, model_class = _CLASSES[str(folder.config["model_type"])]
     model = load_whole_model(folder, model_class)
     config = model.config
     tokenizer = load_fast_tokenizer(folder, config)
@@ -254,17 +256,14 @@ def load_denoiser(folder: Path, *, device: str = "cpu", images: OpenImage | None
         )
     visual = getattr(config, "visual", None)
     page_image = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
-    card = TargetCard(
-        name=folder.resolve().name,
+    card = folder.card(
+        model,
         family=name,
         task=DENOISING,
         architecture=f"{name}, puts back hidden spans; taken as it is",
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
         vocabulary=int(config.vocab_size),
         max_tokens=MAX_TOKENS,
-        sha256=sha256_of(folder),
         device=device,
-        dtype="float32",
-        resolution=None if page_image is None else page_image.size,
     )
+    card = replace(card, resolution=None if page_image is None else page_image.size)
     return Denoiser(model.to(device), tokenizer, card, page_image, images)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,7 +22,8 @@ from audit.targets.answering.wording import (
     special_tokens,
     tokens_of,
 )
-from audit.targets.interface import NOT_READ
+from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.encoded_page import NOT_READ
 
 DONUT_PROMPT = "<s_docvqa><s_question>{question}</s_question><s_answer>"
 """What Donut is fine-tuned with on DocVQA."""
@@ -33,7 +33,7 @@ _OFFSET = 2
 """Positions that some decoders (RoBERTa's and its kin) count before the first token."""
 
 
-def reader_of(folder: Path, config: Any, prompt: str | None) -> DonutReader:
+def reader_of(folder: CheckpointFolder, config: Any, prompt: str | None) -> DonutReader:
     """The reader of a vision-encoder-decoder.
 
     Args:
@@ -121,10 +121,10 @@ class DonutReader:
         return prompt, answer[: self.max_new_tokens]
 
     def _asked(self, question: str, answer: str | None = None) -> tuple[list[int], list[int]]:
-        said = None if answer is None else self._gap + plain(self._tokenizer, answer)
-        prompt, tokens = continued(self._tokenizer, self._prompt.replace(QUESTION, question), said or "")
+        text = None if answer is None else self._gap + plain(self._tokenizer, answer)
+        prompt, tokens = continued(self._tokenizer, self._prompt.replace(QUESTION, question), text or "")
         start = [] if prompt[:1] == self._start or self._begins_with_task(prompt) else self._start
-        return [*start, *prompt], [] if said is None else [*tokens, *self._end]
+        return [*start, *prompt], [] if text is None else [*tokens, *self._end]
 
     def _begins_with_task(self, prompt: list[int]) -> bool:
         return self._is_donut and bool(prompt) and prompt[0] in self.forbidden

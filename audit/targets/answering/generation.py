@@ -113,13 +113,13 @@ def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[st
     """What of the settings that forbid or force tokens keeps no answer from being given; None: nothing."""
     silent = marks - ends
     forced = _set(own, "forced_bos_token_id")
-    found = (
+    harmless = (
         [token for token in _set(own, "suppress_tokens") or () if token in silent],
         [token for token in _set(own, "begin_suppress_tokens") or () if token in marks | ends],
         [word for word in _set(own, "bad_words_ids") or () if silent >= {*word}],
         forced if forced in marks else None,
     )
-    return {name: None if kept == [] else kept for name, kept in zip(_TOKENS, found, strict=True)}
+    return {name: None if kept == [] else kept for name, kept in zip(_TOKENS, harmless, strict=True)}
 
 
 def _set(own: GenerationConfig, name: str) -> Any:

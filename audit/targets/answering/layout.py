@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,9 @@ from audit.errors import TargetError
 from audit.targets.answering.parts import image_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.wording import special_tokens
+from audit.targets.checkpoint.folder import AnyFolder
 from audit.targets.checkpoint.loading import open_tokenizer
-from audit.targets.interface import NOT_READ
+from audit.targets.encoded_page import NOT_READ
 
 BOX_SCALE = 1000
 """Boxes are whole thousandths of the page, as LayoutLM's (Xu et al. 2020, section 2.2)."""
@@ -74,7 +74,7 @@ def boxes_of(view: PageView) -> list[Box]:
     return [(x0, y0, x1, y1) for x0, y0, x1, y1 in whole.tolist()]
 
 
-def load_fast_tokenizer(folder: Path, config: Any) -> Any:
+def load_fast_tokenizer(folder: AnyFolder, config: Any) -> Any:
     """The checkpoint's own fast tokenizer.
 
     The model's configuration names the end and padding, so that also a tokenizer without them will do, such as BERT's.
@@ -97,12 +97,12 @@ def never_spoken(tokenizer: Any, config: Any) -> frozenset[int]:
 
 
 def marks_of(tokenizer: Any) -> re.Pattern[str]:
-    """What finds, in the text of a page or a question, what the tokenizer would read as a special token."""
+    """A pattern for special tokens of the tokenizer in the text of a page or a question."""
     return re.compile("|".join(re.escape(mark) for mark in sorted(special_tokens(tokenizer), key=len, reverse=True)))
 
 
 def unpadded(tokenizer: Any) -> Any:
-    """What is under a tokenizer; a tokenizer.json may ask for padding and truncation, and calls leave theirs behind."""
+    """The inner tokenizer, without the padding and truncation that a tokenizer.json or an earlier call may have set."""
     backend = tokenizer.backend_tokenizer
     backend.no_padding()
     backend.no_truncation()
@@ -127,18 +127,18 @@ def padded(rows: Sequence[SampleRow], length: int, pad_id: int, dtype: torch.dty
     ids = torch.full((len(rows), length), pad_id)
     boxes = torch.zeros((len(rows), length, 4), dtype=dtype)
     mask = torch.zeros((len(rows), length), dtype=torch.long)
-    for place, row in enumerate(rows):
-        ids[place, : len(row.ids)] = torch.tensor(row.ids)
-        boxes[place, : len(row.ids)] = torch.tensor(row.boxes, dtype=dtype)
-        mask[place, : len(row.ids)] = 1
+    for number, row in enumerate(rows):
+        ids[number, : len(row.ids)] = torch.tensor(row.ids)
+        boxes[number, : len(row.ids)] = torch.tensor(row.boxes, dtype=dtype)
+        mask[number, : len(row.ids)] = 1
     return {"input_ids": ids, "bbox": boxes, "attention_mask": mask}
 
 
 def labels_of(answers: Sequence[list[int]]) -> torch.Tensor:
     """Labels (n_samples, longest answer), `NOT_READ` after an answer's last token."""
     labels = torch.full((len(answers), max(map(len, answers))), NOT_READ)
-    for place, ids in enumerate(answers):
-        labels[place, : len(ids)] = torch.tensor(ids)
+    for number, ids in enumerate(answers):
+        labels[number, : len(ids)] = torch.tensor(ids)
     return labels
 
 

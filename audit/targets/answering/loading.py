@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jinja2
@@ -12,19 +11,18 @@ import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from audit.errors import TargetError
-from audit.record import TargetCard
 from audit.targets.answering import chat, donut, pix2struct, udop, vt5_reader
 from audit.targets.answering.generation import lifted, open_ends, set_start
 from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
-from audit.targets.checkpoint.loading import DAMAGE, load_whole_model, one_line, quiet, sha256_of
-from audit.targets.checkpoint.safety import refuse_unsafe
-from audit.targets.checkpoint.trainer_state import trained
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.encoders.page_images import OpenImage
 
-ReaderOf = Callable[[Path, Any, str | None], Reader]
+ReaderOf = Callable[[CheckpointFolder, Any, str | None], Reader]
 """Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known."""
 
 
@@ -55,17 +53,17 @@ FAMILIES: dict[str, AnsweringFamily] = {
 transformers knows as image-text-to-text are asked through their chat template."""
 
 
-def is_answering(folder: Path) -> bool:
-    """Whether the checkpoint's configuration is of a kind that answers questions.
+def is_answering(folder: AnyFolder) -> bool:
+    """True for a checkpoint whose configuration is of a kind that answers questions.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
     """
-    return _family_of(refuse_unsafe(folder)) is not None
+    return _family_of(open_checkpoint(folder).config) is not None
 
 
 def load_answering(
-    folder: Path,
+    folder: AnyFolder,
     *,
     device: str = "cpu",
     prompt: str | None = None,
@@ -85,11 +83,11 @@ def load_answering(
     Raises:
         TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights or a processor.
     """
-    raw = refuse_unsafe(folder)
-    family = _family_of(raw)
+    folder = open_checkpoint(folder)
+    family = _family_of(folder.config)
     if family is None:
         raise TargetError(
-            f"{folder}: {raw.get('model_type')!r} is no model that answers questions",
+            f"{folder}: {folder.config.get('model_type')!r} is no model that answers questions",
             f"docaudit knows {', '.join(known.name for known in FAMILIES.values())}, and image-text-to-text models",
         )
     if prompt is not None and "{question}" not in prompt:
@@ -101,23 +99,16 @@ def load_answering(
     set_start(model)
     withheld = lifted(model.generation_config, reader)
     open_ends(model.generation_config, reader)
-    progress = trained(folder)
-    card = TargetCard(
-        name=folder.resolve().name,
+    card = folder.card(
+        model,
         family=family.name,
         task="question-answering",
         architecture=f"{family.name}, question answering",
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
         vocabulary=int(config.get_text_config(decoder=True).vocab_size),
         max_tokens=reader.max_tokens,
-        sha256=sha256_of(folder),
         device=device,
-        dtype="float32",
-        epoch=progress.epoch,
-        step=progress.step,
-        resolution=reader.resolution,
-        lifted=withheld,
     )
+    card = replace(card, resolution=reader.resolution, lifted=withheld)
     return AnsweringTarget(model.to(device), reader, card, batch_rows, images)
 
 
@@ -134,7 +125,7 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
     return family if not isinstance(named, list) or not named or class_name in named else None
 
 
-def _try(reader: Reader, folder: Path) -> None:
+def _try(reader: Reader, folder: CheckpointFolder) -> None:
     """Have the reader read one page, so that a processor that does not work is found now."""
     with quiet():
         try:

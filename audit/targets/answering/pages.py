@@ -17,7 +17,7 @@ from audit.corpus.page_view import PageView
 from audit.corpus.removal.redact import cover
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
 from audit.targets.answering.reader import PageTokens, Sample, TokenReader
-from audit.targets.interface import Encoding
+from audit.targets.encoded_page import Encoding
 
 SENTINEL = "<extra_id_0>"
 """What stands in T5's inputs where tokens are missing (Raffel et al. 2020, section 3.1.4)."""
@@ -28,7 +28,7 @@ class AskedPage(Encoding):
     """A page of words, and the questions about it that its training loss reads.
 
     Attributes:
-        view: the page; `ids` stand in place of what its words say.
+        view: the page; `ids` replace the tokens of its words.
         asked: questions, each with the answer that training taught.
     """
 
@@ -47,7 +47,7 @@ class AskedPage(Encoding):
         return replace(self.masked(positions), view=cover(self.view, words))
 
     def samples(self) -> list[Sample]:
-        """What a reader is given, one sample a question."""
+        """The samples of a reader, one a question."""
         own = tuple(self.ids[self.words >= 0].tolist())
         return [Sample(self.view, question, answer, own) for question, answer in self.asked]
 
@@ -108,5 +108,5 @@ def page_of(tokenizer: Any, view: PageView, tokens: PageTokens, asked: tuple[tup
 def mask_of(tokenizer: Any) -> int:
     """The token that hidden ones are replaced by; [UNK] where the vocabulary has nothing better."""
     sentinel = tokenizer.get_vocab().get(SENTINEL)
-    found = (sentinel, tokenizer.mask_token_id, tokenizer.unk_token_id)
-    return int(next(token for token in found if token is not None))
+    candidates = (sentinel, tokenizer.mask_token_id, tokenizer.unk_token_id)
+    return int(next(token for token in candidates if token is not None))

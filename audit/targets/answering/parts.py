@@ -1,9 +1,8 @@
-"""What stands beside a generative model in its folder, opened safely: its tokenizer and its processors."""
+"""The other parts of a generative checkpoint, opened safely: its tokenizer and its processors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ import transformers
 
 from audit.errors import TargetError
 from audit.targets.answering.reader import Sample
-from audit.targets.checkpoint.loading import DAMAGE, one_line, open_tokenizer, quiet
-from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.loading import open_tokenizer
 
 VOCABULARIES = (
     "tokenizer.json",
@@ -27,7 +27,7 @@ VOCABULARIES = (
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 
-def tokenizer_of(folder: Path, n_vocabulary: int) -> Any:
+def tokenizer_of(folder: AnyFolder, n_vocabulary: int) -> Any:
     """The checkpoint's fast tokenizer.
 
     Args:
@@ -42,38 +42,38 @@ def tokenizer_of(folder: Path, n_vocabulary: int) -> Any:
     return tokenizer
 
 
-def image_processor_of(folder: Path) -> Any:
-    """What makes a page's image into the model's input; it works on PIL images, without torchvision.
+def image_processor_of(folder: AnyFolder) -> Any:
+    """The processor that makes a page's image into the model's input; it works on PIL images, without torchvision.
 
     Raises:
         TargetError: the folder has none, or its settings cannot be used.
     """
-    return _opened(folder, "image processor", transformers.AutoImageProcessor.from_pretrained)
+    return _open_part(folder, "image processor", transformers.AutoImageProcessor.from_pretrained)
 
 
-def processor_of(folder: Path, n_vocabulary: int) -> Any:
+def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:
     """The checkpoint's whole processor, tokenizer and chat template included.
 
     Raises:
         TargetError: the folder has none, its settings cannot be used, or see `tokenizer_of`.
     """
     tokenizer_of(folder, n_vocabulary)
-    return _opened(folder, "processor", transformers.AutoProcessor.from_pretrained)
+    return _open_part(folder, "processor", transformers.AutoProcessor.from_pretrained)
 
 
-def _opened(folder: Path, what: str, open_it: Callable[..., Any]) -> Any:
-    refuse_unsafe(folder)
+def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any:
+    folder = open_checkpoint(folder)
     hint = "save the model's processor beside it (processor.save_pretrained)"
-    if not any((folder / name).is_file() for name in _PROCESSORS):
+    if not any((folder.path / name).is_file() for name in _PROCESSORS):
         raise TargetError(f"{folder}: no {' or '.join(_PROCESSORS)}", hint)
     with quiet():
         try:
-            return open_it(folder, local_files_only=True, trust_remote_code=False, backend="pil")
+            return open_it(folder.path, local_files_only=True, trust_remote_code=False, backend="pil")
         except DAMAGE as error:
-            raise TargetError(f"{folder}: the {what} cannot be loaded: {one_line(error)}", hint) from None
+            raise TargetError(f"{folder}: the {part} cannot be loaded: {one_line(error)}", hint) from None
 
 
-def _refuse_unknown_tokens(folder: Path, tokenizer: Any, n_vocabulary: int) -> None:
+def _refuse_unknown_tokens(folder: AnyFolder, tokenizer: Any, n_vocabulary: int) -> None:
     if len(tokenizer) > n_vocabulary:
         raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {n_vocabulary}")
 

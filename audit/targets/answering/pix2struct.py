@@ -18,7 +18,8 @@ from audit.errors import TargetError
 from audit.targets.answering.parts import image_of, image_processor_of, padded, tokenizer_of
 from audit.targets.answering.reader import Inputs, Sample
 from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION, plain, special_tokens, tokens_of
-from audit.targets.interface import NOT_READ
+from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.encoded_page import NOT_READ
 
 PROMPT = QUESTION
 """What Pix2Struct is fine-tuned with on DocVQA: the bare question."""
@@ -29,7 +30,7 @@ _LINE, _LETTER, _MARGINS = 80, 36, 10
 """Characters of a line, and pixels of the widest letter and of both margins, as transformers draws a header."""
 
 
-def reader_of(folder: Path, config: Any, prompt: str | None) -> Pix2StructReader:
+def reader_of(folder: CheckpointFolder, config: Any, prompt: str | None) -> Pix2StructReader:
     """The reader of a Pix2Struct.
 
     The header is drawn with the font file in the checkpoint's folder (Google's have used Arial), else with DejaVu Sans.
@@ -43,7 +44,7 @@ def reader_of(folder: Path, config: Any, prompt: str | None) -> Pix2StructReader
         TargetError: its tokenizer, image processor or font cannot be used.
     """
     tokenizer = tokenizer_of(folder, config.text_config.vocab_size)
-    return Pix2StructReader(image_processor_of(folder), tokenizer, font_of(folder), prompt)
+    return Pix2StructReader(image_processor_of(folder), tokenizer, font_of(folder.path), prompt)
 
 
 def font_of(folder: Path) -> bytes:

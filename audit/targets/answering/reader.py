@@ -49,11 +49,11 @@ class Reader(Protocol):
     ends: frozenset[int]
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """What `generate` is called with; samples that `alike` puts together only."""
+        """The inputs of `generate`; samples that `alike` puts together only."""
         ...
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """What `forward` is called with for the training loss: `prompts` and "labels", -100 where nothing is read.
+        """The inputs of `forward` for the training loss: `prompts` and "labels", -100 where nothing is read.
 
         Takes any samples, so that they can be trained on together. An answer of more than `max_new_tokens` tokens is
         cut to as many, and its last label then is not the end token.

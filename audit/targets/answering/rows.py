@@ -17,6 +17,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -27,7 +28,7 @@ from audit.corpus.page_view import PageView
 from audit.errors import EngineError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.batching import STEP
-from audit.targets.encoders.forward import out_of_memory
+from audit.targets.encoders.forward import unless_out_of_memory
 
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 """Samples of one forward pass, by kind of device, when they are small (ours)."""
@@ -72,7 +73,7 @@ def trial_sample() -> Sample:
 
 
 def share(reader: Reader) -> bool:
-    """Whether samples of this reader ever share a forward pass."""
+    """True where samples of this reader ever share a forward pass."""
     return reader.alike(trial_sample()) == reader.alike(trial_sample())
 
 
@@ -90,7 +91,7 @@ def rows_for(reader: Reader, device: str) -> int:
     return max(1, fitting if device != "cpu" else fitting // STEP * STEP)
 
 
-def batched(
+def run_batches(
     samples: Sequence[Sample], reader: Reader, rows: SampleBatch, device: str, run: Callable[[Sequence[Sample], int], B]
 ) -> Iterator[tuple[list[int], B]]:
     """Per batch: the indices of its samples, and what `run` gives for them and a number of rows.
@@ -115,17 +116,17 @@ def batched(
     while waiting:
         group = waiting.popleft()
         batch, rest = group[: rows.n], group[rows.n :]
-        found = _unless_out_of_memory(run, _unopened([samples[index] for index in batch]), rows.n)
-        if found is None:
+        outcome = unless_out_of_memory(partial(run, unopened([samples[index] for index in batch]), rows.n))
+        if outcome is None:
             _lower(rows, device)
             rest = group
         else:
-            yield batch, found
+            yield batch, outcome
         if rest:
             waiting.appendleft(rest)
 
 
-def filled(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
+def fill_rows(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
     """These inputs with the first sample repeated until they are `n_rows`.
 
     A sample may have several rows of an input, such as the patches of its image, but all samples equally many.
@@ -140,7 +141,7 @@ def filled(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
     return {name: repeated(value) for name, value in inputs.items()}
 
 
-def _unopened(samples: Sequence[Sample]) -> list[Sample]:
+def unopened(samples: Sequence[Sample]) -> list[Sample]:
     """Copies whose page views have not opened their images: a page view keeps its own as long as it lives."""
     views = {id(sample.view): replace(sample.view) for sample in samples}
     return [replace(sample, view=views[id(sample.view)]) for sample in samples]
@@ -153,13 +154,3 @@ def _lower(rows: SampleBatch, device: str) -> None:
         raise EngineError("not enough memory for a single page", "free some, or run on a device that has more")
     rows.n = 1 if device == "cpu" else rows.n // 2
     rows.lowered += 1
-
-
-def _unless_out_of_memory(run: Callable[[Sequence[Sample], int], B], samples: Sequence[Sample], n: int) -> B | None:
-    """What `run` gives; None when memory ran out."""
-    try:
-        return run(samples, n)
-    except RuntimeError as error:
-        if not out_of_memory(error):
-            raise
-        return None

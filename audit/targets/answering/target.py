@@ -20,17 +20,16 @@ from audit.targets.answering.adapting import adapt_to_answer
 from audit.targets.answering.generation import greedy, ids_of
 from audit.targets.answering.pages import AskedPage, asked_of, read_page
 from audit.targets.answering.reader import Inputs, Reader, Sample, TokenReader
-from audit.targets.answering.rows import SampleBatch, batched, filled, rows_for, share, steady
-from audit.targets.checkpoint.loading import quiet
+from audit.targets.answering.rows import SampleBatch, fill_rows, rows_for, run_batches, share, steady
+from audit.targets.checkpoint.libraries import quiet
+from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.interface import (
-    NOT_READ,
     Adaptation,
     Adapted,
     Answer,
     AnswerLoss,
-    Encoding,
     PageQuery,
     PageViewQuery,
     Query,
@@ -96,12 +95,12 @@ class AnsweringTarget:
 
     @property
     def lowered(self) -> int:
-        """How often `batch_rows` was lowered because memory ran out."""
+        """The number of times that `batch_rows` was lowered because memory ran out."""
         return self.rows.lowered
 
     @property
     def needs_image(self) -> bool:
-        """Whether a page without an image cannot be asked."""
+        """True where a page without an image cannot be asked."""
         return self.reader.needs_image
 
     def rounded(self, dtype: str) -> AnsweringTarget:
@@ -153,7 +152,7 @@ class AnsweringTarget:
         if kind is None:
             return []
         answer: Any = {
-            Answer: self._given,
+            Answer: self._replies,
             AnswerLoss: self._log_probabilities,
             Adaptation: self._adaptations,
             TrainingLoss: self._page_losses,
@@ -169,13 +168,13 @@ class AnsweringTarget:
                 f"a page without an image: {self.card.architecture} reads pages from their images", NO_IMAGE
             )
 
-    def _given(self, queries: Sequence[Answer]) -> list[Reply]:
+    def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
         samples = [Sample(query.view, query.question) for query in queries]
-        return self._each(samples, self._generated)
+        return self._each(samples, self._generate)
 
     def _log_probabilities(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
         samples = [Sample(query.view, query.question, query.answer) for query in queries]
-        return self._each(samples, self._taught)
+        return self._each(samples, self._score_answers)
 
     def _page_losses(self, queries: Sequence[TrainingLoss]) -> list[Floats]:
         """The mean loss of the page's questions with each candidate in place; one query at a time, for memory."""
@@ -186,31 +185,29 @@ class AnsweringTarget:
             raise ValueError("a page without questions has no training loss")
         pages = [page.with_tokens([query.position], [token]) for token in query.candidates.tolist()]
         samples = [sample for one in pages for sample in one.samples()]
-        losses = np.array([-log_probabilities.mean() for log_probabilities in self._each(samples, self._taught)])
+        losses = np.array([-log_probabilities.mean() for log_probabilities in self._each(samples, self._score_answers)])
         means: Floats = losses.reshape(len(pages), -1).mean(axis=1)
         return means
 
     def _adaptations(self, queries: Sequence[Adaptation]) -> list[Adapted]:
-        return [self._adapted(query) for query in queries]
+        return [self._adapt(query) for query in queries]
 
-    def _adapted(self, query: Adaptation) -> Adapted:
+    def _adapt(self, query: Adaptation) -> Adapted:
         """How the model takes to one answer; see `adapt_to_answer`."""
         sample = Sample(replace(query.view), query.question, query.answer)
         asked = replace(sample, answer=None)
         inputs = self._inputs(self.reader.taught([sample]), 1, 1)
-        return adapt_to_answer(
-            self.model, inputs, lambda: self._generated([asked], 1)[0].text, query.answer, query.rule
-        )
+        return adapt_to_answer(self.model, inputs, lambda: self._generate([asked], 1)[0].text, query.answer, query.rule)
 
     def _each(self, samples: Sequence[Sample], run: Any) -> list[Any]:
         """What `run` gives for each sample, in order."""
         answers: list[Any] = [None] * len(samples)
-        for indices, found in batched(samples, self.reader, self.rows, self.card.device, run):
-            for index, answer in zip(indices, found, strict=True):
+        for indices, replies in run_batches(samples, self.reader, self.rows, self.card.device, run):
+            for index, answer in zip(indices, replies, strict=True):
                 answers[index] = answer
         return answers
 
-    def _generated(self, samples: Sequence[Sample], n_rows: int) -> list[Reply]:
+    def _generate(self, samples: Sequence[Sample], n_rows: int) -> list[Reply]:
         """The greedy answers to one batch."""
         with self._steady(n_rows), self._computing():
             out = self.model.generate(
@@ -223,13 +220,13 @@ class AnsweringTarget:
         chosen = [_log_probabilities_of(step, column) for step, column in zip(out.logits, tokens.T, strict=True)]
         log_probabilities = torch.stack(chosen, dim=1).cpu().double().numpy()
         rows = zip(tokens.tolist(), log_probabilities, strict=True)
-        return [self._one_given(ids, own) for (ids, own), _ in zip(rows, samples, strict=False)]
+        return [self._reply_of(ids, own) for (ids, own), _ in zip(rows, samples, strict=False)]
 
-    def _one_given(self, ids: list[int], log_probabilities: Floats) -> Reply:
+    def _reply_of(self, ids: list[int], log_probabilities: Floats) -> Reply:
         """The answer that generated tokens spell, up to the first that ends it, and how likely its own tokens were."""
-        end = next((place for place, token in enumerate(ids) if token in self._ends), None)
+        end = next((index for index, token in enumerate(ids) if token in self._ends), None)
         ids = ids[:end]
-        spoken = [place for place, token in enumerate(ids) if token not in self._unspoken]
+        spoken = [index for index, token in enumerate(ids) if token not in self._unspoken]
         return Reply(
             text=self.reader.text_of(ids),
             confidence=float(np.exp(log_probabilities[spoken].sum())),
@@ -237,21 +234,21 @@ class AnsweringTarget:
             ended=end is not None,
         )
 
-    def _taught(self, samples: Sequence[Sample], n_rows: int) -> list[Floats]:
+    def _score_answers(self, samples: Sequence[Sample], n_rows: int) -> list[Floats]:
         """The log-probability of each token of the true answers of one batch."""
         inputs = self._inputs(self.reader.taught(samples), len(samples), n_rows)
         with self._steady(n_rows), self._computing():
             logits = self.model(**inputs).logits
         labels = inputs["labels"]
         if not self.model.config.is_encoder_decoder:
-            # A decoder's scores at one place are for the token at the next one.
+            # A decoder's scores at one position are for the token at the next one.
             logits, labels = logits[:, :-1], labels[:, 1:]
         read = labels != NOT_READ
         values = _log_probabilities_of(logits[read], labels[read]).cpu().double().numpy()
         return np.split(values, np.cumsum(read.sum(dim=1).cpu().numpy()))[: len(samples)]
 
     def _inputs(self, inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
-        return {name: value.to(self.card.device) for name, value in filled(inputs, n_samples, n_rows).items()}
+        return {name: value.to(self.card.device) for name, value in fill_rows(inputs, n_samples, n_rows).items()}
 
     def _steady(self, n_rows: int) -> AbstractContextManager[None]:
         return steady(self.card.device) if n_rows > 1 or not self._shares else nullcontext()

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -45,6 +44,7 @@ from audit.targets.answering.layout import (
 from audit.targets.answering.parts import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION
+from audit.targets.checkpoint.folder import CheckpointFolder
 
 PROMPT = f"Question answering. {QUESTION}"
 """The prompt of UDOP's question-answering task (Tang et al. 2023, table 1), and transformers' example."""
@@ -139,7 +139,7 @@ class UdopReader:
         return answer_ids(self._tokenizer, self._end, self._marks.sub(" ", sample.answer or ""), self.max_new_tokens)
 
 
-def reader_of(folder: Path, config: Any, prompt: str | None = None) -> UdopReader:
+def reader_of(folder: CheckpointFolder, config: Any, prompt: str | None = None) -> UdopReader:
     """The reader of a checkpoint.
 
     Args:

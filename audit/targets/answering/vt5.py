@@ -26,7 +26,7 @@ Starting from other weights:
   .state_dict())`, with `visual` DiT's own configuration.
 - Word embeddings of another model, of size `d_model`: `model.start_words_from(matrix)`, with that model's tokenizer.
   The configuration names its padding and end (BERT's [PAD] and [SEP], say). BERT's tokenizers part words at punctuation
-  and answer "9. 00" for "9.00": use what `vt5_reader.spelling_tokenizer` makes of them.
+  and answer "9. 00" for "9.00": give the vocabulary a tokenizer that parts words at spaces only.
 """
 
 from __future__ import annotations

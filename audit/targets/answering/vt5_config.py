@@ -35,7 +35,7 @@ class VT5Config(T5Config):  # type: ignore[misc]
 
     @property
     def n_visual(self) -> int:
-        """How many visual tokens a page has: one for the whole picture and one for each patch; 0 without a picture."""
+        """Number of visual tokens of a page: one for the whole picture, one for each patch; 0 without a picture."""
         if not isinstance(self.visual, BeitConfig):
             return 0
         sides = [

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
-
-import transformers
-from tokenizers import Tokenizer, decoders, pre_tokenizers
 
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
@@ -35,6 +31,7 @@ from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.vt5_config import VT5Config
 from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION
 from audit.targets.batching import bucket_of
+from audit.targets.checkpoint.folder import CheckpointFolder
 
 WORDS = "{words}"
 PROMPT = f"question: {QUESTION}  context: {WORDS}"
@@ -120,35 +117,15 @@ class VT5Reader:
         asked: list[int] = unpadded(self._tokenizer).encode(prompt, add_special_tokens=False).ids
         page, boxes = tokens_of_words(self._tokenizer, self._marks, words), boxes_of(PageView(words, size))
         ids = [*asked, *page.ids][: self.max_tokens - 1]
-        places = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in page.words)][: self.max_tokens - 1]
+        token_boxes = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in page.words)][: self.max_tokens - 1]
         own = [*[None] * len(asked), *page.words][: self.max_tokens - 1]
-        return SampleRow([*ids, self._end], [*places, NOWHERE], [*own, None])
+        return SampleRow([*ids, self._end], [*token_boxes, NOWHERE], [*own, None])
 
     def _answer(self, sample: Sample) -> list[int]:
         return answer_ids(self._tokenizer, self._end, self._marks.sub(" ", sample.answer or ""), self.max_new_tokens)
 
 
-def spelling_tokenizer(tokenizer: Any) -> transformers.PreTrainedTokenizerFast:
-    """BERT's vocabulary, for models that write: an answer's tokens spell it, spaces included.
-
-    BERT's own tokenizer parts words at punctuation, and nothing tells afterwards whether "9.00" or "9. 00" was written.
-    This one parts them at spaces only; what follows within a word are pieces, "##." too, which BERT's vocabularies have
-    for every mark of ASCII. What the normalizer folds (upper case, accents) stays folded.
-
-    Args:
-        tokenizer: a fast WordPiece tokenizer; it stays as it is.
-
-    Returns:
-        The same tokens under the same ids, so that word embeddings still fit; `save_pretrained` keeps all of it.
-    """
-    inner = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    inner.decoder = decoders.WordPiece(cleanup=False)
-    # A class of BERT's own would build BERT's tokenizer anew when it is loaded.
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **tokenizer.special_tokens_map)
-
-
-def reader_of(folder: Path, config: VT5Config, prompt: str | None = None) -> VT5Reader:
+def reader_of(folder: CheckpointFolder, config: VT5Config, prompt: str | None = None) -> VT5Reader:
     """The reader of a checkpoint.
 
     Args:

@@ -2,82 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import logging
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 import transformers
-from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError
 from tokenizers.pre_tokenizers import ByteLevel
 
 from audit.errors import TargetError
-from audit.record import TargetCard
 from audit.targets.batching import longest_row
-from audit.targets.checkpoint.safety import refuse_unsafe
-from audit.targets.checkpoint.trainer_state import TRAINER_STATE, trained
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES, Family
 from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 
-_CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
-"""Files that decide what a checkpoint does; their content makes up its sha256."""
 _VOCABULARIES = ("tokenizer.json", "vocab.txt")
 _MIN_TOKENS = 16
 """A model that reads no longer pages than this has a mistake in its settings (ours)."""
-DAMAGE = (
-    OSError,
-    ValueError,
-    TypeError,
-    RuntimeError,
-    AttributeError,
-    LookupError,
-    ArithmeticError,
-    AssertionError,
-    ImportError,
-    StrictDataclassError,
-    SafetensorError,
-)
-"""What transformers and its libraries raise on damaged files; none of them documents a closed list."""
-
-
-def sha256_of(folder: Path) -> str:
-    """The sha256 of a checkpoint: over names and content of its configuration, tokenizer and weights."""
-    digest = hashlib.sha256()
-    for name, path in files_of(folder).items():
-        digest.update(name.encode() + b"\0" + _file_digest(path))
-    return digest.hexdigest()
-
-
-def files_of(folder: Path) -> dict[str, Path]:
-    """By name, the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
-    found = {path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}
-    return {path.name: path for path in sorted(found) if path.name != TRAINER_STATE}
-
-
-def weights_of(folder: Path) -> frozenset[bytes]:
-    """The digests of a checkpoint's weight files, whatever they are called."""
-    return frozenset(_file_digest(path) for path in folder.glob("*.safetensors"))
-
-
-def _file_digest(path: Path) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
-    except OSError as error:
-        raise TargetError(f"{path}: {error.strerror or 'cannot be read'}") from None
 
 
 def load(
-    folder: Path,
+    folder: AnyFolder,
     *,
     device: str = "cpu",
     labels: Sequence[str] = (),
@@ -99,7 +48,8 @@ def load(
     Raises:
         TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights.
     """
-    config, family, head = _recognised(folder)
+    folder = open_checkpoint(folder)
+    config, family, head = _recognise(folder)
     if head.startswith("spade"):
         _check_relations(config, folder)
     model = load_whole_model(folder, family.heads[head])
@@ -115,20 +65,14 @@ def load(
         task=head,
         page_images=page_images_of(folder, config, images),
     )
-    progress = trained(folder)
-    card = TargetCard(
-        name=folder.resolve().name,
+    card = folder.card(
+        model,
         family=family.name,
         task=head,
         architecture=f"{family.name}, {HEADS[head].words}",
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
         vocabulary=len(tokenizer),
         max_tokens=encoder.max_tokens,
-        sha256=sha256_of(folder),
         device=device,
-        dtype="float32",
-        epoch=progress.epoch,
-        step=progress.step,
     )
     return EncoderTarget(model.to(device), family, encoder, card, batch_tokens)
 
@@ -138,7 +82,7 @@ def not_finite(model: Any) -> list[str]:
     return [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
 
 
-def load_whole_model(folder: Path, model_class: type[Any]) -> Any:
+def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
     """The model in float32, when its files hold every parameter, as finite numbers.
 
     Raises:
@@ -160,7 +104,7 @@ def load_whole_model(folder: Path, model_class: type[Any]) -> Any:
 
 
 def load_model(
-    folder: Path, model_class: type[Any], settings: Mapping[str, Any] | None = None
+    folder: AnyFolder, model_class: type[Any], settings: Mapping[str, Any] | None = None
 ) -> tuple[Any, list[str]]:
     """The model in float32 and the names of the parameters that its files lack (initialised at random).
 
@@ -172,11 +116,11 @@ def load_model(
     Raises:
         TargetError: no safetensors, or they cannot be read or do not fit the configuration.
     """
-    refuse_unsafe(folder)
+    folder = open_checkpoint(folder)
     with quiet():
         try:
             model, report = model_class.from_pretrained(
-                folder,
+                folder.path,
                 local_files_only=True,
                 use_safetensors=True,
                 trust_remote_code=False,
@@ -196,7 +140,7 @@ def load_model(
     return model, sorted(report["missing_keys"])
 
 
-def load_tokenizer(folder: Path) -> Any:
+def load_tokenizer(folder: AnyFolder) -> Any:
     """The checkpoint's own fast tokenizer, for an encoder.
 
     Raises:
@@ -210,7 +154,7 @@ def load_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def open_tokenizer(folder: Path, needed: Sequence[str], files: Sequence[str] = _VOCABULARIES) -> Any:
+def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str] = _VOCABULARIES) -> Any:
     """The checkpoint's own fast tokenizer.
 
     Args:
@@ -221,14 +165,14 @@ def open_tokenizer(folder: Path, needed: Sequence[str], files: Sequence[str] = _
     Raises:
         TargetError: there is none, or it lacks a special token.
     """
-    refuse_unsafe(folder)
-    if not any((folder / name).is_file() for name in files):
+    folder = open_checkpoint(folder)
+    if not any((folder.path / name).is_file() for name in files):
         # transformers would make up a tokenizer without a vocabulary.
         raise TargetError(f"{folder}: no {' or '.join(files)}", "save the tokenizer beside the model")
     with quiet():
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False, use_fast=True
+                folder.path, local_files_only=True, trust_remote_code=False, use_fast=True
             )
         except Exception as error:
             # The tokenizers library raises bare `Exception`s; anything of another class goes on as a bug.
@@ -242,14 +186,10 @@ def open_tokenizer(folder: Path, needed: Sequence[str], files: Sequence[str] = _
     return tokenizer
 
 
-def _recognised(folder: Path) -> tuple[Any, Family, HeadName]:
+def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:
     """The configuration, family and head of a checkpoint."""
-    raw = refuse_unsafe(folder)
-    known = ", ".join(family.name for family in FAMILIES.values())
-    family = FAMILIES.get(str(raw.get("model_type")))
-    if family is None:
-        raise TargetError(f"{folder}: unknown architecture {raw.get('model_type')!r}", f"docaudit knows {known}")
-    named = raw.get("architectures")
+    family = _family_of(folder, [known.name for known in FAMILIES.values()])
+    named = folder.config.get("architectures")
     architectures = [str(name) for name in named] if isinstance(named, list) else []
     for head, model_class in family.heads.items():
         if model_class.__name__ in architectures:
@@ -262,28 +202,34 @@ def _recognised(folder: Path) -> tuple[Any, Family, HeadName]:
     )
 
 
-def config_of(folder: Path) -> Any:
+def config_of(folder: AnyFolder) -> Any:
     """The configuration of a checkpoint of a known family, whatever its head.
 
     Raises:
         TargetError: the folder holds none.
     """
-    kind = refuse_unsafe(folder).get("model_type")
-    family = FAMILIES.get(str(kind))
-    if family is None:
-        raise TargetError(f"{folder}: unknown architecture {kind!r}", f"docaudit knows {', '.join(FAMILIES)}")
+    folder = open_checkpoint(folder)
+    family = _family_of(folder, FAMILIES)
     return _configuration(folder, next(iter(family.heads.values())))
 
 
-def _configuration(folder: Path, model_class: type[Any]) -> Any:
+def _family_of(folder: CheckpointFolder, known: Iterable[str]) -> Family:
+    kind = folder.config.get("model_type")
+    family = FAMILIES.get(str(kind))
+    if family is None:
+        raise TargetError(f"{folder}: unknown architecture {kind!r}", f"docaudit knows {', '.join(known)}")
+    return family
+
+
+def _configuration(folder: CheckpointFolder, model_class: type[Any]) -> Any:
     with quiet():
         try:
-            return model_class.config_class.from_pretrained(folder, local_files_only=True)
+            return model_class.config_class.from_pretrained(folder.path, local_files_only=True)
         except DAMAGE as error:
             raise TargetError(f"{folder}: the configuration cannot be used: {one_line(error)}") from None
 
 
-def _labels(config: Any, corpus_labels: Sequence[str], folder: Path, head: HeadName) -> tuple[str, ...]:
+def _labels(config: Any, corpus_labels: Sequence[str], folder: CheckpointFolder, head: HeadName) -> tuple[str, ...]:
     """The names of the model's outputs: its own, or the manifest's where it has none."""
     if head not in ("token-classification", "spade-extraction"):
         return ()
@@ -315,21 +261,21 @@ def _are_bio(labels: Sequence[str]) -> bool:
     return any(label.startswith(("B-", "I-")) for label in labels)
 
 
-def _check_relations(config: Any, folder: Path) -> None:
+def _check_relations(config: Any, folder: CheckpointFolder) -> None:
     """Refuse heads that score several relations at once, as transformers' BROS can; its own loss takes one only."""
     relations = getattr(config, "n_relations", 1)
     if relations != 1:
         raise TargetError(f"{folder}: a SPADE head of {relations} relations", "docaudit knows heads of one relation")
 
 
-def page_images_of(folder: Path, config: Any, images: OpenImage | None) -> PageImageReader | None:
-    """What makes pictures for a model of this configuration; None when it sees none.
+def page_images_of(folder: AnyFolder, config: Any, images: OpenImage | None) -> PageImageReader | None:
+    """The maker of pictures for a model of this configuration; None when it sees none.
 
     Raises:
         TargetError: the settings of the checkpoint's image processor cannot be used.
     """
     sight = FAMILIES[config.model_type].sight_of(config)
-    return None if sight is None else PageImageReader(images, sight.as_processed(folder))
+    return None if sight is None else PageImageReader(images, sight.as_processed(open_checkpoint(folder).path))
 
 
 def max_tokens_of(config: Any, tokenizer: Any) -> int:
@@ -349,23 +295,3 @@ def max_tokens_of(config: Any, tokenizer: Any) -> int:
             "correct max_position_embeddings in config.json or model_max_length in tokenizer_config.json",
         )
     return max_tokens
-
-
-def one_line(error: BaseException) -> str:
-    """What an error says, on one line of at most 200 characters."""
-    return (" ".join(str(error).split()) or type(error).__name__)[:200]
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keeps transformers from writing into the user's terminal while it loads; what matters is raised as an error."""
-    logger = logging.getLogger("transformers")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    transformers.utils.logging.disable_progress_bar()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            yield
-        finally:
-            logger.setLevel(level)

@@ -24,8 +24,8 @@ class TrainingProgress:
     step: int | None = None
 
 
-def trained(folder: Path) -> TrainingProgress:
-    """What `trainer_state.json` of a checkpoint says; nothing at all when it is missing, damaged or too large."""
+def training_progress(folder: Path) -> TrainingProgress:
+    """The progress in `trainer_state.json` of a checkpoint; none when it is missing, damaged or too large."""
     path = folder / TRAINER_STATE
     try:
         # Only a plain file: reading a pipe or a device would never end.

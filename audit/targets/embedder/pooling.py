@@ -1,4 +1,4 @@
-"""How a sentence embedder reads, from the settings that sentence-transformers leaves in its folder.
+"""The reading of a sentence embedder, from the settings that sentence-transformers leaves in its folder.
 
 They are modules.json, the pooling module's config.json, sentence_bert_config.json and
 config_sentence_transformers.json. Another checkpoint is pooled by mean, and its vectors are scaled to length 1.
@@ -40,7 +40,7 @@ class Reading:
 
 
 def reading_of(folder: Path, longest: int) -> Reading:
-    """How the embedder in a folder reads.
+    """The settings by which the embedder in a folder reads.
 
     Args:
         folder: of sentence-transformers, or a bare checkpoint.
@@ -62,17 +62,17 @@ def reading_of(folder: Path, longest: int) -> Reading:
 
 def _pooling(folder: Path) -> tuple[Pooling, bool]:
     """How vectors are pooled, and whether they are normalised."""
-    modules, place = _modules(folder), pooling_file(folder)
+    modules, file = _modules(folder), pooling_file(folder)
     normalised = modules is None or any(kind == "Normalize" for kind, _ in modules)
-    if place is None:
+    if file is None:
         return "mean", normalised
-    settings = _object(folder / place)
+    settings = _object(folder / file)
     named = settings.get("pooling_mode")
     modes = [name for name, chosen in settings.items() if name.startswith("pooling_mode_") and chosen is True]
     if named is not None:
         modes += [f"pooling_mode_{'cls_token' if named == 'cls' else f'{named}_tokens'}"]
     if len(modes) != 1 or modes[0] not in _POOLINGS:
-        raise TargetError(f"{folder / place}: pools by {', '.join(modes) or 'nothing'}", _SAVE_ANEW)
+        raise TargetError(f"{folder / file}: pools by {', '.join(modes) or 'nothing'}", _SAVE_ANEW)
     return _POOLINGS[modes[0]], normalised
 
 
@@ -84,17 +84,17 @@ def pooling_file(folder: Path) -> str | None:
     """
     modules = _modules(folder)
     if modules is None:
-        place = f"{_POOLING_FOLDER}/config.json"
-        if not (folder / place).is_file():
+        file = f"{_POOLING_FOLDER}/config.json"
+        if not (folder / file).is_file():
             return None
     else:
-        place = f"{modules[1][1]}/config.json"
-    path = folder / place
+        file = f"{modules[1][1]}/config.json"
+    path = folder / file
     if not path.is_file():
-        raise TargetError(f"{folder}: no {place}", "save the whole embedder")
+        raise TargetError(f"{folder}: no {file}", "save the whole embedder")
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise TargetError(f"{folder}: {place} leads out of the checkpoint's folder", "copy the files themselves")
-    return place
+        raise TargetError(f"{folder}: {file} leads out of the checkpoint's folder", "copy the files themselves")
+    return file
 
 
 def _modules(folder: Path) -> list[tuple[str, str]] | None:

@@ -18,12 +18,13 @@ import transformers
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.batching import longest_row
-from audit.targets.checkpoint.loading import files_of, load_model, open_tokenizer, sha256_of
-from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, files_of, open_checkpoint
+from audit.targets.checkpoint.loading import load_model, not_finite, open_tokenizer
 from audit.targets.embedder.pooling import Reading, pooling_file, reading_of
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
-from audit.targets.interface import Embed, Encoding, Query, type_asked
+from audit.targets.interface import Embed, Query, type_asked
 
 A = TypeVar("A")
 
@@ -129,7 +130,7 @@ class EmbedderTarget:
         return torch.nn.functional.normalize(vectors, dim=1, eps=_SMALLEST_NORM)
 
 
-def load_embedder(folder: Path, device: str = "cpu", batch_tokens: int | None = None) -> EmbedderTarget:
+def load_embedder(folder: AnyFolder, device: str = "cpu", batch_tokens: int | None = None) -> EmbedderTarget:
     """Load a sentence embedder; it computes in float32, whatever its weights are stored in.
 
     Args:
@@ -140,8 +141,8 @@ def load_embedder(folder: Path, device: str = "cpu", batch_tokens: int | None = 
     Raises:
         TargetError: the folder is no such checkpoint, would run code, lacks weights, or pools in another way.
     """
-    config = refuse_unsafe(folder)
-    kind = config.get("model_type")
+    folder = open_checkpoint(folder)
+    kind = folder.config.get("model_type")
     if kind not in ENCODERS:
         raise TargetError(
             f"{folder}: {kind!r} is no encoder of sentences that docaudit knows",
@@ -151,21 +152,19 @@ def load_embedder(folder: Path, device: str = "cpu", batch_tokens: int | None = 
     tokenizer = open_tokenizer(folder, ("pad", "unk"))
     if len(tokenizer) > model.config.vocab_size:
         raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {model.config.vocab_size}")
-    reading = reading_of(folder, _longest(model.config, tokenizer))
+    reading = reading_of(folder.path, _longest(model.config, tokenizer))
     family = ENCODERS[model.config.model_type]
-    card = TargetCard(
-        name=folder.resolve().name,
+    card = folder.card(
+        model,
         family=family.name,
         task=TASK,
         architecture=f"{family.name}, {TASK}",
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
         vocabulary=len(tokenizer),
         max_tokens=reading.max_tokens,
-        # The pooling module's file lies in a folder of its own, which the checkpoint's sha256 leaves out.
-        sha256=hashlib.sha256(f"{sha256_of(folder)} {reading}".encode()).hexdigest(),
         device=device,
-        dtype="float32",
     )
+    # The pooling module's file lies in a folder of its own, which the checkpoint's sha256 leaves out.
+    card = replace(card, sha256=hashlib.sha256(f"{card.sha256} {reading}".encode()).hexdigest())
     return EmbedderTarget(model.to(device), tokenizer, reading, card, batch_tokens)
 
 
@@ -175,11 +174,11 @@ def files_of_embedder(folder: Path) -> dict[str, Path]:
     Raises:
         TargetError: see `load_embedder`.
     """
-    place = pooling_file(folder)
-    return {**files_of(folder), **({place: folder / place} if place is not None else {})}
+    pooling = pooling_file(folder)
+    return {**files_of(folder), **({pooling: folder / pooling} if pooling is not None else {})}
 
 
-def _encoder(folder: Path) -> Any:
+def _encoder(folder: CheckpointFolder) -> Any:
     """The bare encoder in float32; only a pooling layer, which no embedder here uses, may be missing."""
     model, missing = load_model(folder, transformers.AutoModel)
     missing = [name for name in missing if not name.startswith("pooler.")]
@@ -188,7 +187,7 @@ def _encoder(folder: Path) -> Any:
             f"{folder}: the weights of {len(missing)} parameters are missing, the first is {missing[0]}",
             "save the whole embedder",
         )
-    broken = [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+    broken = not_finite(model)
     if broken:
         raise TargetError(f"{folder}: {len(broken)} parameters hold numbers that are not finite, first {broken[0]}")
     return model

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.heads import Head
-from audit.targets.interface import NOT_READ, AdaptationRule, Adapted, Encoding
+from audit.targets.interface import AdaptationRule, Adapted
 
 
 def adapt(

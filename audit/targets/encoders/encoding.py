@@ -11,10 +11,10 @@ import numpy as np
 from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
 from audit.errors import TargetError
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.labelling import bio_labels, label_problem, parents, predecessors, spade_classes
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
-from audit.targets.interface import Encoding
 
 BOX_SCALE = 1000
 """Tokenizers of layout models give the boxes of special tokens in thousandths of the page."""
@@ -62,7 +62,7 @@ class Encoder:
 
     @property
     def images(self) -> OpenImage | None:
-        """What opens the pages' images; None for models that see none."""
+        """The function that opens the pages' images; None for models that see none."""
         return None if self.page_images is None else self.page_images.open_image
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
@@ -140,9 +140,9 @@ class Encoder:
         """
         words = unknown = 0
         for document in documents:
-            ids, places = self._tokens(document)
+            ids, token_words = self._tokens(document)
             words += len(document.words)
-            known = {*places.tolist()} - {*places[ids == self.tokenizer.unk_token_id].tolist()}
+            known = {*token_words.tolist()} - {*token_words[ids == self.tokenizer.unk_token_id].tolist()}
             # Some tokenizers leave out what they do not know, so that a word may have no token at all.
             unknown += sum(index not in known for index, word in enumerate(document.words) if word.text.strip())
         if words and unknown / words > UNKNOWN_SHARE:

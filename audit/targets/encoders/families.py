@@ -72,7 +72,7 @@ class Family:
     counts_from_padding: bool = False
 
     def n_positions(self, config: Any) -> int:
-        """How many tokens of a page have a position."""
+        """The number of tokens of a page that have a position."""
         return int(config.max_position_embeddings - ((config.pad_token_id or 0) + 1 if self.counts_from_padding else 0))
 
     def inputs(self, ids: Ints, attention_mask: Ints, boxes: Floats, device: str) -> dict[str, torch.Tensor]:

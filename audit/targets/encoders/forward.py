@@ -15,9 +15,9 @@ import torch
 from audit.arrays import Floats
 from audit.errors import EngineError
 from audit.targets.batching import batches, bucket_of, padded_rows
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.page_images import VisualInputs
-from audit.targets.interface import Encoding
 
 BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
 """Padded tokens of one forward pass, by kind of device (ours; the fastest of a few tried on two CPU cores)."""
@@ -83,7 +83,7 @@ class Forward:
 
     @property
     def lowered(self) -> int:
-        """How often batches were halved because memory ran out."""
+        """The number of times that batches were halved because memory ran out."""
         return self.batch.lowered
 
     def hidden(
@@ -101,7 +101,7 @@ class Forward:
         Raises:
             EngineError: not even a single page fits.
         """
-        return self._batched(lengths, page_of, self._states)
+        return self._run_batches(lengths, page_of, self._states)
 
     def gradients(
         self, pages: Sequence[Encoding], judge: Judge, change: Change = lambda _, embedded: embedded
@@ -116,10 +116,10 @@ class Forward:
             EngineError: not even a single page fits.
         """
         lengths = [len(page.ids) for page in pages]
-        run = partial(self._differentiated, judge, change)
-        return self._batched(lengths, pages.__getitem__, run, self._backward_cost)
+        run = partial(self._differentiate, judge, change)
+        return self._run_batches(lengths, pages.__getitem__, run, self._backward_cost)
 
-    def _batched(
+    def _run_batches(
         self,
         lengths: Sequence[int],
         page_of: Callable[[int], Encoding],
@@ -137,14 +137,14 @@ class Forward:
             n_rows = n_rows if self.fixed_rows else min(len(rows), n_rows)
             for start in range(0, len(rows), n_rows):
                 part = rows[start : start + n_rows]
-                found = _unless_out_of_memory(run, [page_of(row) for row in part], bucket, n_rows)
-                if found is None:
+                outcome = unless_out_of_memory(partial(run, [page_of(row) for row in part], bucket, n_rows))
+                if outcome is None:
                     self._lower(n_rows * (bucket + self._n_appended) * cost)
                     rest = rows[start:]
                     size = max(1, n_rows // 2)
                     waiting.extendleft((bucket, rest[at : at + size]) for at in reversed(range(0, len(rest), size)))
                     break
-                yield part, found
+                yield part, outcome
 
     @property
     def word_embeddings(self) -> torch.Tensor:
@@ -164,7 +164,7 @@ class Forward:
         self.batch_tokens = LARGEST_BATCH[self.device]
         bucket = bucket_of(len(page.ids), self._n_appended)
         with torch.inference_mode():
-            while _unless_out_of_memory(self._states, [page], bucket, n_rows := self._n_rows(bucket)) is None:
+            while unless_out_of_memory(partial(self._states, [page], bucket, n_rows := self._n_rows(bucket))) is None:
                 self._lower(n_rows * (bucket + self._n_appended))
         self.batch.lowered = 0
 
@@ -182,16 +182,16 @@ class Forward:
 
     def _states(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> torch.Tensor:
         """The hidden states of one batch."""
-        return self._encoded(self._padded(pages, bucket, n_rows), bucket)
+        return self._encode(self._padded(pages, bucket, n_rows), bucket)
 
-    def _encoded(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
+    def _encode(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
         with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
             states = self._encoder(**inputs).last_hidden_state
         # Of tokens that the model appended, only as many go on as fill the last block of the text's.
         kept: torch.Tensor = states[:, : padded_rows(bucket)].float()
         return kept
 
-    def _differentiated(
+    def _differentiate(
         self, judge: Judge, change: Change, pages: Sequence[Encoding], bucket: int, n_rows: int
     ) -> tuple[Floats, torch.Tensor]:
         """The losses of one batch and their gradients; no gradient is left at the model's parameters."""
@@ -201,7 +201,7 @@ class Forward:
             with torch.no_grad():
                 inputs = self._padded(pages, bucket, n_rows)
             with torch.enable_grad(), self._embedded(filled, change) as leaves:
-                losses, total = judge(self._encoded(inputs, bucket), filled)
+                losses, total = judge(self._encode(inputs, bucket), filled)
             (gradient,) = torch.autograd.grad(total, leaves)
         return losses[: len(pages)], gradient[: len(pages)]
 
@@ -233,12 +233,10 @@ class Forward:
         return inputs if self._visual is None else {**inputs, **self._visual.batch(pages, bucket)}
 
 
-def _unless_out_of_memory(
-    run: Callable[[Sequence[Encoding], int, int], B], pages: Sequence[Encoding], bucket: int, n_rows: int
-) -> B | None:
-    """What `run` gives; None when memory ran out."""
+def unless_out_of_memory(run: Callable[[], B]) -> B | None:
+    """Run this; None when memory ran out."""
     try:
-        return run(pages, bucket, n_rows)
+        return run()
     except RuntimeError as error:
         if not out_of_memory(error):
             raise
@@ -246,6 +244,6 @@ def _unless_out_of_memory(
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """CUDA has a class for it; the CPU's allocator and Apple's say it in words."""
-    said = str(error)
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in said or "out of memory" in said
+    """CUDA has a class for it; the allocators of the CPU and of Apple name it in their message."""
+    message = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in message or "out of memory" in message

@@ -11,15 +11,13 @@ import torch
 
 from audit.arrays import Floats, Ints
 from audit.targets.batching import padded_rows
+from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.spade import masked_relations
 from audit.targets.interface import (
-    NO_LINK,
-    NOT_READ,
     BestLinks,
     BestTokens,
     CandidateLogits,
     CompletionLoss,
-    Encoding,
     FillMask,
     FirstOrderLoss,
     MaskedCompletionLoss,
@@ -94,7 +92,7 @@ def sum_of_losses(terms: Sequence[Costs]) -> torch.Tensor:
 
 
 def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """What `head` gives for the tokens that `read` marks: shape (n_read, n_outputs).
+    """Outputs of `head` for the tokens that `read` marks: shape (n_read, n_outputs).
 
     Args:
         hidden: (n_pages, n_tokens, n_hidden).

@@ -35,7 +35,7 @@ GROUPS = 8
 
 
 def roi_align(features: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
-    """What lies under each box of a feature map (He et al. 2017): bilinear, no coordinate is rounded.
+    """Pool what is under each box of a feature map (He et al. 2017): bilinear, no coordinate is rounded.
 
     Args:
         features: (n_pages, n_channels, height, width).
@@ -123,7 +123,7 @@ class _ImageEncoder:
         visual_embeds: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        """What the text-and-layout encoder gives, with `pixel_values` or with `visual_embeds`.
+        """Run the text-and-layout encoder, with `pixel_values` or with `visual_embeds`.
 
         Args:
             input_ids: (n_pages, n_tokens).

@@ -13,8 +13,8 @@ import numpy as np
 from audit.arrays import Ints
 from audit.corpus.documents import Document
 from audit.corpus.validation import links_to_itself, words_in_two_entities
+from audit.targets.encoded_page import NO_LINK, NOT_READ
 from audit.targets.encoders.heads import HeadName
-from audit.targets.interface import NO_LINK, NOT_READ
 
 
 def first_tokens(words: Ints) -> Ints:
@@ -26,8 +26,8 @@ def bio_labels(document: Document, words: Ints, label_ids: Mapping[str, int], al
     """BIO tags of the first token of each word, or of all its tokens; special tokens are not read."""
     tags = ["O"] * len(document.words)
     for entity in document.entities:
-        for place, index in enumerate(entity.words):
-            tag = f"{'I' if place else 'B'}-{entity.label}"
+        for number, index in enumerate(entity.words):
+            tag = f"{'I' if number else 'B'}-{entity.label}"
             tags[index] = tag if tag in label_ids else "O"
     labels = np.full(len(words), NOT_READ, np.int64)
     if all_tokens:

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 
 from audit.arrays import Floats, Ints
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.forward import Forward
 from audit.targets.encoders.heads import CostsOf, page_losses, sum_of_losses
-from audit.targets.interface import CompletionLoss, Encoding, FirstOrderLoss, Relaxed, RelaxedLoss, TrainingLoss
+from audit.targets.interface import CompletionLoss, FirstOrderLoss, Relaxed, RelaxedLoss, TrainingLoss
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ class TokenLosses:
             for group in tables.groups(own):
                 slopes = gradients[group.owners, group.positions] @ group.embeddings.T
                 parts = np.split(slopes.cpu().double().numpy(), group.ends)
-                for place, slope in zip(group.places, parts, strict=True):
-                    answers[rows[place]] = Relaxed(float(losses[place]), slope)
+                for index, slope in zip(group.indices, parts, strict=True):
+                    answers[rows[index]] = Relaxed(float(losses[index]), slope)
         return cast("list[Relaxed]", answers)
 
     def _judge(self, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Floats, torch.Tensor]:
@@ -105,15 +106,15 @@ class _Group:
     """Queries of one batch with the same candidates; m is how many unknown positions they have together.
 
     Attributes:
-        places: of the queries in the batch.
+        indices: of the queries in the batch.
         ends: of each query's positions among all, without the last.
-        owners: (m,) the place of each position's query.
+        owners: (m,) the index of each position's query.
         positions: (m,) in their pages.
         weights: (m, n_candidates).
         embeddings: (n_candidates, n_hidden) of the candidates.
     """
 
-    places: list[int]
+    indices: list[int]
     ends: list[int]
     owners: torch.Tensor
     positions: torch.Tensor
@@ -131,15 +132,15 @@ class _Candidates:
     def groups(self, queries: Sequence[RelaxedLoss]) -> Iterator[_Group]:
         """The queries of a batch, those with the same candidates together."""
         alike: dict[bytes, list[int]] = defaultdict(list)
-        for place, query in enumerate(queries):
-            alike[query.candidates.tobytes()].append(place)
-        for key, places in alike.items():
-            own = [queries[place] for place in places]
+        for index, query in enumerate(queries):
+            alike[query.candidates.tobytes()].append(index)
+        for key, indices in alike.items():
+            own = [queries[index] for index in indices]
             counts = [len(query.positions) for query in own]
             yield _Group(
-                places,
+                indices,
                 [*accumulate(counts)][:-1],
-                torch.from_numpy(np.repeat(places, counts)),
+                torch.from_numpy(np.repeat(indices, counts)),
                 torch.tensor([position for query in own for position in query.positions]),
                 np.concatenate([query.weights for query in own]),
                 self._embeddings(key, own[0].candidates),

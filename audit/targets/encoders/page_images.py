@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 from audit.arrays import Floats
 from audit.corpus.documents import Document
 from audit.errors import TargetError
-from audit.targets.interface import Encoding, PageImage, Pixels, PixelScale
+from audit.targets.encoded_page import Encoding, PageImage, Pixels, PixelScale
 
 OpenImage = Callable[[Document], Image]
 """Opens a document's page, bounded: `audit.corpus.canaries.schema.open_page` of a corpus."""
@@ -62,15 +62,15 @@ class ImageInput:
         """This with the scale and the resampling of the checkpoint's own image processor, where the folder has one.
 
         Raises:
-            TargetError: the processor's settings cannot be used, or two files tell different ones.
+            TargetError: the processor's settings cannot be used, or two files hold different ones.
         """
-        found = {self._as_set(folder / name) for name in PROCESSOR_FILES if (folder / name).is_file()} - {None}
-        if len(found) > 1:
+        set_inputs = {self._as_set(folder / name) for name in PROCESSOR_FILES if (folder / name).is_file()} - {None}
+        if len(set_inputs) > 1:
             raise TargetError(
                 f"{folder}: {' and '.join(PROCESSOR_FILES)} differ in the scale or the resampling of pixels",
                 "keep the one that the model was trained with",
             )
-        return next(iter(found), None) or self
+        return next(iter(set_inputs), None) or self
 
     def _as_set(self, path: Path) -> ImageInput | None:
         """This as a file says; None when it holds no image processor's settings, as before transformers 5."""
@@ -117,7 +117,7 @@ class PageImageReader:
         self._resample = sight.resample
         height, width = sight.size
         # Fields of one document are tried one after the other, each with a patch of its own over the same page.
-        self._page = lru_cache(maxsize=max(1, CACHED_BYTES // (3 * height * width)))(self._resized)
+        self._page = lru_cache(maxsize=max(1, CACHED_BYTES // (3 * height * width)))(self._resize)
 
     def __call__(self, document: Document) -> PageImage | None:
         """The picture; None for a document without an image."""
@@ -131,7 +131,7 @@ class PageImageReader:
         page_width, page_height = document.size or (width, height)
         return REACH[self._resample] * max(1.0, width / page_width, height / page_height)
 
-    def _resized(self, document: Document) -> Pixels:
+    def _resize(self, document: Document) -> Pixels:
         height, width = self.size
         assert self.open_image is not None
         page = self.open_image(document).resize((width, height), self._resample)
@@ -169,8 +169,8 @@ class VisualInputs:
         different = {id(row): row for row in rows}
         if self._sight.argument == "visual_embeds":
             different = {name: pad(row, (0, 0, 0, bucket - len(row))) for name, row in different.items()}
-        places = {name: place for place, name in enumerate(different)}
-        chosen = torch.tensor([places[id(row)] for row in rows], device=self._device)
+        numbers = {name: number for number, name in enumerate(different)}
+        chosen = torch.tensor([numbers[id(row)] for row in rows], device=self._device)
         return {self._sight.argument: torch.stack([*different.values()])[chosen]}
 
     def _of(self, page: Encoding) -> torch.Tensor:

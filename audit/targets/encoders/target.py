@@ -13,6 +13,7 @@ from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
 from audit.record import TargetCard
 from audit.targets.batching import padded_rows
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import adapt, inputs_of, plain, share_right
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import Family
@@ -27,7 +28,6 @@ from audit.targets.interface import (
     CandidateLogits,
     Candidates,
     CompletionLoss,
-    Encoding,
     FillMask,
     FirstOrderLoss,
     MaskedCompletionLoss,
@@ -148,16 +148,16 @@ class EncoderTarget:
         """Per query: its index, and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
         for rows, hidden in self._hidden([query.page for query in queries]):
             # Rows beyond the batch's own repeat the first one, as in `_padded`.
-            places = [queries[row].position for row in rows]
-            places += places[:1] * (len(hidden) - len(rows))
-            logits = self._vocabulary_logits(hidden[torch.arange(len(hidden)), torch.tensor(places)])
+            positions = [queries[row].position for row in rows]
+            positions += positions[:1] * (len(hidden) - len(rows))
+            logits = self._vocabulary_logits(hidden[torch.arange(len(hidden)), torch.tensor(positions)])
             yield from zip(rows, logits[: len(rows)], strict=True)
 
     def _best_tokens(self, queries: Sequence[BestTokens]) -> list[Ints]:
         answers: list[Ints] = [np.empty(0, np.int64)] * len(queries)
         for rows, hidden in self._hidden([query.page for query in queries]):
-            for place, row in enumerate(rows):
-                logits = self._vocabulary_logits(hidden[place, list(queries[row].positions)])
+            for number, row in enumerate(rows):
+                logits = self._vocabulary_logits(hidden[number, list(queries[row].positions)])
                 answers[row] = logits.argmax(axis=1)
         return answers
 
@@ -180,8 +180,8 @@ class EncoderTarget:
         Shape (n_positions, n_vocabulary), nats.
         """
         for rows, hidden in self._hidden([query.page.masked(query.positions) for query in queries]):
-            for place, row in enumerate(rows):
-                logits = self._vocabulary_logits(hidden[place, list(queries[row].positions)])
+            for number, row in enumerate(rows):
+                logits = self._vocabulary_logits(hidden[number, list(queries[row].positions)])
                 best = logits.max(axis=1, keepdims=True)
                 yield row, best + np.log(np.exp(logits - best).sum(axis=1, keepdims=True)) - logits
 
@@ -209,9 +209,9 @@ class EncoderTarget:
         return answers
 
     def _page_adaptation(self, queries: Sequence[PageAdaptation]) -> list[Adapted]:
-        return [self._adapted(query.page, query.rule) for query in queries]
+        return [self._adapt(query.page, query.rule) for query in queries]
 
-    def _adapted(self, page: Encoding, rule: AdaptationRule) -> Adapted:
+    def _adapt(self, page: Encoding, rule: AdaptationRule) -> Adapted:
         """How the model takes to one page when the last dense layer of its encoder is trained on it.
 
         That of the last layer's output block (ours; DocMIA trains one layer of a generative model). All families have

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 from safetensors import safe_open
 
 from audit.errors import TargetError
-from audit.record import TargetCard
-from audit.targets.checkpoint.loading import load_whole_model, sha256_of
-from audit.targets.checkpoint.safety import refuse_unsafe
-from audit.targets.checkpoint.trainer_state import trained
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.nlu.config import NluConfig
 from audit.targets.nlu.model import NluModel
 from audit.targets.nlu.target import NluTarget
@@ -22,17 +19,17 @@ FAMILY = "BiLSTM-CRF"
 TASK = "intent-slots"
 
 
-def is_nlu(folder: Path) -> bool:
-    """Whether the checkpoint's configuration is that of an NLU model.
+def is_nlu(folder: AnyFolder) -> bool:
+    """True for a checkpoint whose configuration is that of an NLU model.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
     """
-    return refuse_unsafe(folder).get("model_type") == NluConfig.model_type
+    return open_checkpoint(folder).config.get("model_type") == NluConfig.model_type
 
 
 def load_nlu(
-    folder: Path, *, device: str = "cpu", labels: Sequence[str] = (), batch_rows: int | None = None
+    folder: AnyFolder, *, device: str = "cpu", labels: Sequence[str] = (), batch_rows: int | None = None
 ) -> NluTarget:
     """Load an NLU model as a target.
 
@@ -45,9 +42,10 @@ def load_nlu(
     Raises:
         TargetError: the folder holds no NLU model, or lacks weights or words, or its tags are not `labels`.
     """
+    folder = open_checkpoint(folder)
     if not is_nlu(folder):
         raise TargetError(f"{folder}: no NLU model", f"its config.json must say model_type {NluConfig.model_type!r}")
-    vocabulary = Vocabulary.load(folder)
+    vocabulary = Vocabulary.load(folder.path)
     model = load_whole_model(folder, NluModel)
     config = model.config
     if len(vocabulary.words) != config.vocab_size:
@@ -58,29 +56,23 @@ def load_nlu(
     own = [str(config.id2label.get(index)) for index in range(config.num_labels)]
     if labels and sorted(labels) != sorted(own):
         raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
-    progress = trained(folder)
     layer = ", character layer" if config.n_characters else ""
-    card = TargetCard(
-        name=folder.resolve().name,
+    card = folder.card(
+        model,
         family=FAMILY,
         task=TASK,
         architecture=f"{FAMILY}, intent and slots{layer}",
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
         vocabulary=config.vocab_size,
         max_tokens=config.max_tokens,
-        sha256=sha256_of(folder),
         device=device,
-        dtype="float32",
-        epoch=progress.epoch,
-        step=progress.step,
     )
     return NluTarget(model.to(device), vocabulary, card, batch_rows)
 
 
-def _check_whole(model: NluModel, folder: Path) -> None:
+def _check_whole(model: NluModel, folder: CheckpointFolder) -> None:
     """Refuse weights that the configuration leaves out, and characters that the character layer cannot look up."""
     stored: set[str] = set()
-    for path in folder.glob("*.safetensors"):
+    for path in folder.path.glob("*.safetensors"):
         with safe_open(path, framework="pt") as weights:
             stored.update(weights.keys())
     left_over = sorted(stored - model.state_dict().keys())

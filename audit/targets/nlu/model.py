@@ -122,18 +122,18 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
         self.words = cast("nn.Embedding", value)
 
     def input_table(self) -> torch.Tensor:
-        """What each word of the vocabulary shows to the first BiLSTM: (vocab_size, input_size), word vector first."""
+        """Input of the first BiLSTM for each word of the vocabulary: (vocab_size, input_size), word vector first."""
         if self.characters is None:
             return self.words.weight
         return torch.cat([self.words.weight, self.characters(self.spellings)], dim=1)
 
     def inputs_of(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """What these words show to the first BiLSTM: (n, n_tokens, input_size)."""
+        """The input of the first BiLSTM for these words: (n, n_tokens, input_size)."""
         vectors: torch.Tensor = self.words(input_ids)
         if self.characters is None:
             return vectors
-        own, places = torch.unique(input_ids, return_inverse=True)
-        return torch.cat([vectors, self.characters(self.spellings[own])[places]], dim=-1)
+        own, inverse = torch.unique(input_ids, return_inverse=True)
+        return torch.cat([vectors, self.characters(self.spellings[own])[inverse]], dim=-1)
 
     def forward(
         self,
@@ -142,7 +142,7 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
         intents: torch.Tensor | None = None,
         inputs_embeds: torch.Tensor | None = None,
     ) -> NluOutput:
-        """What the model says of n utterances of one length; see `NluOutput`.
+        """Run the model on n utterances of one length; see `NluOutput`.
 
         Args:
             input_ids: (n, n_tokens) ids of words.
@@ -160,12 +160,12 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
         if (labels is None) != (intents is None):
             raise ValueError("the loss reads tags and intents: give both")
         states, (last, _) = self.lstm(self.input_dropout(inputs_embeds))
-        return self.judged(states, torch.cat([last[-2], last[-1]], dim=-1), labels, intents)
+        return self.apply_heads(states, torch.cat([last[-2], last[-1]], dim=-1), labels, intents)
 
-    def judged(
+    def apply_heads(
         self, states: torch.Tensor, sentences: torch.Tensor, labels: torch.Tensor | None, intents: torch.Tensor | None
     ) -> NluOutput:
-        """What the heads make of the last BiLSTM's states.
+        """Run the heads on the last BiLSTM's states.
 
         Args:
             states: (n, n_tokens, 2 * hidden_size).

@@ -15,12 +15,12 @@ from audit.corpus.documents import Corpus, Document
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.batching import padded_rows
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import frozen
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.interface import (
     BestIntent,
     CompletionLoss,
-    Encoding,
     Query,
     Relaxed,
     RelaxedLoss,
@@ -76,7 +76,7 @@ class NluTarget:
         self._label_ids = {label: index for index, label in enumerate(self.labels)}
         self._intent_ids = {intent: index for index, intent in enumerate(self.intents)}
         with torch.no_grad():
-            # All words at once, so that what a word shows does not depend on those beside it.
+            # All words at once, so that what a word shows does not depend on the others of a batch.
             self._table = model.input_table().detach().clone()
         self._bare = self._table.clone()
         self._bare[:, model.config.embedding_size :] = 0.0
@@ -99,8 +99,8 @@ class NluTarget:
             )
         tags = {tag for document in corpus.documents for tag in document.tags or ()}
         intents = {document.intent for document in corpus.documents if document.intent is not None}
-        for kind, found, known in (("tag", tags, self.labels), ("intent", intents, self.intents)):
-            missing = sorted(found - {*known})
+        for kind, used, known in (("tag", tags, self.labels), ("intent", intents, self.intents)):
+            missing = sorted(used - {*known})
             if missing:
                 raise TargetError(
                     f"the model has no {kind} {', '.join(missing)}", f"it has {', '.join(known)}; use these names"
@@ -259,16 +259,16 @@ class NluTarget:
     def _run(
         self, inputs: torch.Tensor, labels: torch.Tensor | None = None, intents: torch.Tensor | None = None
     ) -> NluOutput:
-        """What the model says of these inputs: (n, n_tokens, input_size), filled up here with the first row."""
+        """The model's output for these inputs: (n, n_tokens, input_size), filled up here with the first row."""
         n = len(inputs)
-        places = torch.arange(self._n_rows(n), device=inputs.device)
-        places[n:] = 0
+        rows = torch.arange(self._n_rows(n), device=inputs.device)
+        rows[n:] = 0
         with torch.autocast(inputs.device.type, DTYPES[self.card.dtype], enabled=self.card.dtype != "float32"):
-            states, (last, _) = self.model.lstm(inputs[places])
+            states, (last, _) = self.model.lstm(inputs[rows])
         sentences = torch.cat([last[-2], last[-1]], dim=-1).float()
         if labels is not None and intents is not None:
-            labels, intents = labels[places], intents[places]
-        output: NluOutput = self.model.judged(states.float(), sentences, labels, intents)
+            labels, intents = labels[rows], intents[rows]
+        output: NluOutput = self.model.apply_heads(states.float(), sentences, labels, intents)
         return output
 
     def _parts(self, n: int) -> Iterator[slice]:

@@ -15,10 +15,9 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError
-from audit.targets.checkpoint.loading import sha256_of
+from audit.targets.checkpoint.folder import open_checkpoint
 from audit.training.references.cache import key_of, made_once
-from audit.training.references.copies import content_of
-from audit.training.references.provenance import Origin, write_origin
+from audit.training.references.provenance import Origin, content_of, write_origin
 from audit.training.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
 
 
@@ -80,7 +79,8 @@ def train_baseline(
     """Train baselines, or find them in `out`, where they are kept by content.
 
     Args:
-        start: what the audited model was fine-tuned from; None: the manifest's `references.pretrained`.
+        start: what the audited model was fine-tuned from, or for an NLU model one of its sizes, such as itself; None:
+            the manifest's `references.pretrained`.
         corpus: its public documents are learnt from; its member documents say how many samples that takes.
         out: holds one folder a baseline, named after everything it depends on; made when missing.
         count: how many, 1 or more.
@@ -103,18 +103,19 @@ def train_baseline(
         raise ValueError("count must be 1 or more")
     recipe = recipe_for(corpus) if recipe is None else recipe
     how = Retraining(recipe, device, half)
-    given, place = material(corpus), start_of(corpus, start)
+    given, folder = material(corpus), start_of(corpus, start)
     first = recipe.seed if seed is None else seed
-    return tuple(_train(how.with_seed(first + number), place, corpus, given, out, progress) for number in range(count))
+    return tuple(_train(how.with_seed(first + number), folder, corpus, given, out, progress) for number in range(count))
 
 
 def _train(how: Retraining, start: Path, corpus: Corpus, given: Material, out: Path, progress: Progress) -> Path:
-    depends_on = [sha256_of(start), corpus.sha256, how.as_json(), __version__]
+    opened = open_checkpoint(start)
+    depends_on = [opened.sha256, corpus.sha256, how.as_json(), __version__]
     key = key_of(depends_on)
 
     def make(folder: Path) -> None:
         progress.stage(f"training a baseline (seed {how.recipe.seed}), epochs", how.recipe.epochs)
-        retrain(how, start, corpus, given.documents, folder, n=given.n_samples, progress=progress)
-        write_origin(folder, Origin.of(corpus, given.documents, start))
+        retrain(how, opened, corpus, given.documents, folder, n=given.n_samples, progress=progress)
+        write_origin(folder, Origin.of(corpus, given.documents, opened if how.continues else None))
 
     return made_once(out / f"baseline-{key}", make)

@@ -1,4 +1,4 @@
-"""Whether a reference is the target itself with a little noise on its weights, or in another number format.
+"""References that are the target itself with a little noise on its weights, or in another number format.
 
 Such a reference knows what the target knows, and whatever is measured against it is nothing. Equal files are the least
 of it: noise of one part in 10,000 changes every byte and no answer.
@@ -19,7 +19,7 @@ from audit.arrays import Floats
 from audit.corpus.documents import Corpus
 from audit.corpus.page_view import page_view
 from audit.errors import TargetError
-from audit.targets.checkpoint.loading import DAMAGE
+from audit.targets.checkpoint.libraries import DAMAGE
 from audit.targets.interface import AnswerLoss, TokenTarget, TrainingLoss
 from audit.targets.opening import Checkpoint
 
@@ -43,7 +43,7 @@ MAX_CHANGE = 0.05
 
 
 def distance_of_weights(one: Path, other: Path) -> float | None:
-    """How far two checkpoints are from each other: 0 for the same weights, about 1.4 for unrelated ones.
+    """The distance of the weights of two checkpoints: 0 for the same weights, about 1.4 for unrelated ones.
 
     The median, over the tensors that are not equal, of the L2 norm of their difference over that of the larger one: so
     that layers which no training touched say nothing.
@@ -56,15 +56,15 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
     try:
         with ExitStack() as opened:
             first, second = (_tensors(folder, opened) for folder in (one, other))
-            found = [
+            distances = [
                 _relative(first[name].get_tensor(name), second[name].get_tensor(name))
                 for name in first
                 if name in second and _shape(first[name], name) == _shape(second[name], name)
             ]
     except DAMAGE:
         return None
-    changed = [distance for distance in found if distance]
-    if len(found) < max(1, MIN_SHARED * len(first)) or (not changed and len(found) < len(first)):
+    changed = [distance for distance in distances if distance]
+    if len(distances) < max(1, MIN_SHARED * len(first)) or (not changed and len(distances) < len(first)):
         return None
     return float(np.median(changed)) if changed else 0.0
 
@@ -90,21 +90,26 @@ def _relative(one: torch.Tensor, other: torch.Tensor) -> float:
     return float((one - other).norm()) / length if length else 0.0
 
 
-def refuse_a_noisy_copy(role: str, folder: Path, target_dir: Path) -> None:
+def refuse_a_noisy_copy(role: str, folder: Path, target_dir: Path) -> float | None:
     """Refuse a reference whose weights are the target's but for rounding.
 
+    Returns:
+        The distance of the weights, see `distance_of_weights`.
+
     Raises:
-        TargetError: the relative distance of the weights is `NOISE` or less.
+        TargetError: it is `NOISE` or less.
     """
     distance = distance_of_weights(target_dir, folder)
     if distance is not None and distance <= NOISE:
-        raise _refused(role, folder, distance, "")
+        raise _refusal(role, folder, distance, "")
+    return distance
 
 
 def refuse_a_near_copy(
     role: str,
     folder: Path,
     target_dir: Path,
+    distance: float | None,
     models: tuple[Checkpoint, Checkpoint],
     corpus: Corpus,
     pretrained: Path | None,
@@ -112,12 +117,13 @@ def refuse_a_near_copy(
     """Refuse a reference that is nearer to the target than another training could have brought it.
 
     Either its weights are near and it answers about member documents what the target does, or it is much nearer to the
-    target than the target is to its own start. Farther copies are not told from models that were trained alike.
+    target than the target is to its own start. Farther copies pass for models that were trained alike.
 
     Args:
         role: of the reference.
         folder: of the reference.
         target_dir: of the target.
+        distance: of their weights, as `refuse_a_noisy_copy` returns it.
         models: target and reference, loaded.
         corpus: whose member documents both are asked about.
         pretrained: what the target was trained from, when somebody named it and it is not the reference.
@@ -125,17 +131,16 @@ def refuse_a_near_copy(
     Raises:
         TargetError: it is a copy.
     """
-    distance = distance_of_weights(target_dir, folder)
     if distance is None:
         return
     if distance <= NEAR and _alike(*(_losses(model, corpus) for model in models)):
-        raise _refused(role, folder, distance, ", and answers as it does")
+        raise _refusal(role, folder, distance, ", and answers as it does")
     moved = distance_of_weights(target_dir, pretrained) if pretrained is not None else None
     if moved is not None and distance < SHARE * moved:
-        raise _refused(role, folder, distance, f", where its training has moved it by {moved:.2g}")
+        raise _refusal(role, folder, distance, f", where its training has moved it by {moved:.2g}")
 
 
-def _refused(role: str, folder: Path, distance: float, more: str) -> TargetError:
+def _refusal(role: str, folder: Path, distance: float, more: str) -> TargetError:
     return TargetError(
         f"reference {role}: {folder} is the target itself but for noise: its weights differ by {distance:.2g}{more}",
         "a reference is a model that never saw the audited documents: train one with docaudit train-baseline",
@@ -173,7 +178,7 @@ def _page_losses(model: TokenTarget, corpus: Corpus) -> Iterator[float]:
         page = model.encode(document)
         if page is None or not page.has_loss:
             continue
-        places = np.flatnonzero(page.words >= 0)
-        if len(places):
-            (losses,) = model.ask([TrainingLoss(page, int(places[0]), page.ids[places[:1]])])
+        positions = np.flatnonzero(page.words >= 0)
+        if len(positions):
+            (losses,) = model.ask([TrainingLoss(page, int(positions[0]), page.ids[positions[:1]])])
             yield float(losses[0])

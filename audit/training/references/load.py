@@ -1,4 +1,4 @@
-"""Models beside the target that never saw the audited documents, or only half of them: given, loaded and checked.
+"""References: models that never saw the audited documents, or only half of them: given, loaded and checked.
 
 Most are of the target's own kind; a sentence embedder is of another.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ from audit.errors import TargetError
 from audit.targets.answering.denoiser import is_denoiser
 from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget
+from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint, target_of
@@ -24,8 +26,6 @@ from audit.training.references.provenance import refuse_the_target, refuse_unfit
 from audit.training.references.splits import read_splits
 
 Source = Literal["manifest", "command line"]
-Place = tuple[Path, Source]
-"""A reference's folder, and who named it."""
 SAME_KIND = ("baselines", "pretrained", "splits")
 """References that are models of the target's own kind."""
 PROVIDE_BASELINES = (
@@ -36,14 +36,45 @@ PROVIDE_EMBEDDER = "give a sentence embedder, such as those of sentence-transfor
 
 
 @dataclass(frozen=True)
+class GivenFolder:
+    """A reference's folder, opened once, when something is read from it.
+
+    Attributes:
+        path: the folder.
+        source: who named it.
+    """
+
+    path: Path
+    source: Source
+
+    @cached_property
+    def checkpoint(self) -> CheckpointFolder:
+        """The folder, opened.
+
+        Raises:
+            TargetError: see `open_checkpoint`.
+        """
+        return open_checkpoint(self.path)
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The audited checkpoint, its folder, and the data set."""
+
+    target: Checkpoint
+    folder: CheckpointFolder
+    corpus: Corpus
+
+
+@dataclass(frozen=True)
 class SameKindReference:
-    """One of them.
+    """A reference of the target's own kind.
 
     Attributes:
         role: "baseline-0" ..., "pretrained", "split-0" ...
-        folder: where it lies.
+        folder: its folder.
         source: who named it.
-        target: it, loaded.
+        target: the loaded model.
         members: the ids of the documents it was trained on, for a split model.
     """
 
@@ -56,12 +87,12 @@ class SameKindReference:
 
 @dataclass(frozen=True)
 class Embedder:
-    """A sentence embedder that somebody gave.
+    """A sentence embedder as a reference.
 
     Attributes:
-        target: it, loaded.
+        target: the loaded model.
         source: who named it.
-        folder: where it lies.
+        folder: its folder.
     """
 
     target: EmbedderTarget
@@ -70,113 +101,112 @@ class Embedder:
 
 
 def load_same_kind(
-    wanted: Sequence[str],
-    target: Checkpoint,
-    target_dir: Path,
-    corpus: Corpus,
-    places: Mapping[str, Sequence[Place]],
+    wanted: Sequence[str], audited: Audited, given: Mapping[str, Sequence[GivenFolder]]
 ) -> tuple[SameKindReference, ...]:
     """Load the references of the same kind that attacks want and somebody named.
 
     Args:
         wanted: of `SAME_KIND`.
-        target: the audited checkpoint.
-        target_dir: its folder.
-        corpus: the data set.
-        places: by name, the folders. Of baselines each is a checkpoint, or a folder of checkpoints; of splits, what
+        audited: the target and its data set.
+        given: by name, the folders. Of baselines each is a checkpoint, or a folder of checkpoints; of splits, what
             `docaudit train-splits` wrote.
 
     Raises:
         TargetError: one cannot be loaded, is of another kind than the target, or is the target itself.
         ManifestError: the list of the splits' members cannot be used.
     """
-    found: list[tuple[str, Path, Source, frozenset[str] | None]] = []
+    chosen: list[tuple[str, GivenFolder, frozenset[str] | None]] = []
     if "baselines" in wanted:
-        folders = [(own, source) for path, source in places.get("baselines", ()) for own in _checkpoints(path)]
-        found += [(f"baseline-{number}", path, source, None) for number, (path, source) in enumerate(folders)]
+        folders = [own for folder in given.get("baselines", ()) for own in _checkpoints(folder)]
+        chosen += [(f"baseline-{number}", folder, None) for number, folder in enumerate(folders)]
     if "pretrained" in wanted:
-        named = places.get("pretrained", ())
-        asked = [place for place in named if _asked_alike(place[0], target, target_dir, corpus)]
-        found += [("pretrained", path, source, None) for path, source in asked]
+        starts = [folder for folder in given.get("pretrained", ()) if _is_asked_alike(folder, audited)]
+        chosen += [("pretrained", folder, None) for folder in starts]
     if "splits" in wanted:
-        trained = [(*split, source) for path, source in places.get("splits", ()) for split in read_splits(path, corpus)]
-        found += [(f"split-{number}", path, source, members) for number, (path, members, source) in enumerate(trained)]
-    start = next((path for path, _ in places.get("pretrained", ())), None)
-    return tuple(_loaded(*one, target, target_dir, corpus, start) for one in found)
+        splits = [
+            (GivenFolder(path, folder.source), members)
+            for folder in given.get("splits", ())
+            for path, members in read_splits(folder.path, audited.corpus)
+        ]
+        chosen += [(f"split-{number}", *split) for number, split in enumerate(splits)]
+    start = next((folder.path for folder in given.get("pretrained", ())), None)
+    return tuple(_load(*one, audited, start) for one in chosen)
 
 
-def _asked_alike(folder: Path, target: Checkpoint, target_dir: Path, corpus: Corpus) -> bool:
-    """Whether what the target was fine-tuned from can be asked what the target is asked.
+def _is_asked_alike(start: GivenFolder, audited: Audited) -> bool:
+    """True where what the target was fine-tuned from can be asked what the target is asked.
 
     Models that answer questions begin as such, unless they begin as T5; a masked language model too. A tagger mostly
     begins as a masked language model or a bare encoder: these give no loss of tags, and are the start of the public
     model only.
     """
-    if not isinstance(target, EncoderTarget):
-        return isinstance(target, AnsweringTarget) and (is_answering(folder) or not is_denoiser(folder))
-    refuse_the_target("pretrained", folder, target_dir)
+    if not isinstance(audited.target, EncoderTarget):
+        answers = isinstance(audited.target, AnsweringTarget)
+        return answers and (is_answering(start.checkpoint) or not is_denoiser(start.checkpoint))
     try:
-        _of_kind("pretrained", folder, target, corpus)
+        folder = start.checkpoint
+    except TargetError:
+        return False
+    refuse_the_target("pretrained", folder, audited.folder)
+    try:
+        _load_of_kind("pretrained", folder, audited)
     except TargetError:
         return False
     return True
 
 
-def given_embedder(target: Checkpoint, target_dir: Path, places: Mapping[str, Sequence[Place]]) -> Embedder | None:
-    """The sentence embedder that somebody named, on the target's device; None when nobody did.
-
-    Args:
-        target: the audited checkpoint.
-        target_dir: its folder.
-        places: by name, the folders.
+def load_given_embedder(audited: Audited, given: Mapping[str, Sequence[GivenFolder]]) -> Embedder | None:
+    """Load the sentence embedder that somebody named, on the target's device; None when nobody did.
 
     Raises:
         TargetError: it cannot be loaded, or holds the target's own weights.
     """
-    if "embedder" not in places:
+    if "embedder" not in given:
         return None
-    ((path, source),) = places["embedder"]
-    refuse_the_target("embedder", path, target_dir)
-    return Embedder(load_embedder(path, target.card.device), source, path)
+    (own,) = given["embedder"]
+    refuse_the_target("embedder", own.checkpoint, audited.folder)
+    return Embedder(load_embedder(own.checkpoint, audited.target.card.device), own.source, own.path)
 
 
-def _checkpoints(path: Path) -> list[Path]:
+def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
     """The folder itself when it is a checkpoint, else the checkpoints in it, by name."""
+    path = folder.path
     if (path / "config.json").is_file():
-        return [path]
-    finished = (folder for folder in path.iterdir() if not folder.name.startswith(UNFINISHED))
-    inside = sorted(folder for folder in finished if (folder / "config.json").is_file())
+        return [folder]
+    finished = (own for own in path.iterdir() if not own.name.startswith(UNFINISHED))
+    inside = sorted(own for own in finished if (own / "config.json").is_file())
     if not inside:
         raise TargetError(f"reference baselines: {path} is no checkpoint and holds none")
-    return inside
+    return [GivenFolder(own, folder.source) for own in inside]
 
 
-def _loaded(
-    role: str,
-    folder: Path,
-    source: Source,
-    members: frozenset[str] | None,
-    target: Checkpoint,
-    target_dir: Path,
-    corpus: Corpus,
-    start: Path | None,
+def _load(
+    role: str, given: GivenFolder, members: frozenset[str] | None, audited: Audited, start: Path | None
 ) -> SameKindReference:
-    refuse_the_target(role, folder, target_dir)
+    folder = given.checkpoint
+    distance = refuse_the_target(role, folder, audited.folder)
     if members is None and role != "pretrained":
-        refuse_unfit(role, folder, corpus, target_dir)
-    reference = _of_kind(role, folder, target, corpus)
+        refuse_unfit(role, folder, audited.corpus, audited.folder)
+    reference = _load_of_kind(role, folder, audited)
     refuse_a_near_copy(
-        role, folder, target_dir, (target, reference), corpus, pretrained=None if role == "pretrained" else start
+        role,
+        folder.path,
+        audited.folder.path,
+        distance,
+        (audited.target, reference),
+        audited.corpus,
+        pretrained=None if role == "pretrained" else start,
     )
-    return SameKindReference(role, folder, source, reference, members)
+    return SameKindReference(role, folder.path, given.source, reference, members)
 
 
-def _of_kind(role: str, folder: Path, target: Checkpoint, corpus: Corpus) -> Checkpoint:
-    """The checkpoint, which can be asked what the target is asked.
+def _load_of_kind(role: str, folder: CheckpointFolder, audited: Audited) -> Checkpoint:
+    """Load a checkpoint that can be asked what the target is asked.
 
     Raises:
         TargetError: it cannot be loaded, or is of another kind than the target.
     """
+    target, corpus = audited.target, audited.corpus
     if isinstance(target, EncoderTarget):
         reference = target_of(folder, corpus, target.card.device, target.batch_tokens)
     else:
@@ -197,7 +227,7 @@ def _of_kind(role: str, folder: Path, target: Checkpoint, corpus: Corpus) -> Che
     return reference
 
 
-def _check_outputs(role: str, folder: Path, reference: EncoderTarget, target: EncoderTarget) -> None:
+def _check_outputs(role: str, folder: CheckpointFolder, reference: EncoderTarget, target: EncoderTarget) -> None:
     """Losses compare only over the same outcomes: the same tags, or for masked language models the same tokens."""
     masked = target.card.task == "mlm"
     tokens = [model.encoder.tokenizer.get_vocab() for model in (reference, target)] if masked else [{}, {}]

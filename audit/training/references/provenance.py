@@ -1,17 +1,20 @@
-"""What a trained reference was made of, beside its weights: so that one that saw what is audited later is refused."""
+"""The origin of a trained reference, written into its folder: one that saw what is audited later is refused.
+
+Copies of a document count as that document: a model that learnt one of them knows them all.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from audit.corpus.documents import Corpus, Document
+from audit.corpus.images import image_path, read_header
 from audit.errors import TargetError
-from audit.targets.checkpoint.loading import weights_of
-from audit.training.references.copies import content_of
+from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.training.references.likeness import refuse_a_noisy_copy
 
 FILE_NAME = "docaudit-origin.json"
@@ -30,31 +33,34 @@ class Origin:
     start: tuple[str, ...]
 
     @classmethod
-    def of(cls, corpus: Corpus, documents: Sequence[Document], start: Path) -> Origin:
-        """What is written down about a training on these documents."""
-        return cls(tuple(sorted(_hashes(corpus, documents))), tuple(sorted(_weights(start))))
+    def of(cls, corpus: Corpus, documents: Sequence[Document], start: CheckpointFolder | None) -> Origin:
+        """The origin of a model that is trained on these documents, from the weights of `start` if from any."""
+        return cls(tuple(sorted(_hashes(corpus, documents))), () if start is None else tuple(sorted(_weights(start))))
 
 
 def write_origin(folder: Path, origin: Origin) -> None:
-    """Write it beside the checkpoint."""
+    """Write it into the checkpoint's folder."""
     (folder / FILE_NAME).write_text(json.dumps(asdict(origin), indent=1) + "\n", encoding="utf-8")
 
 
-def refuse_the_target(role: str, folder: Path, target_dir: Path) -> None:
+def refuse_the_target(role: str, folder: CheckpointFolder, target: CheckpointFolder) -> float | None:
     """Refuse the target as its own reference: a baseline with the target's own memory would hide every leak.
+
+    Returns:
+        The distance of the weights, see `distance_of_weights`.
 
     Raises:
         TargetError: the reference holds the target's weights, or the same but for rounding.
     """
-    if weights_of(folder) & weights_of(target_dir):
+    if folder.weights & target.weights:
         raise TargetError(
             f"reference {role}: {folder} holds the target's own weights",
             "a reference is a model that never saw the audited documents",
         )
-    refuse_a_noisy_copy(role, folder, target_dir)
+    return refuse_a_noisy_copy(role, folder.path, target.path)
 
 
-def refuse_unfit(role: str, folder: Path, corpus: Corpus, target_dir: Path) -> None:
+def refuse_unfit(role: str, folder: CheckpointFolder, corpus: Corpus, target: CheckpointFolder) -> None:
     """Refuse a reference that is known to have learnt audited documents, or to come from the target itself.
 
     A checkpoint that docaudit did not train says nothing about it, and is taken at its owner's word.
@@ -62,12 +68,12 @@ def refuse_unfit(role: str, folder: Path, corpus: Corpus, target_dir: Path) -> N
     Raises:
         TargetError: it is unfit, or the file cannot be read.
     """
-    path = folder / FILE_NAME
+    path = folder.path / FILE_NAME
     if not path.exists():
         return
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        documents, start = frozenset(map(str, found["documents"])), frozenset(map(str, found["start"]))
+        origin = json.loads(path.read_text(encoding="utf-8"))
+        documents, start = frozenset(map(str, origin["documents"])), frozenset(map(str, origin["start"]))
     except (OSError, ValueError, KeyError, TypeError):
         raise TargetError(f"reference {role}: {path} cannot be read") from None
     shared = documents & _hashes(corpus, corpus.of("member", "heldout"))
@@ -76,16 +82,29 @@ def refuse_unfit(role: str, folder: Path, corpus: Corpus, target_dir: Path) -> N
             f"reference {role}: {folder} was trained on {len(shared)} documents that are members or held-out now",
             "train it anew on this data set: docaudit train-baseline",
         )
-    if start & _weights(target_dir):
+    if start & _weights(target):
         raise TargetError(
             f"reference {role}: {folder} was trained from the target itself, and knows what it knows",
             "train it from what the target was fine-tuned from",
         )
 
 
+def content_of(corpus: Corpus, document: Document) -> Hashable:
+    """A key that copies share: the document's words; without words its image file, byte for byte; else its id.
+
+    Raises:
+        ManifestError: the image of a document without words cannot be read.
+    """
+    if document.words:
+        return tuple(word.text for word in document.words)
+    if document.image is not None:
+        return read_header(image_path(corpus, document)).sha256
+    return ("id", document.id)
+
+
 def _hashes(corpus: Corpus, documents: Sequence[Document]) -> frozenset[str]:
     return frozenset(hashlib.sha256(repr(content_of(corpus, document)).encode()).hexdigest() for document in documents)
 
 
-def _weights(folder: Path) -> frozenset[str]:
-    return frozenset(digest.hex() for digest in weights_of(folder))
+def _weights(folder: CheckpointFolder) -> frozenset[str]:
+    return frozenset(digest.hex() for digest in folder.weights)

@@ -1,21 +1,31 @@
-"""The public model that proposes candidates to a target: loaded, and checked to read and write what the target does."""
+"""The public model that proposes candidates to a target: loaded or trained, and checked to have the target's tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from audit import __version__
 from audit.corpus.documents import Corpus, Document
+from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser, load_denoiser, text_tokens
 from audit.targets.answering.reader import TokenReader
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.loading import load
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.loading import config_of, load, load_tokenizer, max_tokens_of, page_images_of
+from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint
+from audit.training.encoders import Recipe, fit, save
+from audit.training.references.cache import made_once
+from audit.training.starting import starting_model
 
 PublicModel = EncoderTarget | Denoiser
 """A masked language model, or what proposes as one does."""
@@ -27,16 +37,18 @@ PROVIDE_DENOISER = (
     "give a public model with the target's tokens (--reference auxiliary=PATH): T5, or a VT5 made of it, which put "
     "back hidden spans; or a masked language model, where the target has its vocabulary"
 )
+VALIDATION_SHARE = 0.1
+"""Share of the public pages that choose the epoch (lowest loss) instead of training (ours)."""
 _ONE_VOCABULARY = "the public model proposes tokens to the target: both must come from one vocabulary"
 
 
 def proposed_to(target: Checkpoint) -> bool:
-    """Whether a public model can propose tokens to this target: it reads pages as tokens of a public vocabulary."""
+    """True where a public model can propose tokens to this target: it reads pages as tokens of a public vocabulary."""
     return isinstance(target, EncoderTarget) or tokenizer_of(target) is not None
 
 
 def provide(target: Checkpoint) -> str:
-    """What the owner can give where there is no public model."""
+    """Advice to the owner where there is no public model."""
     return PROVIDE_MASKED if isinstance(target, EncoderTarget) else PROVIDE_DENOISER
 
 
@@ -47,8 +59,8 @@ def tokenizer_of(target: Checkpoint) -> Any:
     return None
 
 
-def load_public(path: Path, target: Checkpoint, batch_tokens: int | None = None) -> PublicModel:
-    """The public model that lies there, when it can serve the target.
+def load_public(path: AnyFolder, target: Checkpoint, batch_tokens: int | None = None) -> PublicModel:
+    """Load the public model of a folder and check that it can serve the target.
 
     Args:
         path: a checkpoint.
@@ -58,32 +70,32 @@ def load_public(path: Path, target: Checkpoint, batch_tokens: int | None = None)
     Raises:
         TargetError: it cannot be loaded, or cannot serve.
     """
-    images = images_of(target)
+    path = open_checkpoint(path)
     if not isinstance(target, EncoderTarget) and is_denoiser(path):
-        return checked_denoiser("auxiliary", path, target)
-    found = load(path, device=target.card.device, batch_tokens=batch_tokens, images=images)
-    check_public(path, found, target)
-    return found
+        return _checked_denoiser("auxiliary", path, target)
+    public = load(path, device=target.card.device, batch_tokens=batch_tokens, images=_images_of(target))
+    _check_public(path, public, target)
+    return public
 
 
-def images_of(target: Checkpoint) -> OpenImage | None:
-    """What opens the pages' images; None for targets that see none."""
+def _images_of(target: Checkpoint) -> OpenImage | None:
+    """The function that opens the pages' images; None for targets that see none."""
     if isinstance(target, EncoderTarget):
         return target.encoder.images
     return target.images if isinstance(target, AnsweringTarget) else None
 
 
-def checked_denoiser(role: str, path: Path, target: Checkpoint) -> Denoiser:
-    """The denoiser that lies there.
+def _checked_denoiser(role: str, path: CheckpointFolder, target: Checkpoint) -> Denoiser:
+    """Load the denoiser of a folder and check its tokens.
 
     Raises:
         TargetError: it cannot be loaded, or some of its tokens are not the target's.
     """
-    found = load_denoiser(path, device=target.card.device, images=images_of(target))
+    denoiser = load_denoiser(path, device=target.card.device, images=_images_of(target))
     own: Mapping[str, int] = text_tokens(tokenizer_of(target))
-    if any(own.get(token) != number for token, number in found.text_tokens.items()):
+    if any(own.get(token) != number for token, number in denoiser.text_tokens.items()):
         raise TargetError(f"reference {role}: {path} has other tokens than the target", _ONE_VOCABULARY)
-    return found
+    return denoiser
 
 
 def refuse_audited(public: Corpus, corpus: Corpus) -> None:
@@ -108,16 +120,16 @@ def _texts(document: Document) -> tuple[str, ...]:
     return tuple(word.text for word in document.words)
 
 
-def pretrained_denoiser(path: Path, target: Checkpoint) -> Denoiser | None:
-    """What a target that answers questions was fine-tuned from, where that puts back hidden spans; else None.
+def pretrained_denoiser(path: CheckpointFolder, target: Checkpoint) -> Denoiser | None:
+    """Load the start of a target that answers questions, where that puts back hidden spans; else None.
 
     Raises:
         TargetError: it does, and cannot be loaded, or some of its tokens are not the target's.
     """
-    return checked_denoiser("pretrained", path, target) if is_denoiser(path) and has_sentinels(path) else None
+    return _checked_denoiser("pretrained", path, target) if is_denoiser(path) and has_sentinels(path) else None
 
 
-def check_public(path: Path, auxiliary: EncoderTarget, target: Checkpoint) -> None:
+def _check_public(path: CheckpointFolder, auxiliary: EncoderTarget, target: Checkpoint) -> None:
     """Refuse a masked language model that cannot serve the target.
 
     Raises:
@@ -125,7 +137,7 @@ def check_public(path: Path, auxiliary: EncoderTarget, target: Checkpoint) -> No
     """
     if FillMask not in auxiliary.answers:
         raise TargetError(f"reference auxiliary: {path} has no masked-language-model head")
-    needed = longest_page(target)
+    needed = _longest_page(target)
     if auxiliary.card.max_tokens < needed:
         raise TargetError(
             f"reference auxiliary: {path} reads shorter pages than the target",
@@ -135,7 +147,7 @@ def check_public(path: Path, auxiliary: EncoderTarget, target: Checkpoint) -> No
     check_image_input("auxiliary", path, auxiliary.encoder.page_images, target)
 
 
-def longest_page(target: Checkpoint) -> int:
+def _longest_page(target: Checkpoint) -> int:
     """The longest page that is proposed for, special tokens included.
 
     Beside a page's words the row of a model that answers holds an end and a question of two tokens at least, and to a
@@ -144,7 +156,9 @@ def longest_page(target: Checkpoint) -> int:
     return target.card.max_tokens - (0 if isinstance(target, EncoderTarget) else 1)
 
 
-def check_image_input(role: str, path: Path, page_images: PageImageReader | None, target: Checkpoint) -> None:
+def check_image_input(
+    role: str, path: CheckpointFolder, page_images: PageImageReader | None, target: Checkpoint
+) -> None:
     """The public model reads the pages that the target reads: it sees no image, or the target's own.
 
     Raises:
@@ -158,7 +172,7 @@ def check_image_input(role: str, path: Path, page_images: PageImageReader | None
         )
 
 
-def check_tokens(role: str, path: Path, tokenizer: Any, target: Checkpoint) -> None:
+def check_tokens(role: str, path: CheckpointFolder, tokenizer: Any, target: Checkpoint) -> None:
     """Refuse a tokenizer with another vocabulary than the target's.
 
     Raises:
@@ -167,3 +181,85 @@ def check_tokens(role: str, path: Path, tokenizer: Any, target: Checkpoint) -> N
     own = target.encoder.tokenizer if isinstance(target, EncoderTarget) else tokenizer_of(target)
     if tokenizer.get_vocab() != own.get_vocab():
         raise TargetError(f"reference {role}: {path} has other tokens than the target", _ONE_VOCABULARY)
+
+
+def fit_public_mlm(
+    pretrained: Path,
+    documents: Sequence[Document],
+    cache: Path,
+    *,
+    recipe: Recipe,
+    device: str = "cpu",
+    progress: Progress = SILENT,
+    images: OpenImage | None = None,
+) -> Path:
+    """Fine-tune `pretrained` on public documents as a masked language model, or find it in the cache.
+
+    The cache is keyed by content: the pretrained checkpoint, the documents, the recipe and docaudit's version. A folder
+    appears there whole or not at all. A pretrained encoder without a masked-language-model head gets a fresh one.
+
+    Args:
+        pretrained: a checkpoint of a known family, with or without a masked-language-model head.
+        documents: the public ones.
+        cache: the folder that keeps trained references; made when missing.
+        recipe: how to train.
+        device: "cpu", "cuda" or "mps".
+        progress: told of every epoch.
+        images: opens a document's page, for pretrained checkpoints that see it.
+
+    Returns:
+        The checkpoint's folder.
+
+    Raises:
+        TargetError: the pretrained checkpoint cannot be used, or no document has words (or the image that it sees).
+        EngineError: the cache cannot be written.
+    """
+    start = open_checkpoint(pretrained)
+    page_images = page_images_of(start, config_of(start), images)
+    folder = cache / f"public-mlm-{_key(start, documents, recipe, page_images)}"
+    return made_once(
+        folder, lambda unfinished: _train(start, documents, recipe, device, unfinished, progress, page_images)
+    )
+
+
+def _key(
+    start: CheckpointFolder, documents: Sequence[Document], recipe: Recipe, page_images: PageImageReader | None
+) -> str:
+    digest = hashlib.sha256()
+    digest.update(json.dumps([start.sha256, recipe.as_json(), __version__], sort_keys=True).encode())
+    for document in documents:
+        digest.update(json.dumps(asdict(cast("Any", document)), sort_keys=True).encode() + b"\n")
+        page_image = page_images(document) if page_images is not None else None
+        if page_image is not None:
+            # The document names a file; what was trained on is its content.
+            digest.update(page_image.pixels.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _train(
+    start: CheckpointFolder,
+    documents: Sequence[Document],
+    recipe: Recipe,
+    device: str,
+    folder: Path,
+    progress: Progress,
+    page_images: PageImageReader | None,
+) -> None:
+    model = starting_model(start, "mlm", seed=recipe.seed)
+    tokenizer = load_tokenizer(start)
+    encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer), page_images=page_images)
+    pages = [page for page in map(encoder.encode, documents) if page is not None]
+    n_validation = int(VALIDATION_SHARE * len(pages))
+    progress.stage("training the public model, epochs", recipe.epochs)
+    fitted = fit(
+        model,
+        tokenizer,
+        pages[n_validation:],
+        recipe,
+        validation=pages[:n_validation],
+        device=device,
+        on_epoch=progress.advance,
+    )
+    if fitted.loss is not None:
+        fitted.model.load_state_dict(fitted.loss)
+    save(fitted.model, tokenizer, folder, processor_of=start.path)

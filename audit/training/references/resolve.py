@@ -1,4 +1,4 @@
-"""Fills the references that attacks need: from the command line, from the manifest, or by training them."""
+"""References that attacks need, filled from the command line, from the manifest, or by training them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from audit.engine.interface import Progress
 from audit.errors import TargetError, UsageError
 from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import Denoiser
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import config_of, load_tokenizer, page_images_of
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.page_images import OpenImage
@@ -26,18 +27,20 @@ from audit.training.references.load import (
     PROVIDE_BASELINES,
     PROVIDE_EMBEDDER,
     SAME_KIND,
+    Audited,
     Embedder,
-    Place,
+    GivenFolder,
     SameKindReference,
-    given_embedder,
+    Source,
+    load_given_embedder,
     load_same_kind,
 )
 from audit.training.references.provenance import refuse_the_target
-from audit.training.references.public_mlm import fit_public_mlm
 from audit.training.references.public_model import (
     PublicModel,
     check_image_input,
     check_tokens,
+    fit_public_mlm,
     load_public,
     pretrained_denoiser,
     proposed_to,
@@ -50,7 +53,7 @@ REFERENCE_NAMES = ("auxiliary", *SAME_KIND, "embedder")
 
 @dataclass(frozen=True)
 class LoadedReferences:
-    """The references that were found or trained, and what is missing.
+    """The references that were given or trained, and what is missing.
 
     Attributes:
         models: by role, see `References.of`.
@@ -85,7 +88,7 @@ class ReferencePlan:
     Attributes:
         auxiliary: the public model, when somebody gave one.
         source: who gave it.
-        folder: where it lies.
+        folder: its folder.
         pretrained: what to train it from, when nobody did and there are public documents.
         documents: the public documents to train it on.
         images: opens their pages.
@@ -95,7 +98,7 @@ class ReferencePlan:
     """
 
     auxiliary: PublicModel | None = None
-    source: Literal["manifest", "command line"] = "manifest"
+    source: Source = "manifest"
     pretrained: Path | None = None
     documents: tuple[Document, ...] = ()
     corpus: str | None = None
@@ -105,8 +108,8 @@ class ReferencePlan:
     embedder: Embedder | None = None
 
 
-def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, list[Place]]:
-    """Where each reference lies and who said so; the command line outranks the manifest.
+def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, list[GivenFolder]]:
+    """The folders of each reference; the command line outranks the manifest.
 
     Raises:
         UsageError: a name that is no reference.
@@ -114,26 +117,26 @@ def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, li
     unknown = sorted(set(given) - set(REFERENCE_NAMES))
     if unknown:
         raise UsageError(f"--reference: no reference is called {unknown[0]!r}", f"one of {', '.join(REFERENCE_NAMES)}")
-    places: dict[str, list[Place]] = {}
+    folders: dict[str, list[GivenFolder]] = {}
     for name in REFERENCE_NAMES:
         named = getattr(corpus.manifest.references, name) or ()
         paths = (named,) if isinstance(named, str) else named
-        places[name] = [(corpus.root / path, "manifest") for path in paths]
+        folders[name] = [GivenFolder(corpus.root / path, "manifest") for path in paths]
         if name in given:
-            places[name] = [(path, "command line") for path in given[name]]
-    for name, found in places.items():
-        for path, source in found:
-            if not path.is_dir():
-                raise TargetError(f"reference {name} ({source}): {path} is not a folder")
-        if len(found) > 1 and name in ("auxiliary", "pretrained", "embedder"):
-            raise UsageError(f"--reference {name}: {len(found)} folders", "there is one of it")
-    return {name: found for name, found in places.items() if found}
+            folders[name] = [GivenFolder(path, "command line") for path in given[name]]
+    for name, own in folders.items():
+        for folder in own:
+            if not folder.path.is_dir():
+                raise TargetError(f"reference {name} ({folder.source}): {folder.path} is not a folder")
+        if len(own) > 1 and name in ("auxiliary", "pretrained", "embedder"):
+            raise UsageError(f"--reference {name}: {len(own)} folders", "there is one of it")
+    return {name: own for name, own in folders.items() if own}
 
 
 def prepare(
     needs: Collection[str],
     target: Checkpoint,
-    target_dir: Path,
+    target_dir: AnyFolder,
     corpus: Corpus,
     given: Mapping[str, Sequence[Path]],
     batch_tokens: int | None = None,
@@ -156,85 +159,88 @@ def prepare(
         UsageError: `given` names something that is no reference, or leaves `public` without use.
         ManifestError: `public` has no public documents, or some of them are audited ones.
     """
-    places = _locate(corpus, given)
+    folders = _locate(corpus, given)
     if public is not None:
-        places = _without_auxiliary(places)
+        folders = _without_auxiliary(folders)
         refuse_audited(public, corpus)
-    same_kind = load_same_kind([name for name in SAME_KIND if name in needs], target, target_dir, corpus, places)
+    audited = Audited(target, open_checkpoint(target_dir), corpus)
+    same_kind = load_same_kind([name for name in SAME_KIND if name in needs], audited, folders)
     if public is not None and not isinstance(target, EncoderTarget):
         raise UsageError(
             f"--public: {target.card.architecture} is attacked without a public model that is trained here"
         )
-    embedder = given_embedder(target, target_dir, places) if "embedder" in needs else None
+    embedder = load_given_embedder(audited, folders) if "embedder" in needs else None
     if "auxiliary" not in needs or not proposed_to(target):
         return ReferencePlan(same_kind=same_kind, embedder=embedder)
-    prepared = _auxiliary(target, target_dir, corpus, places, batch_tokens, public)
+    prepared = _auxiliary(audited, folders, batch_tokens, public)
     return replace(prepared, same_kind=same_kind, embedder=embedder)
 
 
 def _auxiliary(
-    target: Checkpoint,
-    target_dir: Path,
-    corpus: Corpus,
-    places: Mapping[str, Sequence[Place]],
+    audited: Audited,
+    given: Mapping[str, Sequence[GivenFolder]],
     batch_tokens: int | None,
     public: Corpus | None,
 ) -> ReferencePlan:
     """The public model, or what it would be trained from."""
-    if "auxiliary" in places:
-        ((path, source),) = places["auxiliary"]
-        refuse_the_target("auxiliary", path, target_dir)
-        return ReferencePlan(load_public(path, target, batch_tokens), source, folder=path)
-    documents = (public or corpus).of("public")
-    if "pretrained" in places and (documents or not isinstance(target, EncoderTarget)):
-        ((path, source),) = places["pretrained"]
-        refuse_the_target("pretrained", path, target_dir)
+    target = audited.target
+    if "auxiliary" in given:
+        (own,) = given["auxiliary"]
+        refuse_the_target("auxiliary", own.checkpoint, audited.folder)
+        return ReferencePlan(load_public(own.checkpoint, target, batch_tokens), own.source, folder=own.path)
+    data = public or audited.corpus
+    documents = data.of("public")
+    if "pretrained" in given and (documents or not isinstance(target, EncoderTarget)):
+        (own,) = given["pretrained"]
+        folder = own.checkpoint
+        refuse_the_target("pretrained", folder, audited.folder)
         if not isinstance(target, EncoderTarget):
-            return ReferencePlan(pretrained_denoiser(path, target), source, folder=path)
-        tokenizer = load_tokenizer(path)
-        check_tokens("pretrained", path, tokenizer, target)
-        images = partial(open_image, public or corpus)
-        page_images = page_images_of(path, config_of(path), images)
-        check_image_input("pretrained", path, page_images, target)
-        prepared = ReferencePlan(pretrained=path, documents=documents, images=images)
+            return ReferencePlan(pretrained_denoiser(folder, target), own.source, folder=own.path)
+        tokenizer = load_tokenizer(folder)
+        check_tokens("pretrained", folder, tokenizer, target)
+        images = partial(open_image, data)
+        page_images = page_images_of(folder, config_of(folder), images)
+        check_image_input("pretrained", folder, page_images, target)
+        prepared = ReferencePlan(pretrained=own.path, documents=documents, images=images)
         if public is None:
             return prepared
-        reader = target.encoder
-        Encoder(tokenizer, reader.max_tokens, needs_boxes=reader.needs_boxes, page_images=page_images).check_vocabulary(
-            documents
-        )
+        encoder = target.encoder
+        Encoder(
+            tokenizer, encoder.max_tokens, needs_boxes=encoder.needs_boxes, page_images=page_images
+        ).check_vocabulary(documents)
         return replace(prepared, corpus=f"{public.manifest.name}, sha256 {public.sha256}")
     return ReferencePlan()
 
 
-def _without_auxiliary(places: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
+def _without_auxiliary(given: Mapping[str, list[GivenFolder]]) -> dict[str, list[GivenFolder]]:
     """The references when other public documents are to train the auxiliary."""
-    if any(source == "command line" for _, source in places.get("auxiliary", ())):
+    if any(folder.source == "command line" for folder in given.get("auxiliary", ())):
         raise UsageError("--public and --reference auxiliary=PATH: nothing would be trained", "give one of them")
-    if "pretrained" not in places:
+    if "pretrained" not in given:
         raise UsageError("--public: nothing to train on these documents", "add --reference pretrained=PATH")
-    return {name: found for name, found in places.items() if name != "auxiliary"}
+    return {name: folders for name, folders in given.items() if name != "auxiliary"}
 
 
 def pretrained_of(
-    target: EncoderTarget, target_dir: Path, corpus: Corpus, given: Mapping[str, Sequence[Path]]
+    target: EncoderTarget, target_dir: AnyFolder, corpus: Corpus, given: Mapping[str, Sequence[Path]]
 ) -> Path | None:
-    """What the target was fine-tuned from, checked; None when neither the command line nor the manifest names it.
+    """The folder that the target was fine-tuned from, checked; None when nobody names it.
 
     Raises:
         TargetError: it is no folder, is the target itself, has other tokens, or sees pages in another way than a target
-            beside which it becomes the public model.
+            for which it becomes the public model.
         UsageError: `given` names something that is no reference.
     """
-    places = _locate(corpus, given)
-    if "pretrained" not in places:
+    folders = _locate(corpus, given)
+    if "pretrained" not in folders:
         return None
-    ((path, _),) = places["pretrained"]
-    refuse_the_target("pretrained", path, target_dir)
-    check_tokens("pretrained", path, load_tokenizer(path), target)
+    (own,) = folders["pretrained"]
+    folder = own.checkpoint
+    refuse_the_target("pretrained", folder, open_checkpoint(target_dir))
+    check_tokens("pretrained", folder, load_tokenizer(folder), target)
     if FillMask not in target.answers:
-        check_image_input("pretrained", path, page_images_of(path, config_of(path), None), target)
-    return path
+        check_image_input("pretrained", folder, page_images_of(folder, config_of(folder), None), target)
+    return own.path
 
 
 def complete(
@@ -246,7 +252,7 @@ def complete(
     progress: Progress,
     batch_tokens: int | None = None,
 ) -> LoadedReferences:
-    """Train what is missing and can be trained; everything else is as `prepare` found it.
+    """Train what is missing and can be trained; everything else is as `prepare` loaded it.
 
     Args:
         prepared: see `prepare`.
@@ -261,14 +267,14 @@ def complete(
         TargetError: the pretrained checkpoint cannot be trained.
         EngineError: the cache cannot be written.
     """
-    beside = _beside(prepared, needs)
+    given = _given_references(prepared, needs)
     if "auxiliary" not in needs or not proposed_to(target):
-        return beside
+        return given
     auxiliary, path, recipe = prepared.auxiliary, prepared.folder, None
     source: Literal["manifest", "command line", "trained"] = prepared.source
     if auxiliary is None:
         if prepared.pretrained is None:
-            return replace(beside, missing={**beside.missing, "auxiliary": provide(target)})
+            return replace(given, missing={**given.missing, "auxiliary": provide(target)})
         public = Recipe(seed=seed)
         device = target.card.device
         path = fit_public_mlm(
@@ -285,14 +291,14 @@ def complete(
     card = ReferenceCard("auxiliary", source, auxiliary.card, recipe, prepared.corpus)
     assert path is not None  # where there is an auxiliary, it was loaded from somewhere
     return replace(
-        beside,
-        models={**beside.models, "auxiliary": auxiliary},
-        cards=(*beside.cards, card),
-        folders={**beside.folders, "auxiliary": path},
+        given,
+        models={**given.models, "auxiliary": auxiliary},
+        cards=(*given.cards, card),
+        folders={**given.folders, "auxiliary": path},
     )
 
 
-def _beside(prepared: ReferencePlan, needs: Collection[str]) -> LoadedReferences:
+def _given_references(prepared: ReferencePlan, needs: Collection[str]) -> LoadedReferences:
     """The models of the target's own kind, which are given or missing, never trained here."""
     same_kind = prepared.same_kind
     missing = {}

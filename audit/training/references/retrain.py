@@ -15,16 +15,18 @@ from audit.corpus.images import open_image
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer, max_tokens_of, page_images_of
+from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HeadName
-from audit.targets.interface import Encoding
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.encoders import Recipe, fit, save
+from audit.training.nlu import NluRecipe, fit_like
 from audit.training.starting import starting_model
 
-AnyRecipe = AnsweringRecipe | Recipe
+AnyRecipe = AnsweringRecipe | Recipe | NluRecipe
 Item = TypeVar("Item")
 _LABELLED = ("token-classification", "spade-extraction")
 
@@ -34,7 +36,8 @@ class Retraining:
     """How models like the audited one are trained; can be pickled.
 
     Attributes:
-        recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under a head.
+        recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under a head, an
+            `NluRecipe` for models that name intents and slots.
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
     """
@@ -47,8 +50,13 @@ class Retraining:
         """The same with another seed."""
         return replace(self, recipe=replace(self.recipe, seed=seed))
 
+    @property
+    def continues(self) -> bool:
+        """True where training goes on from the weights of the start; an NLU model takes its sizes alone."""
+        return not isinstance(self.recipe, NluRecipe)
+
     def as_json(self) -> dict[str, Any]:
-        """For a cache key."""
+        """The values for a cache key."""
         return asdict(self)
 
 
@@ -61,19 +69,25 @@ def recipe_for(corpus: Corpus) -> AnyRecipe:
     kind = corpus.manifest.task.kind
     if kind == "question-answering":
         return recipe_of(corpus)
-    if kind not in get_args(HeadName):
+    if kind != "intent-slots" and kind not in get_args(HeadName):
         raise ManifestError(f"manifest.toml task.kind: docaudit trains no models for {kind}")
     given = {name: getattr(corpus.manifest.recipe, name) for name in ("epochs", "learning_rate", "batch_size", "seed")}
-    return replace(Recipe(), **{name: value for name, value in given.items() if value is not None})
+    named = {name: value for name, value in given.items() if value is not None}
+    return replace(NluRecipe(), **named) if kind == "intent-slots" else replace(Recipe(), **named)
 
 
 def start_of(corpus: Corpus, given: Path | None) -> Path:
-    """What the audited model was fine-tuned from: `given`, or the manifest's `references.pretrained`.
+    """The folder that the audited model was fine-tuned from: `given`, or the manifest's `references.pretrained`.
 
     Raises:
         TargetError: neither names it, or there is no such folder.
     """
     named = corpus.manifest.references.pretrained
+    if given is None and named is None and corpus.manifest.task.kind == "intent-slots":
+        raise TargetError(
+            "nothing says how large the audited model is",
+            "name the model itself with --reference pretrained=MODEL_DIR: only its settings are read",
+        )
     if given is None and named is None:
         raise TargetError(
             "nothing says what the audited model was fine-tuned from",
@@ -86,7 +100,7 @@ def start_of(corpus: Corpus, given: Path | None) -> Path:
 
 
 def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
-    """How many samples these documents make: questions with an answer, or pages with words for an encoder."""
+    """The number of samples that these documents make: questions with an answer, or pages with words for an encoder."""
     if corpus.manifest.task.kind == "question-answering":
         return sum(bool(question.answers) for document in documents for question in document.questions)
     return sum(bool(document.words) for document in documents)
@@ -97,13 +111,13 @@ def repeated(items: Sequence[Item], n: int, seed: int) -> tuple[Item, ...]:
     rng = np.random.default_rng([seed, *b"repeated"])
     drawn: list[int] = []
     while len(drawn) < n:
-        drawn += [int(place) for place in rng.permutation(len(items))]
-    return tuple(items[place] for place in sorted(drawn[:n]))
+        drawn += [int(index) for index in rng.permutation(len(items))]
+    return tuple(items[index] for index in sorted(drawn[:n]))
 
 
 def retrain(
     how: Retraining,
-    start: Path,
+    start: AnyFolder,
     corpus: Corpus,
     documents: Sequence[Document],
     folder: Path,
@@ -115,7 +129,7 @@ def retrain(
 
     Args:
         how: the recipe, of the kind that the corpus's task needs (`recipe_for`).
-        start: what the audited model was fine-tuned from.
+        start: what the audited model was fine-tuned from; for an NLU model one of its sizes, such as itself.
         corpus: the documents' data set.
         documents: what to train on.
         folder: where the checkpoint goes; made when missing.
@@ -126,25 +140,30 @@ def retrain(
         TargetError: the start cannot be loaded or trained, or the documents make no sample.
         ManifestError: pages lack the images that the model reads, or the labels that it is to give.
     """
+    start = open_checkpoint(start)
     if isinstance(how.recipe, AnsweringRecipe):
         target = load_answering(start, device=how.device, prompt=how.recipe.prompt)
         target.check(corpus)
         samples = samples_of(corpus, documents)
         fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
-        save_answering(target.model, start, folder, half=how.half)
+        save_answering(target.model, start.path, folder, half=how.half)
+        return
+    if isinstance(how.recipe, NluRecipe):
+        utterances = _as_many(documents, n, how.recipe.seed)
+        fit_like(start, utterances, how.recipe, folder, progress, half=how.half)
         return
     model, encoder = _under_head(how, how.recipe, start, corpus)
     pages: Sequence[Encoding] = [page for page in map(encoder.encode, documents) if page is not None]
     pages = _as_many(pages, n, how.recipe.seed)
     fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
-    save(model, encoder.tokenizer, folder, half=how.half, processor_of=start)
+    save(model, encoder.tokenizer, folder, half=how.half, processor_of=start.path)
 
 
 def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:
     return items if n is None or not items else repeated(items, n, seed)
 
 
-def _under_head(how: Retraining, recipe: Recipe, start: Path, corpus: Corpus) -> tuple[Any, Encoder]:
+def _under_head(how: Retraining, recipe: Recipe, start: CheckpointFolder, corpus: Corpus) -> tuple[Any, Encoder]:
     """The start's encoder under the head of the task, and what makes its pages."""
     task = corpus.manifest.task
     if task.kind in _LABELLED and not task.labels:

@@ -18,7 +18,7 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
-from audit.targets.checkpoint.loading import sha256_of
+from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.target import EncoderTarget
 from audit.training.encoders import Recipe, fit, save
@@ -59,9 +59,9 @@ def halves(corpus: Corpus, share: float, seed: int) -> Halves:
         copies[tuple(word.text for word in document.words)].append(document)
     groups = list(copies.values())
     chosen: set[str] = set()
-    for place in np.random.default_rng([seed, *b"halves"]).permutation(len(groups)):
+    for index in np.random.default_rng([seed, *b"halves"]).permutation(len(groups)):
         if len(chosen) < round(share * len(documents)):
-            chosen.update(document.id for document in groups[place])
+            chosen.update(document.id for document in groups[index])
     members = tuple(replace(document, split="member") for document in documents if document.id in chosen)
     public = tuple(document for document in documents if document.id not in chosen)
     if min(len(members), len(public)) < MIN_DOCUMENTS:
@@ -108,8 +108,9 @@ def fit_shadow(
         TargetError: the pretrained checkpoint is not of the target's kind, or no document has words.
         EngineError: the cache cannot be written.
     """
+    start = open_checkpoint(pretrained)
     depends_on = [
-        sha256_of(pretrained),
+        start.sha256,
         target.card.sha256,
         target.encoder.label_all_tokens,
         corpus.sha256,
@@ -120,7 +121,7 @@ def fit_shadow(
     key = key_of(depends_on)
 
     def train(folder: Path) -> None:
-        model = _start(target, pretrained, recipe.seed)
+        model = _starting_model(target, start, recipe.seed)
         pages = [page for page in map(target.encode, documents) if page is not None]
         progress.stage("training the shadow target, epochs", recipe.epochs)
         fit(model, target.encoder.tokenizer, pages, recipe, device=device, on_epoch=progress.advance)
@@ -129,7 +130,7 @@ def fit_shadow(
     return made_once(cache / f"shadow-{key}", train)
 
 
-def _start(target: EncoderTarget, pretrained: Path, seed: int) -> Any:
+def _starting_model(target: EncoderTarget, pretrained: CheckpointFolder, seed: int) -> Any:
     """The pretrained encoder under a head like the target's."""
     config = target.model.config
     model = starting_model(

@@ -29,10 +29,10 @@ from audit.engine.journal import exclusive
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.files import write_atomically
-from audit.targets.checkpoint.loading import files_of, sha256_of
+from audit.targets.checkpoint.folder import files_of, open_checkpoint
 from audit.targets.environment import threads, use_threads
 from audit.training.references.cache import key_of, made_once
-from audit.training.references.copies import content_of
+from audit.training.references.provenance import content_of
 from audit.training.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
 
 FILE_NAME = "splits.json"
@@ -65,7 +65,7 @@ def folder_of(number: int) -> str:
 
 
 def halves_of(n_units: int, count: int, seed: int) -> Bools:
-    """Which units are in which model: each in exactly half, at random and independently of the others.
+    """Draw the units of each model: each unit is in exactly half, at random and independently of the others.
 
     Carlini et al. 2022, section V, as Pinto et al. 2024 use it (appendix C). A draw that leaves a model without
     documents, which happens to a handful of documents only, is drawn again.
@@ -97,18 +97,18 @@ def plan(corpus: Corpus, how: Retraining, start: Path, count: int, seed: int) ->
         raise UsageError(f"{count} models: each document is to be in half of them", "give an even number of models")
     copies: dict[Hashable, list[int]] = defaultdict(list)
     documents = [document for document in corpus.of("member") if n_samples(corpus, [document])]
-    for place, document in enumerate(documents):
-        copies[content_of(corpus, document)].append(place)
+    for index, document in enumerate(documents):
+        copies[content_of(corpus, document)].append(index)
     if len(copies) < MIN_DOCUMENTS:
         raise ManifestError(
             f"{len(copies)} different member documents to train on: too few",
             f"give at least {MIN_DOCUMENTS}",
         )
     drawn = np.empty((len(documents), count), bool)
-    for places, row in zip(copies.values(), halves_of(len(copies), count, seed), strict=True):
-        drawn[places] = row
-    members = tuple(tuple(documents[place].id for place in np.flatnonzero(column)) for column in drawn.T)
-    depends_on = [sha256_of(start), corpus.sha256, how.as_json(), members, __version__]
+    for indices, row in zip(copies.values(), halves_of(len(copies), count, seed), strict=True):
+        drawn[indices] = row
+    members = tuple(tuple(documents[index].id for index in np.flatnonzero(column)) for column in drawn.T)
+    depends_on = [open_checkpoint(start).sha256, corpus.sha256, how.as_json(), members, __version__]
     key = key_of(depends_on)
     return Splits(1, corpus.sha256, key, members)
 
@@ -131,7 +131,7 @@ def train_splits(
     Each has a seed of its own: the recipe's, plus its number.
 
     Args:
-        start: what the audited model was fine-tuned from; None: the manifest's `references.pretrained`.
+        start: see `train_baseline`; None: the manifest's `references.pretrained`.
         corpus: the data set.
         out: gets `splits.json` and one folder a model; made when missing. Workers on other machines must see it.
         count: K, even (the paper has 50).
@@ -152,8 +152,8 @@ def train_splits(
         EngineError: `out` cannot be written, is held by another run, or is not seen by a worker.
     """
     how = Retraining(recipe_for(corpus) if recipe is None else recipe, device, half)
-    place = start_of(corpus, start)
-    splits = plan(corpus, how, place, count, seed)
+    folder = start_of(corpus, start)
+    splits = plan(corpus, how, folder, count, seed)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -164,8 +164,8 @@ def train_splits(
             Trial(str(number), folder_of(number)) for number in range(count) if not (out / folder_of(number)).is_dir()
         ]
         progress.stage("training split models", len(trials))
-        work = _Training(how, splits, place, corpus, out)
-        folders = {"start": files_of(place), "data": files_of_corpus(corpus)}
+        work = _Training(how, splits, folder, corpus, out)
+        folders = {"start": files_of(folder), "data": files_of_corpus(corpus)}
         source = WorkSource(work, folders, _Elsewhere(how, splits.key, out.resolve(), threads()))
         with closing((engine or LocalEngine()).run(source, trials)) as done:
             for _ in done:

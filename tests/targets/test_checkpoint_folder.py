@@ -1,0 +1,76 @@
+"""A checkpoint's folder is checked when it is opened, and hashed once for as long as it is open."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit import runner
+from audit.errors import TargetError
+from audit.targets.checkpoint import folder as module
+from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.loading import load, load_model, load_tokenizer
+from audit.targets.opening import target_of
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts how often each file is read for hashing."""
+    counts: Counter[str] = Counter()
+    digest = hashlib.file_digest
+
+    def counted(stream: Any, name: str) -> Any:
+        counts[stream.name] += 1
+        return digest(stream, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", counted)
+    return counts
+
+
+@pytest.mark.parametrize("sample", ["questions", "receipts", "utterances"])
+def test_opening_a_scan_hashes_each_weights_file_once(
+    sample: str, hashed: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: Counter[str] = Counter()
+    refuse = module.refuse_unsafe
+    monkeypatch.setattr(module, "refuse_unsafe", lambda folder: (checked.update([str(folder)]), refuse(folder))[1])
+    folder = SAMPLES / sample
+    opened = runner.open_scan(runner.ScanOptions(folder / "model", folder / "data", Path(), budget="quick"))
+    weights = {name: count for name, count in hashed.items() if name.endswith(WEIGHTS)}
+    assert str(folder / "model" / WEIGHTS) in weights
+    assert len(weights) > 1 or not opened.prepared.same_kind
+    assert set(weights.values()) == {1}
+    assert set(checked) == {str(Path(name).parent) for name in weights}
+    assert set(checked.values()) == {1}
+
+
+def test_an_opened_folder_is_hashed_once_and_opening_it_anew_sees_other_files(
+    checkpoints: Any, tmp_path: Path, hashed: Counter[str]
+) -> None:
+    path = Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
+    opened = open_checkpoint(path)
+    assert open_checkpoint(opened) is opened
+    before, weights = opened.sha256, opened.weights
+    assert load(opened).card.sha256 == before
+    assert hashed[str(path / WEIGHTS)] == 1
+    shutil.copyfile(checkpoints("bert", "mlm", 1) / WEIGHTS, path / WEIGHTS)
+    assert load(path).card.sha256 != before
+    assert not open_checkpoint(path).weights & weights
+
+
+@pytest.mark.parametrize("opens", [open_checkpoint, load, load_tokenizer, lambda path: load_model(path, object)])
+def test_a_pickle_is_refused_wherever_a_path_comes_in(opens: Any, checkpoints: Any, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
+    (path / WEIGHTS).rename(path / "pytorch_model.bin")
+    with pytest.raises(TargetError, match=r"no model\.safetensors, only pytorch_model\.bin"):
+        opens(path)
+    with pytest.raises(TargetError, match=r"no model\.safetensors, only pytorch_model\.bin"):
+        target_of(path, None)  # type: ignore[arg-type]  # the data set is not looked at
