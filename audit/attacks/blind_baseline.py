@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -122,6 +122,21 @@ def by_document(
     return _check(corpus, documents, [document.id for document in documents], member, within, "document", progress)
 
 
+def by_split(corpus: Corpus, documents: Iterable[Document], progress: Progress = SILENT) -> Blind:
+    """Check member against held-out documents, each once, see `by_document`.
+
+    Args:
+        corpus: where the documents are from.
+        documents: those that are compared; one may be given several times.
+        progress: advanced by every document described.
+
+    Raises:
+        ManifestError: an image is missing, damaged or too large.
+    """
+    distinct = [*{document.id: document for document in documents}.values()]
+    return by_document(corpus, distinct, [document.split == "member" for document in distinct], progress)
+
+
 def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, progress: Progress = SILENT) -> Blind:
     """The check of the documents that a budget's trials are about.
 
@@ -136,7 +151,7 @@ def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, progress: P
     """
     taken = {trial.unit for trial in sample(trials, share, USUAL)}
     documents = [document for document in corpus.documents if document.id in taken]
-    return by_document(corpus, documents, [document.split == "member" for document in documents], progress)
+    return by_split(corpus, documents, progress)
 
 
 def by_provider(

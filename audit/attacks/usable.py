@@ -7,6 +7,8 @@ from typing import Any, Literal
 from audit.case import Case
 from audit.targets.interface import AnswerLoss, MaskedLoss, Query, Target, TrainingLoss
 
+GIVE_REFERENCE = "(give --reference baselines=PATH, see docaudit train-baseline, or pretrained=PATH)"
+"""How an owner adds a reference that can be asked."""
 LossKind = Literal["answers", "pages", "masks"]
 
 

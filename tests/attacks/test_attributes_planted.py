@@ -20,7 +20,7 @@ from audit.attacks.attributes import AttributeInference
 from audit.attacks.attributes.attack import values_of
 from audit.attacks.attributes.hidden import FEW, plausible
 from audit.attacks.attributes.table import calibrated, chance_of_first, rank_of_first
-from audit.attacks.memorisation.removal import PROVEN
+from audit.attacks.removal import PROVEN
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
 from audit.engine.driver import drive

@@ -13,7 +13,7 @@ from planted_canaries import counts, measured, run
 
 from audit.attacks.canaries import Canaries
 from audit.attacks.membership.documents import compared
-from audit.attacks.memorisation.questions import all_questions
+from audit.attacks.questions import all_questions
 from audit.case import Case
 from audit.corpus import manifest as manifests
 from audit.corpus.canaries.insertion import insert

@@ -10,15 +10,15 @@ import example_records as examples
 import numpy as np
 import pytest
 from answering import Answering, memory_of, question
+from audit.attacks.memorisation.identified import identified
 from test_memorisation_planted import EXACT, Found, case, read_by
 
 from audit import policy
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import GATED
 from audit.attacks.memorisation.fairness import WIDE_ANLS_GAP
-from audit.attacks.memorisation.identified import identified
-from audit.attacks.memorisation.questions import AskedQuestion
 from audit.attacks.memorisation.table import QuestionTable, Results
+from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Document, Membership, Question
 from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Estimate, Unresolved
@@ -246,7 +246,7 @@ def test_what_no_ocr_could_prove_gone_is_not_covered(tmp_path, monkeypatch):
     for document in corpus.documents:
         Image.new("RGB", document.size, "white").save(tmp_path / f"{document.id}.png")
         corpus = answering.changed(corpus, document.id, image=f"{document.id}.png")
-    monkeypatch.setattr("audit.attacks.memorisation.removal.TESSERACT", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(lambda query: None))
     found = Found(EXACT, case(Answering(), corpus))
     assert found.findings.coverage[0] == Coverage("all", 0, 4, "questions")
 

@@ -12,9 +12,8 @@ import redacted
 
 from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.attack import FULL
-from audit.attacks.redaction.predictions import Predictions
 from audit.attacks.redaction.samples import Samples
-from audit.attacks.redaction.text_leak import lift_share_of, told_best, worst_class_of
+from audit.attacks.redaction.text_leak import Predictions, lift_share_of, told_best, worst_class_of
 from audit.corpus import manifest
 from audit.corpus.documents import CATEGORIES
 from audit.measurements import Estimate, Unresolved

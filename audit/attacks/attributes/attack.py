@@ -29,6 +29,8 @@ from audit.attacks.attributes.offered import holding, lacking, most_trials, most
 from audit.attacks.attributes.questions import Questions
 from audit.attacks.attributes.table import AttributeTable, build_table
 from audit.attacks.interface import Attack, Findings, Metric, Sides, Units
+from audit.attacks.measuring import run_jobs
+from audit.attacks.usable import GIVE_REFERENCE
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus
@@ -114,10 +116,7 @@ class AttributeInference(Attack):
         """See `Attack.weakened`."""
         if any(given.get(name) for name in self.uses):
             return None
-        return (
-            f"no reference: {NO_REFERENCE} (give --reference baselines=PATH, see docaudit train-baseline, or "
-            "pretrained=PATH)"
-        )
+        return f"no reference: {NO_REFERENCE} {GIVE_REFERENCE}"
 
     def weakened_in(self, case: Case) -> str | None:
         """See `Attack.weakened_in`: a tagger is held against a masked language model too, which others are not."""
@@ -185,16 +184,8 @@ class AttributeInference(Attack):
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
-        measured = []
-        todo = [*jobs(table, rng)]
-        progress.stage("attribute inference: intervals", len(todo))
-        for job in todo:
-            measured.append(job())
-            progress.advance()
-        documents = [*{one.document.id: one.document for one in asked}.values()]
-        blind = blind_baseline.by_document(
-            case.corpus, documents, [one.split == "member" for one in documents], progress
-        )
+        measured = run_jobs("attribute inference: intervals", jobs(table, rng), progress)
+        blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
         everything = values.all()
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
         return Findings(

@@ -14,8 +14,8 @@ from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
 from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, Laid, drawn, plausible
+from audit.attacks.fields import REASONS, Field, all_fields, field_of
 from audit.attacks.interface import ask
-from audit.attacks.reconstruction.fields import REASONS, Field, all_fields, field_of
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import Occurrence, fold, occurrences

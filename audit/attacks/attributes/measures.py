@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -15,16 +16,16 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import GROUPS, LOSS, METHODS, AttributeTable
+from audit.attacks.measuring import Job
+from audit.attacks.splits import LABELS, SPLITS
 from audit.corpus.documents import CATEGORIES
-from audit.measurements import ALPHAS, Bound, Count, Coverage, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Count, Coverage, Measurement, Unresolved
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
 from audit.stats.medians import median_interval
 from audit.stats.rates import excess_mean
 from audit.targets.utility import estimate
 
-Job = Callable[[], Measurement]
-SPLITS = ("member", "heldout")
 EXCESS, CHOSEN, PUBLIC, POWER = "excess", "chosen", "public", "candidates"
 NEEDED = 72
 """Documents of a split with which most models that leak nothing pass (`benchmarks/attribute_calibration.json`)."""
@@ -91,7 +92,7 @@ def counts(
 ) -> list[Count]:
     """What was asked, and what was left out."""
     found = []
-    for split, label in zip(SPLITS, ("member", "held-out"), strict=True):
+    for split, label in LABELS.items():
         rows = table.split(split)
         found += [
             Count(f"{label} values", len(rows), f"values of {label} documents that were asked about"),
@@ -111,8 +112,7 @@ def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Me
     for split in SPLITS:
         rows = table.split(split)
         if rows.n_documents < (ENOUGH if bare.removeprefix(f"{EXCESS}.") in GROUPS else LEAST):
-            words = "member" if split == "member" else "held-out"
-            return Unresolved(name, f"too few {words} documents with such values", rows.n_documents, NEEDED)
+            return Unresolved(name, f"too few {LABELS[split]} documents with such values", rows.n_documents, NEEDED)
         columns += [rows.chosen[method], rows.public, rows.cluster]
     of: Callable[..., Interval] = excess_mean
     return estimate(name, of(*columns, rng, alphas=ALPHAS), "values", 0.0, "held-out")
@@ -133,7 +133,4 @@ def _power(rows: AttributeTable) -> Measurement:
     if not len(rows):
         return Unresolved(POWER, "no value of a member document was asked about", 0, NEEDED)
     found = median_interval(rows.n_candidates, alphas=ALPHAS, unit="value")
-    bounds = tuple(Bound(*bound) for bound in found.bounds)
-    return Estimate(
-        POWER, found.value, found.low, found.high, found.n, "values", found.clusters, found.method, bounds=bounds
-    )
+    return replace(estimate(POWER, found, "values", 0.0, "chance"), null=None, null_kind=None)

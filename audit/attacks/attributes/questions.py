@@ -15,8 +15,8 @@ from numpy.random import Generator as Rng
 from audit.arrays import Floats
 from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, Laid, drawn, plausible
 from audit.attacks.interface import ask_all
-from audit.attacks.memorisation.questions import AskedQuestion, all_questions, question_of
-from audit.attacks.memorisation.removal import PROVEN, STATUSES, clear
+from audit.attacks.questions import AskedQuestion, all_questions, question_of
+from audit.attacks.removal import PROVEN, STATUSES, clear
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold

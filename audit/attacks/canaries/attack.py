@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
-import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks.canaries.epsilon import measure_privacy
-from audit.attacks.canaries.extraction import Effort, kind_of, read_outcome
+from audit.attacks.canaries.extraction import Effort, kind_of
 from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.masked import ByMasks
 from audit.attacks.canaries.measures import METRICS, POWER, UNIT, histograms, measure_table
-from audit.attacks.canaries.pages import Approach, ByLoss, ask_page, sample_pages
-from audit.attacks.canaries.table import table_of
-from audit.attacks.canaries.tallies import alarms_of, counts_of, diagnostics_of, weaknesses_of
+from audit.attacks.canaries.outcomes import read_outcome, table_of
+from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
+from audit.attacks.canaries.summary import alarms_of, counts_of, diagnostics_of, weaknesses_of
 from audit.attacks.canaries.white_box import Inversion
 from audit.attacks.interface import Attack, Findings, Metric, Sides, Units
+from audit.attacks.measuring import compare_losses
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, load_canaries
@@ -34,9 +33,6 @@ PROVIDE = (
     "put some in before the model is trained: docaudit canary insert DATA_DIR OUT; train on OUT, and scan with OUT as "
     "the data set"
 )
-ALIKE = 0.01
-"""A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
-completions are told apart by differences of this size only where the model knows nothing."""
 N_PREFLIGHT = 16
 """Completions whose losses are compared between number formats (ours)."""
 SEARCH = {
@@ -199,10 +195,7 @@ class Canaries(Attack):
             exact, coarse = yield from sample_pages(case, rounded, canary, approach, N_PREFLIGHT, rng)
         else:
             exact, coarse = yield from sample_answers(case, rounded, canary, N_PREFLIGHT, rng)
-        if not len(exact):
-            return {"alike": 0, "steps": 0}  # of a canary that cannot be asked for
-        alike = np.abs(exact - coarse) <= ALIKE * np.maximum(1.0, np.abs(exact))
-        return {"alike": int(alike.sum()), "steps": len(exact)}
+        return compare_losses(exact, coarse)  # no steps of a canary that cannot be asked for
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.extraction import Effort, Outcome, Start, searched, secret_of
-from audit.attacks.canaries.search import Scorer
+from audit.attacks.canaries.extraction import Effort, Scorer, Start, searched, secret_of
+from audit.attacks.canaries.outcomes import Outcome
 from audit.attacks.interface import ask_all
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, question_of, sheet_of

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats
-from audit.attacks.canaries.table import CanaryTable
+from audit.attacks.canaries.outcomes import CanaryTable
 from audit.measurements import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import shares
 from audit.stats.intervals import Interval, proportion

@@ -13,10 +13,10 @@ from pydantic import Field
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, Findings, Metric, MetricKind, Units
 from audit.attacks.masking import N_MASKS
+from audit.attacks.measuring import compare_losses
 from audit.attacks.membership.documents import (
     CALIBRATING,
     REASONS,
-    SCORED,
     adapt_to,
     adapted_ids,
     compared,
@@ -26,10 +26,11 @@ from audit.attacks.membership.documents import (
     reference_of,
     say,
 )
-from audit.attacks.membership.known_members import reference_knows_members
-from audit.attacks.membership.measures import LIMITED, LOW, METRICS, measure_scores
+from audit.attacks.membership.measures import LIMITED, METRICS, measure_scores, reference_knows_members
 from audit.attacks.membership.scores import PRIMARIES, SCORES, enough, gated_scores, score_documents
-from audit.attacks.usable import loss_kind
+from audit.attacks.score_figures import LOW, rank_scores
+from audit.attacks.splits import SPLITS
+from audit.attacks.usable import GIVE_REFERENCE, loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
@@ -40,9 +41,6 @@ from audit.targets.interface import AdaptationRule, Target
 N_ADAPTED = {"quick": 0, "standard": 150, "full": 1000}
 """Documents of each split that the target is adapted to, by budget (ours): it costs up to 200 training steps for each
 of their questions. With 150 a limit can be held against it, see `scores.gated_scores`."""
-ALIKE = 0.01
-"""A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
-scores compare documents whose losses differ by far more."""
 ADAPTED: tuple[TaskKind, ...] = (
     "token-classification",
     "spade-extraction",
@@ -106,7 +104,7 @@ class MembershipInference(Attack):
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
-        for split in SCORED:
+        for split in SPLITS:
             documents = corpus.of(split)
             if not documents:
                 return f"no {split} documents"
@@ -119,10 +117,7 @@ class MembershipInference(Attack):
         """See `Attack.weakened`."""
         if any(given.get(name) for name in CALIBRATING):
             return None
-        return (
-            f"no reference: {NO_REFERENCE} (give --reference baselines=PATH, see docaudit train-baseline, or "
-            "pretrained=PATH)"
-        )
+        return f"no reference: {NO_REFERENCE} {GIVE_REFERENCE}"
 
     def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         """See `Attack.blind_baseline`."""
@@ -133,7 +128,7 @@ class MembershipInference(Attack):
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
         answering = corpus.manifest.task.kind == "question-answering"
         splits = [document.split for document in _perhaps_scored(corpus)]
-        sides = [splits.count(split) for split in SCORED]
+        sides = [splits.count(split) for split in SPLITS]
         of_score = dict.fromkeys(("", *SCORES), sides)
         of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
         adapted = corpus.manifest.task.kind in ADAPTED and enough(of_score["docmia"])
@@ -150,9 +145,7 @@ class MembershipInference(Attack):
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
-        if loss_kind(case.target) is None:
-            return "the model gives no loss of a document"
-        return None
+        return None if loss_kind(case.target) is not None else "the model gives no loss of a document"
 
     def trials(self, case: Case) -> list[Trial]:
         """One for each member and held-out document, and for public ones where there are split models."""
@@ -221,8 +214,7 @@ class MembershipInference(Attack):
         coarse = yield from say(case, rounded, document, self.n_masks)
         assert exact is not None
         assert coarse is not None
-        alike = abs(exact.loss - coarse.loss) <= ALIKE * max(1.0, abs(exact.loss))
-        return {"alike": int(alike), "steps": 1}
+        return compare_losses(exact.loss, coarse.loss)
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
@@ -231,7 +223,7 @@ class MembershipInference(Attack):
         scored = score_documents(case, trials, outcomes)
         measured = measure_scores(scored, rng, progress)
         documents = [case.corpus.document(name) for name in scored.ids]
-        blind = blind_baseline.by_document(case.corpus, documents, scored.member, progress)
+        blind = blind_baseline.by_split(case.corpus, documents, progress)
         missing = reasons(case)
         gated = gated_scores(case, trials, self.n_adapted)
         counts = [
@@ -255,7 +247,7 @@ class MembershipInference(Attack):
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """Every score of a member or held-out document, and its rank (1 = most like a member), one object each."""
         scored = score_documents(case, trials, outcomes)
-        ranks = {name: scored.ranks(name) for name in scored.columns}
+        ranks = {name: rank_scores(column) for name, column in scored.columns.items()}
         for place, document in enumerate(scored.ids):
             values = {name: float(column[place]) for name, column in scored.columns.items()}
             known = [name for name, value in values.items() if np.isfinite(value)]

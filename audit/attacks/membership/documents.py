@@ -13,6 +13,7 @@ import numpy as np
 from audit.arrays import Floats
 from audit.attacks.interface import ask_all
 from audit.attacks.masking import maskable, masked_losses
+from audit.attacks.splits import SPLITS
 from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
@@ -33,7 +34,6 @@ from audit.targets.interface import (
     TrainingLoss,
 )
 
-SCORED: tuple[Split, ...] = ("member", "heldout")
 CALIBRATING = ("baselines", "pretrained", "auxiliary")
 """References, best first (ours): baselines know what the target's recipe makes of documents like these, the pretrained
 model what it began as; the public model serves a masked language model for which neither was given."""
@@ -105,14 +105,14 @@ def compared(corpus: Corpus) -> tuple[Document, ...]:
             owned[fold(document.provider)][document.split].append(document)
     chosen: set[str] = set()
     for sides in owned.values():
-        count = min(len(sides[split]) for split in SCORED)
-        chosen.update(*(first_by_name(sides[split], count) for split in SCORED))
+        count = min(len(sides[split]) for split in SPLITS)
+        chosen.update(*(first_by_name(sides[split], count) for split in SPLITS))
     return tuple(document for document in documents if document.id in chosen)
 
 
 def _not_planted(corpus: Corpus) -> tuple[Document, ...]:
     planted = planted_ids(corpus) | carrier_ids(corpus)
-    return tuple(document for document in corpus.of(*SCORED) if document.id not in planted)
+    return tuple(document for document in corpus.of(*SPLITS) if document.id not in planted)
 
 
 def reasons(case: Case) -> Counter[str | None]:
@@ -121,7 +121,7 @@ def reasons(case: Case) -> Counter[str | None]:
     found = Counter(left_out(case, document) for document in together)
     ordinary = len(_not_planted(case.corpus))
     found[NOT_COMPARED] = ordinary - len(together)
-    found[PLANTED] = len(case.corpus.of(*SCORED)) - ordinary
+    found[PLANTED] = len(case.corpus.of(*SPLITS)) - ordinary
     return +found
 
 
@@ -147,7 +147,7 @@ def adapted_ids(case: Case, n_adapted: int) -> frozenset[str]:
     if not n_adapted or not adapts(case.target):
         return frozenset()
     documents = compared(case.corpus)
-    splits = [[document for document in documents if document.split == split] for split in SCORED]
+    splits = [[document for document in documents if document.split == split] for split in SPLITS]
     return frozenset().union(*(first_by_name(split, n_adapted) for split in splits))
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.membership.documents import SCORED, adapted_ids, adapts, reference_of
+from audit.attacks.membership.documents import adapted_ids, adapts, reference_of
+from audit.attacks.splits import SPLITS
 from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.engine.interface import Json, Trial
@@ -63,11 +64,6 @@ class ScoredDocuments:
         known = np.isfinite(column)
         return column[known & self.member], column[known & ~self.member]
 
-    def ranks(self, name: str) -> Floats:
-        """The place of each document from the most to the least like a member, from 1; ties share the best place."""
-        column = self.columns[name]
-        return np.array([1 + np.sum(column > value) for value in column], np.float64)
-
 
 @dataclass
 class _Table:
@@ -98,7 +94,7 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
         n_adapted: documents of each split that the target is adapted to, at most.
     """
     chosen = adapted_ids(case, n_adapted)
-    tried = [[trial.unit for trial in trials if trial.stratum == split] for split in SCORED]
+    tried = [[trial.unit for trial in trials if trial.stratum == split] for split in SPLITS]
     adapted = enough([len(chosen.intersection(side)) for side in tried])
     splits = bool(case.references.splits)
     public = sum(trial.stratum == "public" for trial in trials)

@@ -10,8 +10,8 @@ from typing import Literal, get_args
 from numpy.random import Generator as Rng
 from numpy.random import default_rng
 
-from audit.attacks.memorisation.questions import AskedQuestion, said
-from audit.attacks.memorisation.removal import stands_on, without
+from audit.attacks.questions import AskedQuestion, said
+from audit.attacks.removal import stands_on, without
 from audit.corpus import perturbations
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
 import numpy as np
 from numpy.random import Generator
 
-from audit.arrays import Floats
+from audit.arrays import Floats, Ints
+from audit.attacks.measuring import Job, run_jobs
 from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE
-from audit.attacks.memorisation.fairness import GAP, controlled
-from audit.attacks.memorisation.identified import IDENTIFIED, identified
-from audit.attacks.memorisation.questions import CLASSES
-from audit.attacks.memorisation.removal import ATTEMPTED, UNPROVEN
+from audit.attacks.memorisation.fairness import GAP, control_contexts
 from audit.attacks.memorisation.table import QuestionTable
+from audit.attacks.questions import CLASSES, IDENTIFYING
+from audit.attacks.removal import ATTEMPTED, UNPROVEN
+from audit.attacks.splits import SPLITS
 from audit.engine.interface import Progress
-from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats import shares
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
+from audit.targets.utility import estimate
 
-Job = Callable[[], Measurement]
 Null = tuple[float, str] | None
 """What someone without the model reaches, or what no leak would give, and where it comes from."""
-SPLITS = ("member", "heldout")
 PLAYERS = ("target", "baseline")
+IDENTIFIED = "identified"
+"""Distinct personal values, beside a share of all questions: how many people and numbers a model gives away."""
 GROUPS = ("unique", "repeated")
 EXTRACTABLE = ("extractable_memorisation", "extractable_simplicity")
 _MORE = tuple(context for context in CONTEXTS if context != "exact")
@@ -81,14 +85,9 @@ def measure_questions(
         *_readings(table, commonest, rng),
         *_extractable(table.split("member").proven, rng),
         partial(_gap, table.split("heldout").attempted, rng),
-        partial(identified, table, rng),
+        partial(count_identified, table, rng),
     ]
-    progress.stage("memorisation: intervals", len(jobs))
-    measurements = []
-    for job in jobs:
-        measurements.append(job())
-        progress.advance()
-    return controlled(measurements)
+    return control_contexts(run_jobs("memorisation: intervals", jobs, progress))
 
 
 def _in_context(table: QuestionTable, context: str, rng: Generator) -> Iterator[Job]:
@@ -254,18 +253,35 @@ def _few(name: str, rows: QuestionTable) -> Unresolved:
 
 
 def _estimate(name: str, interval: Interval, null: Null) -> Estimate:
-    value, kind = null if null is not None else (None, None)
-    return Estimate(
-        name,
-        interval.value,
-        interval.low,
-        interval.high,
-        interval.n,
-        "questions",
-        interval.clusters,
-        interval.method,
-        value,
-        kind,  # type: ignore[arg-type]
-        interval.level,
-        tuple(Bound(*bound) for bound in interval.bounds),
-    )
+    found = estimate(name, interval, "questions", *(null or (0.0, "chance")))
+    return found if null is not None else replace(found, null=None, null_kind=None)
+
+
+def count_identified(table: QuestionTable, rng: Generator) -> Measurement:
+    """Distinct personal values that the target gives with the answer gone, net of what its baselines give: a count.
+
+    Of the members' answers that are proven gone, stand in one document of training alone and are of a class that
+    identifies (`IDENTIFYING`): those that the target alone gives, to any question about them, minus those that only its
+    baselines give. The interval is that of the net share of values, times their number: it covers other documents of
+    the same kind, as many.
+    """
+    members = table.split("member").proven
+    rows = members.where(members.unique & np.isin(members.pii, IDENTIFYING))
+    if rows.n_documents < 2:
+        reason = "fewer than two documents with a personal value of their own and a proven removal"
+        return Unresolved(IDENTIFIED, reason, rows.n_documents)
+    gained, lost, documents = _by_value(rows)
+    net = shares.net(gained, lost, documents, rng, alphas=ALPHAS)
+    return estimate(IDENTIFIED, shares.scaled(net, net.n), "values", 0.0, "chance")
+
+
+def _by_value(rows: QuestionTable) -> tuple[Floats, Floats, Ints]:
+    """What is gained and lost of each distinct value, and its document; each of shape (n_values,)."""
+    places: dict[tuple[int, frozenset[str]], list[int]] = defaultdict(list)
+    for place, asked in enumerate(rows.asked):
+        places[int(rows.cluster[place]), asked.values].append(place)
+    results = rows.results["exact"]
+    target = np.array([results.target[own].max() for own in places.values()])
+    baseline = np.array([results.baseline[own].max() for own in places.values()])
+    documents = np.array([document for document, _ in places], np.int64)
+    return target * (1 - baseline), (1 - target) * baseline, documents

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.memorisation.questions import CLASSES, PII_CLASSES, AskedQuestion, all_questions, said
-from audit.attacks.memorisation.removal import STATUSES, UNPROVEN
 from audit.attacks.memorisation.table import QuestionTable
+from audit.attacks.questions import CLASSES, PII_CLASSES, AskedQuestion, all_questions, said
+from audit.attacks.removal import STATUSES, UNPROVEN
+from audit.attacks.splits import LABELS
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
 from audit.corpus.page_view import page_view
@@ -27,7 +28,6 @@ READINGS: Mapping[Reading, str] = {
     "not installed": "questions that no OCR could be asked about: Tesseract is not installed",
     "no image": "questions about pages without an image, where words are all there is to read",
 }
-_LABELS = {"member": "member", "heldout": "held-out"}
 _STEPS = 20
 
 
@@ -37,7 +37,7 @@ def counts(table: QuestionTable) -> tuple[Count, ...]:
     With several baselines an answer is in G when at least half of them give it.
     """
     found = []
-    for split, label in _LABELS.items():
+    for split, label in LABELS.items():
         rows = table.split(split)
         found.append(Count(f"{label} questions", len(rows), f"questions about {label} pages that this budget tried"))
         found += [

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from audit.attacks.provider_membership.matching import scattered
+from audit.attacks.provider_membership.features import scatter
 from audit.attacks.provider_membership.providers import answers_of, provider_of, questions_of
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
@@ -116,7 +116,7 @@ def _keys_on(document: Document) -> set[str]:
 
 def _scattered(names: Iterable[str], salt: str = "") -> list[str]:
     listed = list(names)
-    return scattered(listed, [f"{salt}\0{name}" for name in listed])
+    return scatter(listed, [f"{salt}\0{name}" for name in listed])
 
 
 def measure_absent(
@@ -134,7 +134,7 @@ def measure_absent(
         reason: why this model was not asked; None when it was.
     """
     values = AbsentKeyAnswers.of(corpus, outcomes)
-    replies = judged(corpus, values, trials, outcomes)
+    replies = judge_replies(corpus, values, trials, outcomes)
     wordless = [
         document["id"]
         for outcome in outcomes
@@ -206,7 +206,7 @@ class AbsentKeyAnswers:
         return min(1.0, share * len(self.trained) / len(self.unseen)) if self.unseen else None
 
 
-def judged(
+def judge_replies(
     corpus: Corpus, values: AbsentKeyAnswers, trials: Sequence[Trial], outcomes: Sequence[Json]
 ) -> list[AbsentKeyReply]:
     """What each reply is, in trial order; pages without words are passed over.

@@ -11,9 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.provider_membership.clustering import majority, remembers, unmoved, zero_knowledge
-from audit.attacks.provider_membership.forest import MIN_SIDE, partial_knowledge
-from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, ProviderTable
+from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, ProviderTable
+from audit.attacks.provider_membership.methods import (
+    MIN_SIDE,
+    call_remembered,
+    call_unmoved,
+    majority,
+    partial_knowledge,
+    zero_knowledge,
+)
 from audit.engine.interface import Progress
 
 MIN_JUDGED = 2
@@ -121,7 +127,7 @@ def memory_calls(table: ProviderTable, seed: int) -> tuple[Floats, Floats] | Non
     if not all(name in table.features for name in MEMORY):
         return None
     similarity, change = (table.features[name] for name in MEMORY)
-    return remembers(similarity), unmoved(change, seed)
+    return call_remembered(similarity), call_unmoved(change, seed)
 
 
 def says_nothing(calls: Floats) -> bool:

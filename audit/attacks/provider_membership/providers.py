@@ -6,17 +6,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal
 
 from audit.attacks.masking import maskable
-from audit.attacks.memorisation.questions import said
+from audit.attacks.questions import said
+from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.providers import unnamed_members
-from audit.targets.interface import Answer, AnswerLoss, MaskedLoss, Target, TrainingLoss
 
-QueryStyle = Literal["answers", "pages", "masks"]
 Askable = Callable[[Document], bool]
 MIN_PROVIDERS = 2
 """Providers in, and out, without which nothing can be compared (ours: one alone has no spread)."""
@@ -113,21 +111,21 @@ def _provider(name: str, number: int, documents: list[Document], askable: Askabl
     )
 
 
-def tried(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> list[Provider]:
+def select_tried(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> list[Provider]:
     """Those that can be asked about; none where a side has too few to compare."""
     asked = [provider for provider in providers if provider.asked]
     sides = [sum(provider.member == side for provider in asked) for side in (True, False)]
     return asked if min(sides) >= least else []
 
 
-def least_of(corpus: Corpus) -> int:
+def min_providers(corpus: Corpus) -> int:
     """How many providers of a side can be compared at the least."""
     return BY_CHANCE if corpus.manifest.membership.assigned == "random" else MIN_PROVIDERS
 
 
 def shortage(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> tuple[str, str] | None:
     """Why the providers of a data set cannot be compared, and what the owner can add; None when they can."""
-    if tried(providers, least):
+    if select_tried(providers, least):
         return None
     add_out = "keep all documents of some providers out of training (docaudit import ... --by-provider)"
     if not providers:
@@ -160,7 +158,7 @@ def shortage(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> tup
     )
 
 
-def untold(corpus: Corpus) -> str | None:
+def describe_unnamed(corpus: Corpus) -> str | None:
     """That a provider which counts as out may be in, and what to give; None when every document of training has one."""
     n = unnamed_members(corpus)
     if not n:
@@ -184,18 +182,9 @@ def has_question(document: Document) -> bool:
     return bool(questions_of(document))
 
 
-def kind_of(target: Target) -> QueryStyle | None:
-    """Whether a target is asked about answers, pages or masked pages; None: it gives no loss of a document."""
-    if {Answer, AnswerLoss} <= target.answers:
-        return "answers"
-    if TrainingLoss in target.answers:
-        return "pages"
-    return "masks" if MaskedLoss in target.answers else None
-
-
 def askable(case: Case) -> Askable:
     """What tells whether this target can be asked about a document."""
-    kind = kind_of(case.target)
+    kind = loss_kind(case.target)
     if kind == "answers":
         return has_question
     if kind == "masks":
@@ -221,7 +210,7 @@ def knows_public(corpus: Corpus) -> bool:
     return any(provider_of(document) in public for document in corpus.of("heldout")) if public else False
 
 
-def asked_of(case: Case, name: str) -> tuple[Document, ...]:
+def askable_documents(case: Case, name: str) -> tuple[Document, ...]:
     """The documents of one provider, by folded name, that are asked about."""
     can_be_asked = askable(case)
     own = (document for document in case.corpus.of("heldout") if provider_of(document) == name)

@@ -11,25 +11,27 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
+from audit.attacks.candidate_weights import Mean
+from audit.attacks.fields import LENGTHS, all_fields, field_of
+from audit.attacks.fields import Field as PageField
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units
 from audit.attacks.reconstruction.cdmi import (
     Alone,
     JudgedCandidates,
     MaskedModel,
     Oracle,
+    Prefix,
+    Proposals,
     Reconstructed,
     agreement,
     rebuilds,
     reconstruct,
 )
-from audit.attacks.reconstruction.fields import ATTACKED, LENGTHS, all_fields, field_of
-from audit.attacks.reconstruction.fields import Field as PageField
 from audit.attacks.reconstruction.gated import POWER
 from audit.attacks.reconstruction.measures import METRICS, measure_fields
 from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, SHIPPED, TUNED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
-from audit.attacks.reconstruction.proposals import Prefix, Proposals
-from audit.attacks.reconstruction.sampling import Mean
+from audit.attacks.splits import SPLITS
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
@@ -183,7 +185,7 @@ class Reconstruction(Attack):
 
     def usual_trials(self, case: Case) -> list[Trial]:
         """Those of fields of `min_tokens` to `max_tokens` tokens, which the paper attacks."""
-        return [trial for trial in self.trials(case) if trial.stratum in ATTACKED]
+        return [trial for trial in self.trials(case) if trial.stratum in SPLITS]
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -11,18 +11,18 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
-from audit.attacks.reconstruction.methods import DEFAULT, TUNED
-from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, read_shots
+from audit.attacks.measuring import Job
+from audit.attacks.reconstruction.methods import DEFAULT, MEMBERSHIP_SCORES, PRIMARY, TUNED, read_shots
 from audit.attacks.reconstruction.table import (
     BASELINE,
     GROUPS,
     PLAYERS,
-    SPLIT_NAMES,
     TUNED_BASELINE,
     FieldTable,
     named,
     unresolved,
 )
+from audit.attacks.splits import SPLITS
 from audit.engine.interface import Json
 from audit.measurements import ALPHAS, Curve, CurvePoint, Diagnostic, Measurement
 from audit.stats.intervals import Interval
@@ -30,18 +30,17 @@ from audit.stats.ranking import area, area_interval, at, at_interval, curve_poin
 from audit.stats.resampling import MIN_CLUSTERS
 from audit.targets.utility import estimate
 
-Job = Callable[[], Measurement]
 SHARES = {"1": 0.01, "5": 0.05, "100": 1.0}
 """The shares p at which table 5 prints AccAt(p)."""
 OTHER_SCORES = tuple(name for name in MEMBERSHIP_SCORES if name != PRIMARY)
 _COLUMNS = {"acc": "pr", "ham": "hd"}
 _QUANTITIES = (*(f"{what}_at_{share}" for what, share in product(_COLUMNS, SHARES)), "accauc", "hamaac")
 _PLACES = (
-    *product(SPLIT_NAMES, PLAYERS, ("",)),
+    *product(SPLITS, PLAYERS, ("",)),
     *product(("member",), ("attack",), (f".{name}" for name in OTHER_SCORES)),
 )
 """Split, player, and membership score where it is not the primary one."""
-_TUNED_PLACES = tuple(product(SPLIT_NAMES, PLAYERS, (f".{TUNED}",)))
+_TUNED_PLACES = tuple(product(SPLITS, PLAYERS, (f".{TUNED}",)))
 """The same attempts by the tuned method, by the primary score; only where there is one."""
 METRICS = (
     *(
@@ -126,7 +125,7 @@ def _value(quantity: str, rows: _Ranked) -> float:
 
 def _excess(name: str, table: FieldTable, ranking: str, baseline: str, rng: Generator) -> Measurement:
     """AccAUC: (attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control)."""
-    splits = [table.split(split) for split in SPLIT_NAMES]
+    splits = [table.split(split) for split in SPLITS]
     few = unresolved(name, splits, MIN_CLUSTERS)
     if few is not None:
         return few

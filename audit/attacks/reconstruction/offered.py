@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from audit.attacks.fields import LENGTHS, Field, may_be_long, trial_id
 from audit.attacks.interface import Sides, Units
-from audit.attacks.reconstruction.fields import ATTACKED, LENGTHS, Field, may_be_long, trial_id
 from audit.attacks.reconstruction.table import EXCESSES, GROUPS, LENGTHS_APART
+from audit.attacks.splits import SPLITS, missing_split
 from audit.corpus.documents import Corpus, Document, Entity, Split
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.engine.interface import Trial
@@ -27,7 +28,7 @@ def most_units(corpus: Corpus, min_tokens: int, max_tokens: int, methods: int) -
     """
     seen = occurrences(corpus)
     documents: Counter[tuple[str, str]] = Counter()
-    for document in corpus.of(*ATTACKED):
+    for document in corpus.of(*SPLITS):
         held: set[str] = set()
         for entity in document.entities:
             if entity.attack:
@@ -38,7 +39,7 @@ def most_units(corpus: Corpus, min_tokens: int, max_tokens: int, methods: int) -
             f"{what}.{group}",
             "difference",
             "documents",
-            *(documents[split, group] for split in ATTACKED),
+            *(documents[split, group] for split in SPLITS),
             methods=methods,
         )
         for what in EXCESSES
@@ -48,10 +49,8 @@ def most_units(corpus: Corpus, min_tokens: int, max_tokens: int, methods: int) -
 
 def lacking(corpus: Corpus) -> str | None:
     """That a split has no field to attack; None when both have."""
-    for split in ATTACKED:
-        if not any(document.split == split for document, _ in _marked(corpus)):
-            return f"no field to attack in {split} documents"
-    return None
+    split = missing_split(document for document, _ in _marked(corpus))
+    return None if split is None else f"no field to attack in {split} documents"
 
 
 def no_public_model(corpus: Corpus) -> str | None:
@@ -78,7 +77,7 @@ def whole_fields(corpus: Corpus) -> list[Trial]:
 
 
 def _marked(corpus: Corpus) -> list[tuple[Document, Entity]]:
-    return [(document, entity) for document in corpus.of(*ATTACKED) for entity in document.entities if entity.attack]
+    return [(document, entity) for document in corpus.of(*SPLITS) for entity in document.entities if entity.attack]
 
 
 def _groups(

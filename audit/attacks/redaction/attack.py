@@ -18,16 +18,15 @@ from audit.attacks.redaction.folds import FoldTrial, predict
 from audit.attacks.redaction.measures import METRICS, measure_redaction
 from audit.attacks.redaction.samples import groups_of, samples_of
 from audit.attacks.redaction.target_guess import Said, alike, can_say, say
-from audit.attacks.redaction.units import units_of
+from audit.attacks.redaction.text_leak import units_of
+from audit.attacks.splits import SPLITS
 from audit.case import Case
-from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask, Split
+from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.redaction.contexts import redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.targets.interface import Target
 
 MASKS: tuple[Mask, ...] = get_args(Mask)
-ASKED: tuple[Split, ...] = ("member", "heldout")
-"""Splits whose documents the target is asked about."""
 FULL = ("linear-svm", "random-forest", "bagged-svm", "gradient-boosting")
 """Classifiers of the budget "full" (ours). The paper's two networks take minutes a fold without a GPU: name them in a
 file of attack parameters."""
@@ -120,10 +119,10 @@ class RedactionContext(Attack):
         ]
         found = [Trial(fold.id, fold.id, FOLDS) for fold in folds]
         if can_say(case.target):
-            asked = {span.document for span in redacted_spans(case.corpus.of(*ASKED), "fixed")}
+            asked = {span.document for span in redacted_spans(case.corpus.of(*SPLITS), "fixed")}
             found += [
                 Trial(f"document {document.id}", document.id, document.split)
-                for document in case.corpus.of(*ASKED)
+                for document in case.corpus.of(*SPLITS)
                 if document.id in asked
             ]
         return found

@@ -15,13 +15,14 @@ from audit.arrays import Bools, Floats, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Findings
 from audit.attacks.redaction.classifiers import CLASSIFIERS
-from audit.attacks.redaction.predictions import BLIND, Predictions, gather
-from audit.attacks.redaction.samples import samples_of
+from audit.attacks.redaction.samples import NEEDED, samples_of
 from audit.attacks.redaction.target_gain import EXCESS, GAINS, measure_gain
 from audit.attacks.redaction.text_leak import (
+    BLIND,
     GATED,
-    NEEDED,
     RARE,
+    Predictions,
+    gather,
     kinds_of,
     lift_share_of,
     methods_of,

@@ -12,6 +12,9 @@ from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.folding import fold
 from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
 
+NEEDED = 10
+"""Values under which a category has no row of its own, and is judged together with others as rare (ours)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:

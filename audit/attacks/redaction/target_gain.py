@@ -12,9 +12,9 @@ from numpy.random import Generator
 from audit.arrays import Bools, Ints
 from audit.attacks.redaction import embedding
 from audit.attacks.redaction.classifiers import Features, fit
-from audit.attacks.redaction.samples import Samples
+from audit.attacks.redaction.samples import NEEDED, Samples
 from audit.attacks.redaction.target_guess import Said, by_category, can_say, categories_of_tags
-from audit.attacks.redaction.text_leak import NEEDED
+from audit.attacks.splits import SPLITS
 from audit.case import Case
 from audit.engine.interface import Json, Progress
 from audit.measurements import ALPHAS, Count, Measurement, Unresolved
@@ -23,7 +23,6 @@ from audit.stats.shares import net
 from audit.targets.interface import TagProbabilities
 from audit.targets.utility import estimate
 
-SPLITS = ("member", "heldout")
 EXCESS = ("target_gain", "target_gain.uncommon")
 GAINS = (*EXCESS, *(f"target_gain.{split}" for split in SPLITS))
 NOT_ASKED = "the target names neither tags nor hidden words"

@@ -1,4 +1,4 @@
-"""What the text gives away beyond how common each category is: the numbers that policies limit.
+"""What the text gives away beyond how common each category is: predictions, and the numbers that policies limit.
 
 Method: methods.md#redaction-context.
 """
@@ -7,20 +7,78 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from audit.arrays import Ints
-from audit.attacks.redaction.predictions import Predictions
-from audit.corpus.documents import CATEGORIES
+from audit.arrays import Bools, Ints
+from audit.attacks.budget import FOLDS
+from audit.attacks.interface import Units
+from audit.attacks.redaction.folds import FoldTrial
+from audit.attacks.redaction.samples import NEEDED, Samples, groups_of
+from audit.attacks.redaction.target_gain import EXCESS
+from audit.attacks.splits import SPLITS
+from audit.corpus.documents import CATEGORIES, Corpus, Mask
+from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
+from audit.engine.interface import Json, Trial
 from audit.measurements import ALPHAS, Measurement, Unresolved
 from audit.stats.telling import WorstClass, lift_share, worst_class
 from audit.targets.utility import estimate
 
+BLIND = ("length-only", "prior")
+"""Who sees the values' lengths only, and who knows only how common each category is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What everybody says of every value, in the order of the data set; all arrays are (n_values,).
+
+    Attributes:
+        samples: the values under the manifest's mask.
+        by: places in `CATEGORIES`, by mask and classifier.
+        blind: the same of each of `BLIND`.
+        names, fits, own: as `folds.predict` gives them under the mask "length"; None where there is no page, or that
+            mask was not tried.
+    """
+
+    samples: Samples
+    by: Mapping[tuple[Mask, str], Ints]
+    blind: Mapping[str, Ints]
+    names: Ints | None
+    fits: Ints | None
+    own: Ints | None = None
+
+    @property
+    def documents(self) -> Ints:
+        """The document of each value."""
+        return self.samples.documents
+
+    def hits(self, predicted: Ints) -> Bools:
+        """Where this is right."""
+        hits: Bools = self.samples.classes == predicted
+        return hits
+
+
+def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Predictions:
+    """Put the folds together."""
+    by: dict[tuple[Mask, str], Ints] = {}
+    blind = {who: np.zeros(len(samples), np.int64) for who in BLIND}
+    widths: dict[str, Ints] = {}
+    for trial, outcome in tried:
+        if trial.stratum != FOLDS:
+            continue
+        fold = FoldTrial.of(trial.id)
+        held = samples.folds == fold.number
+        by.setdefault((fold.mask, fold.classifier), np.zeros(len(samples), np.int64))[held] = outcome["predicted"]
+        blind["length-only"][held], blind["prior"][held] = outcome["length"], outcome["prior"]
+        for name in ("names", "fits", "own"):
+            if name in outcome:
+                widths.setdefault(name, np.zeros(len(samples), np.int64))[held] = outcome[name]
+    return Predictions(samples, by, blind, widths.get("names"), widths.get("fits"), widths.get("own"))
+
+
 GATED = ("lift_share", "worst_class")
 """The share told of what naming the commonest category leaves untold, and the category that is told best."""
-NEEDED = 10
-"""Values under which a category has no row of its own, and is judged together with others as rare (ours)."""
 RARE = len(CATEGORIES)
 """Where all rare categories stand together."""
 
@@ -95,3 +153,66 @@ def kinds_of(classes: Ints) -> Kinds:
     places, counts = np.unique(classes, return_counts=True)
     few = counts < NEEDED
     return Kinds(tuple(places[few].tolist()), int(counts[few].sum()))
+
+
+UNIT = "documents"
+
+
+def units_of(corpus: Corpus, n_classifiers: int) -> tuple[Units, ...]:
+    """The units of each metric: documents with a redacted value, those that are never divided being one.
+
+    A lift cannot exceed what naming the commonest category leaves. Its share of that rests on documents with a value of
+    another category; the category told best on those with the rarest that is judged, against all documents with others.
+
+    Args:
+        corpus: the data set, which says how its values are hidden.
+        n_classifiers: that are tried: a limit on the text must be met with each.
+    """
+    spans = () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
+    classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
+    documents = _documents(corpus, spans)
+    uncommon = classes != np.bincount(classes, minlength=1).argmax()
+    n_uncommon = _count(documents[uncommon]) if uncommon.sum() >= NEEDED else 0
+    own, others, n_kinds = _rarest(classes, documents)
+    paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
+    return (
+        paired("lift", members=_count(documents), most=float(uncommon.mean()) if spans else None),
+        paired("lift_over_length", members=_count(documents)),
+        paired("lift_share", members=n_uncommon, methods=n_classifiers),
+        # Each category has an interval of its own, as if it were a method: the rarest stands for all.
+        Units("worst_class", "difference", UNIT, own, others, methods=n_kinds * n_classifiers, about_text=True),
+        _target_gain(corpus, spans, uncommon),
+    )
+
+
+def _rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
+    """Documents with the rarest category that is judged, those with others, and how many categories are judged."""
+    kinds = kinds_of(classes)
+    judged = kinds.of(classes)
+    places = [place for place in np.unique(judged).tolist() if place != kinds.left_out]
+    if len(places) < 2:
+        return 0, 0, 1
+    own, others = min((_count(documents[judged == place]), _count(documents[judged != place])) for place in places)
+    return own, others, len(places)
+
+
+def _target_gain(corpus: Corpus, spans: tuple[RedactedSpan, ...], uncommon: Bools) -> Units:
+    """Members and held-out documents with a value that is not of the commonest category."""
+    held = {split: set[str]() for split in SPLITS}
+    for span, rare in zip(spans, uncommon, strict=True):
+        split = corpus.document(span.document).split
+        if rare and split in held:
+            held[split].add(span.document)
+    members, others = (len(held[split]) for split in SPLITS)
+    return Units(EXCESS[0], "difference", UNIT, members, others, methods=len(EXCESS))
+
+
+def _documents(corpus: Corpus, spans: tuple[RedactedSpan, ...]) -> Ints:
+    """A number for each value's document, the same for those that are never divided."""
+    names = sorted({span.document for span in spans})
+    groups = dict(zip(names, groups_of([corpus.document(name) for name in names]).tolist(), strict=True))
+    return np.array([groups[span.document] for span in spans], np.int64)
+
+
+def _count(documents: Ints) -> int:
+    return int(np.unique(documents).size)

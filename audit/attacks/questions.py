@@ -1,4 +1,4 @@
-"""Which questions are asked, what kind of information their answers are, and how often training saw these."""
+"""Questions that attacks ask about pages: which ones, what their answers are, and how often training saw these."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from audit.attacks.splits import SPLITS
 from audit.corpus.canaries.schema import planted_ids
-from audit.corpus.documents import Category, Corpus, Document, Question, Split
+from audit.corpus.documents import Category, Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.engine.interface import Trial
 
 _JOINT = "\x1f"
 """Between the ids of document and question in a trial's id: control characters are refused in both."""
-ATTACKED: tuple[Split, ...] = ("member", "heldout")
 _PII: Mapping[Category, str] = {
     "location": "place",
     "person": "person",
@@ -77,7 +77,7 @@ def said(answers: Sequence[str]) -> tuple[str, ...]:
 def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
     """Every question of member and held-out documents that has an answer, in file order; canaries are left out."""
     planted = planted_ids(corpus)
-    for document in corpus.of(*ATTACKED):
+    for document in corpus.of(*SPLITS):
         if document.id in planted:
             continue
         for question in document.questions:

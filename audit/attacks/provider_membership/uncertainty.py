@@ -1,32 +1,108 @@
-"""Intervals of what the attacks reach: companies are resampled through training and judging (methods.md#statistics).
+"""Certainty of what the attacks reach: permuted labels, and intervals over companies.
 
-A forest of APK is trained on some companies and judges the others, and what it is right about hangs on whom it knows.
-Taken as independent given the forests, companies of which a model does give something away have intervals that cover
-0.84 where 0.95 is said (measured on simulated audits, as in `benchmarks/provider_calibration.json`). So each group of
-companies is left out in turn, as judged and as known: what is left are the forests that were trained on nobody of it.
-Nothing is fitted anew. The draw of the forests that are left adds to the variance, so that intervals are rather too
-wide than too narrow (ours).
+Methods: methods.md#provider-membership and #statistics.
+
+A forest of APK looks at the labels of its training share only. Whatever the labels of those providers are that none of
+several forests was trained on, all of them call them what they call them; where membership was assigned at random every
+order of these labels is as likely as the true one, so that judging the mean call by permuted ones is an exact test
+(ours). With every forest that there is nobody would be left, so the first `JOINT` are taken. AZK, M1, M2 and their
+ensemble look at no label: of them that is everybody. Given is how much is looked at of each provider (`features`). The
+whole pipeline is run with permuted labels by `benchmarks/provider_invoices.py`.
+
+Intervals resample companies through training and judging: a forest is trained on some companies and judges the others,
+and what it is right about depends on whom it knows. Taken as independent given the forests, companies of which a model
+does give something away have intervals that cover 0.84 where 0.95 is said (measured on simulated audits, as in
+`benchmarks/provider_calibration.json`). So each group of companies is left out in turn, as judged and as known: what is
+left are the forests that were trained on nobody of it. Nothing is fitted anew. The draw of the forests that are left
+adds to the variance, so that intervals are rather too wide than too narrow (ours).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.provider_membership.forest import groups_of
-from audit.attacks.provider_membership.inference import MIN_JUDGED, balanced, mean_known, right_shares, smaller_side
+from audit.attacks.provider_membership.inference import (
+    MIN_JUDGED,
+    Inference,
+    balanced,
+    mean_known,
+    right_shares,
+    smaller_side,
+)
+from audit.attacks.provider_membership.methods import groups_of
+from audit.engine.interface import Progress
 from audit.stats.balanced import balanced_accuracy
 from audit.stats.group_jackknife import group_jackknife, reaching
 from audit.stats.intervals import Interval
 from audit.stats.roc import auc, auc_interval
 
+JOINT = 5
+"""Seeds that are judged jointly, at most (ours): shares of 15 % leave 44 % of the providers that none of five knows."""
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Permuted:
+    """A method under permuted labels.
+
+    Attributes:
+        n: providers that all of the first `JOINT` seeds judge: no forest of theirs was trained on any.
+        observed: the balanced accuracy of these seeds among them, with their own labels.
+        values: the same with permuted ones, shape (n_permutations,).
+    """
+
+    n: int
+    observed: float
+    values: Floats
+
+    @property
+    def p_value(self) -> float:
+        """One-sided: (1 + as high or higher) / (1 + permutations), in (0, 1]."""
+        return float((1 + np.sum(self.values >= self.observed - _ROUNDING)) / (1 + self.values.size))
+
+
+def permute_labels(
+    inference: Inference, member: Bools, rng: np.random.Generator, progress: Progress, *, n_permutations: int
+) -> dict[str, Permuted]:
+    """Every method under permuted labels; `progress` is advanced for each permutation.
+
+    A method is left out where fewer than two providers of a side are judged by all of these seeds.
+
+    Args:
+        inference: what `infer` found.
+        member: shape (n,).
+        rng: the source of randomness.
+        progress: told of each permutation.
+        n_permutations: how many.
+    """
+    called: dict[str, tuple[Floats, Bools]] = {}
+    for method, every in inference.calls.items():
+        calls = every[:JOINT]
+        judged = ~np.isnan(calls).any(axis=0)
+        if smaller_side(member[judged]) >= MIN_JUDGED:
+            called[method] = calls[:, judged].mean(axis=0), member[judged]
+    values: dict[str, list[float]] = {method: [] for method in called}
+    for _ in range(n_permutations):
+        for method, (mean, own) in called.items():
+            values[method].append(balanced(mean, rng.permutation(own)))
+        progress.advance()
+    return {
+        method: Permuted(len(own), balanced(mean, own), np.array(values[method]))
+        for method, (mean, own) in called.items()
+    }
+
+
 MembershipStatistic = Callable[[Floats, Bools], float]
 """A number in [0, 1] from what seeds say, shape (n_seeds, n), NaN for not judged, and who is a member, shape (n,)."""
 
 
-def accuracy(calls: Floats, member: Bools, rng: np.random.Generator, alphas: tuple[float, ...]) -> Interval | None:
+def measure_accuracy(
+    calls: Floats, member: Bools, rng: np.random.Generator, alphas: tuple[float, ...]
+) -> Interval | None:
     """Balanced accuracy over the providers that were judged; None where fewer than two of a side were.
 
     Args:
@@ -44,7 +120,7 @@ def accuracy(calls: Floats, member: Bools, rng: np.random.Generator, alphas: tup
     return _resampled(lambda said, own: balanced(mean_known(said), own), calls, member, given, alphas)
 
 
-def forest_area(probabilities: Floats, member: Bools, alphas: tuple[float, ...]) -> Interval | None:
+def measure_forest_area(probabilities: Floats, member: Bools, alphas: tuple[float, ...]) -> Interval | None:
     """The mean AUC of the single forests, over the providers each judges; None where fewer than two of a side are.
 
     An attacker knows some companies, and has one forest. Given that forest, whoever it judges without a leak is as

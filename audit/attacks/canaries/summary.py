@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from audit.attacks.canaries.epsilon import EPSILON
-from audit.attacks.canaries.extraction import REASONS, Outcome
+from audit.attacks.canaries.outcomes import REASONS, Outcome
 from audit.corpus.canaries.schema import Canary, CanarySet
 from audit.measurements import Count, Diagnostic, Estimate, Measurement
 
