@@ -33,7 +33,7 @@ from audit.corpus.documents import (
     Task,
     Word,
 )
-from audit.corpus.documents import MembershipInference as Assigned
+from audit.corpus.documents import Membership as Assigned
 from audit.engine.interface import Silent
 from audit.errors import PolicyError
 from audit.planning.confounding import blind_checks

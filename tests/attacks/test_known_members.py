@@ -6,11 +6,11 @@ import answering
 import numpy as np
 import pytest
 from answering import Answering, memory_of
-from audit.attacks.membership.known_members import reference_knows_members
 from test_membership_planted import Knowing, corpus, measured, run
 from test_memorisation_planted import EXACT, Found, case
 
 from audit.attacks.membership import MembershipInference
+from audit.attacks.membership.measures import reference_knows_members
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.case import Case, References
 

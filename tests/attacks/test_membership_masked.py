@@ -17,7 +17,7 @@ from audit.attacks.provider_membership.attack import ProviderMembership
 from audit.attacks.provider_membership.queries import reference_of as provider_reference_of
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Manifest, Task, Word
-from audit.corpus.documents import MembershipInference as Assignment
+from audit.corpus.documents import Membership as Assignment
 from audit.measurements import Unresolved
 from audit.targets.interface import Encoding, FillMask, MaskedLoss
 

@@ -20,7 +20,7 @@ from audit.attacks.membership.documents import first_by_name
 from audit.attacks.membership.scores import SCORES, cluster
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Corpus, Document, Manifest, Question, Task, Word
-from audit.corpus.documents import MembershipInference as Assignment
+from audit.corpus.documents import Membership as Assignment
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
 from audit.measurements import Estimate, Unresolved

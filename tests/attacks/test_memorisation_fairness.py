@@ -10,13 +10,13 @@ import example_records as examples
 import numpy as np
 import pytest
 from answering import Answering, memory_of, question
-from audit.attacks.memorisation.identified import identified
 from test_memorisation_planted import EXACT, Found, case, read_by
 
 from audit import policy
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import GATED
 from audit.attacks.memorisation.fairness import WIDE_ANLS_GAP
+from audit.attacks.memorisation.measures import count_identified
 from audit.attacks.memorisation.table import QuestionTable, Results
 from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Document, Membership, Question
@@ -303,14 +303,14 @@ def table_of(gained, lost, n):
 
 def test_168_of_4654_answers_that_only_a_published_model_gives_are_far_more_than_ten_people():
     # Pinto et al. 2024, Donut; |G - E| of 50 is what two models may differ by (methods.md#memorisation).
-    found = identified(table_of(168, 50, 4654), np.random.default_rng(0))
+    found = count_identified(table_of(168, 50, 4654), np.random.default_rng(0))
     assert isinstance(found, Estimate)
     assert found.value == pytest.approx(118)
     assert found.low > 80
     assert next(bound.lower for bound in found.bounds if bound.alpha == 0.0001) > 10
     share = found.value / 4654
     assert share < LIMIT, "as a share of all questions it passes"
-    assert isinstance(identified(table_of(0, 0, 1), np.random.default_rng(0)), Unresolved)
+    assert isinstance(count_identified(table_of(0, 0, 1), np.random.default_rng(0)), Unresolved)
 
 
 def test_false_alarms_and_passes_of_leak_free_audits():
