@@ -35,7 +35,7 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.canaries.epsilon import measure_privacy
-from audit.attacks.canaries.extraction import losses_of_all, place_of
+from audit.attacks.canaries.extraction import index_of_completion, losses_of_all
 from audit.attacks.canaries.measures import measure_table
 from audit.attacks.canaries.outcomes import CanaryTable, table_of
 from audit.attacks.canaries.white_box import completion_scorer
@@ -113,7 +113,7 @@ def rank(losses: Floats, canary: Canary, others: Sequence[Canary]) -> int:
     candidates = PATTERNS[canary.pattern].candidates
 
     def place(one: Canary) -> int:
-        return place_of(np.array([candidates.index(word) for word in one.completion]), len(candidates))
+        return index_of_completion(np.array([candidates.index(word) for word in one.completion]), len(candidates))
 
     kept = np.ones(losses.size, bool)
     kept[[place(one) for one in (canary, *others) if one.pattern == canary.pattern]] = False

@@ -300,10 +300,10 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
     first, early, bits = (audit.leaks("canaries", name) for name in ("excess", "excess_top3", "excess_exposure"))
     if early or bits:
         first = 0.0
-    drawn = rng.integers(1, total + 1, n)
-    moved = np.maximum(1, np.floor(drawn * 2.0**-bits)).astype(np.int64)
+    draw_others = rng.integers(1, total + 1, n)
+    moved = np.maximum(1, np.floor(draw_others * 2.0**-bits)).astype(np.int64)
     draws = rng.random(n)
-    rank = np.where(included, moved, drawn)
+    rank = np.where(included, moved, draw_others)
     rank = np.where(included & (draws < early), rng.integers(2, 4, n), rank)
     rank = np.where(included & (draws < first), 1, rank)
     if ranks is not None:

@@ -102,7 +102,7 @@ _LAST: deque[tuple[Corpus, object, Blind]] = deque(maxlen=4)
 def by_document(
     corpus: Corpus, documents: Sequence[Document], member: npt.ArrayLike, progress: Progress = SILENT
 ) -> Blind:
-    """Whether member and held-out documents can be told apart without the model.
+    """Check whether member and held-out documents differ without the model.
 
     Documents that the split kept together count as one: those with equal images, and pages of one source (ids that
     differ in a number at the end only), if no such group is divided. Where the data set was assigned by provider,
@@ -112,7 +112,7 @@ def by_document(
         corpus: where the documents are from.
         documents: those that are compared.
         member: (n_documents,) bool.
-        progress: told of every document described.
+        progress: advanced for every document described.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.
@@ -144,7 +144,7 @@ def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, progress: P
         corpus: where the documents are from.
         trials: whose units are documents.
         share: of the trials, which the budget takes.
-        progress: told of every document described.
+        progress: advanced for every document described.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.
@@ -161,14 +161,14 @@ def by_provider(
     member: npt.ArrayLike,
     progress: Progress = SILENT,
 ) -> Blind:
-    """Whether providers in and out can be told apart without the model, by the documents that the attacker holds.
+    """Check whether providers in and out differ without the model, by the documents that the attacker holds.
 
     Args:
         corpus: where the documents are from.
         documents: those that are asked about.
         providers: (n_documents,) the provider of each.
         member: (n_documents,) bool, whether its provider is in.
-        progress: told of every document described.
+        progress: advanced for every document described.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.

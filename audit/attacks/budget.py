@@ -1,4 +1,4 @@
-"""How much of the work a budget does: which share of the trials, in which order."""
+"""The share of the trials that a budget takes, and their order."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from audit.attacks.splits import SPLITS
+from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import Document, Entity, Question, Split
 from audit.corpus.folding import fold
@@ -111,12 +111,12 @@ def trial_id(document: Document, entity: Entity) -> str:
 
 
 def stratum(split: Split, length: Length) -> str:
-    """Where a budget draws: fields of usual length as ever, and the others beside them."""
+    """Return the stratum that a budget draws from: the split, but for fields of unusual length one of their own."""
     return split if length == "usual" else f"{split} {length}"
 
 
 def may_be_long(document: Document, entity: Entity, max_tokens: int) -> bool:
-    """Whether a tokenizer may make more than `max_tokens` tokens of the field: at most one a byte, and one a word."""
+    """Return whether a tokenizer may make over `max_tokens` tokens of the field: at most one a byte, and one a word."""
     return sum(len(document.words[index].text.encode()) + 1 for index in entity.words) > max_tokens
 
 
@@ -125,7 +125,7 @@ def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
 
     One of more than `max_tokens` tokens comes twice, with its start and with its end.
     """
-    for document in case.corpus.of(*SPLITS):
+    for document in case.corpus.of(*AUDITED):
         for entity in document.entities:
             if entity.attack:
                 yield from _examined(case, document, entity, min_tokens, max_tokens)

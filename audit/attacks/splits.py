@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 
 from audit.corpus.documents import Document, Split
 
-SPLITS: tuple[Split, Split] = ("member", "heldout")
+AUDITED: tuple[Split, Split] = ("member", "heldout")
 LABELS: Mapping[Split, str] = {"member": "member", "heldout": "held-out"}
 """The splits as sentences name them."""
 
 
 def missing_split(documents: Iterable[Document]) -> Split | None:
-    """Return the first of `SPLITS` that none of the documents is of; None when both are there."""
+    """Return the first of `AUDITED` that none of the documents is of; None when both are there."""
     present = {document.split for document in documents}
-    return next((split for split in SPLITS if split not in present), None)
+    return next((split for split in AUDITED if split not in present), None)
 
 
 def count_splits(splits: Iterable[str]) -> tuple[int, int]:

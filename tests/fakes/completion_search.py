@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.extraction import descended, losses_of_all
+from audit.attacks.canaries.extraction import descend_from, losses_of_all
 from audit.attacks.canaries.white_box import completion_scorer
 from audit.engine.interface import Request
 from audit.targets.interface import Encoding, Target
@@ -43,5 +43,5 @@ def descend(
         raise ValueError("descent starts from candidates")
     numbers = np.array([index_of[int(token)] for token in start], np.int64)
     scorer = completion_scorer(target, page, positions, candidates)
-    best, loss = yield from descended(scorer, len(candidates), numbers)
+    best, loss = yield from descend_from(scorer, len(candidates), numbers)
     return candidates[best], loss

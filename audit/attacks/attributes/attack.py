@@ -1,4 +1,4 @@
-"""The attack: hidden values beside plausible others, and which of them the model likes best."""
+"""The attack: the model ranks the hidden value among plausible others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
-from audit.attacks.attributes.fields import Fields, kind_of
+from audit.attacks.attributes.fields import Fields, loss_query
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
 from audit.attacks.attributes.measures import (
     EXCESS,
@@ -155,25 +155,25 @@ class AttributeInference(Attack):
         """
         values = _values(case)
         hidden = values.of(trial)
-        laid = yield from values.laid(hidden, self.n_candidates, rng)
-        if laid.lost is not None:
-            return {"lost": laid.lost}
+        lay_out = yield from values.lay_out(hidden, self.n_candidates, rng)
+        if lay_out.lost is not None:
+            return {"lost": lay_out.lost}
         outcome: dict[str, Json] = {"lost": None, "public": None}
-        outcome["target"] = _written((yield from values.losses(case.target, hidden, laid)))
+        outcome["target"] = _written((yield from values.losses(case.target, hidden, lay_out)))
         public = public_of(case, values)
         if public is not None:
-            outcome["public"] = _written((yield from values.losses(public, hidden, laid)))
+            outcome["public"] = _written((yield from values.losses(public, hidden, lay_out)))
         return outcome
 
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`; a decision is which candidate is chosen."""
         values = _values(case)
         hidden = values.of(trial)
-        laid = yield from values.laid(hidden, self.n_candidates, rng)
-        if laid.lost is not None:
+        lay_out = yield from values.lay_out(hidden, self.n_candidates, rng)
+        if lay_out.lost is not None:
             return {"alike": 0, "steps": 0}
-        exact = yield from values.losses(case.target, hidden, laid)
-        other = yield from values.losses(rounded, hidden, laid)
+        exact = yield from values.losses(case.target, hidden, lay_out)
+        other = yield from values.losses(rounded, hidden, lay_out)
         if exact is None or other is None:
             return {"alike": 0, "steps": 0}
         return {"alike": int(np.argmin(exact) == np.argmin(other)), "steps": 1}
@@ -220,7 +220,7 @@ def values_of(case: Case) -> HiddenValues | None:
     """The hidden values of a case, as its target is asked about them; None when it cannot be."""
     if AnswerLoss in case.target.answers:
         return Questions(case)
-    return None if kind_of(case.target) is None else Fields(case)
+    return None if loss_query(case.target) is None else Fields(case)
 
 
 def public_of(case: Case, values: HiddenValues) -> Target | None:

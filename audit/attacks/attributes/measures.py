@@ -1,4 +1,4 @@
-"""What the outcomes of attribute inference add up to (methods.md#attribute-inference)."""
+"""Measurements of attribute inference (methods.md#attribute-inference)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from audit.attacks import blind_baseline
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import GROUPS, LOSS, METHODS, AttributeTable
 from audit.attacks.measuring import Job
-from audit.attacks.splits import LABELS, SPLITS
+from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES
 from audit.measurements import ALPHAS, Count, Coverage, Measurement, Unresolved
 from audit.stats.intervals import Interval
@@ -42,9 +42,9 @@ def named(name: str, method: str) -> str:
 
 METRICS = (
     *(named(f"{EXCESS}.{group}", method) for group, method in product((*GROUPS, *CATEGORIES), METHODS)),
-    *(named(f"{CHOSEN}.{split}", method) for split, method in product(SPLITS, METHODS)),
-    *(f"{PUBLIC}.{split}" for split in SPLITS),
-    *(f"{what}.{split}.{name}" for what, split, name in product((CHOSEN, PUBLIC), SPLITS, (*GROUPS[:2], *CATEGORIES))),
+    *(named(f"{CHOSEN}.{split}", method) for split, method in product(AUDITED, METHODS)),
+    *(f"{PUBLIC}.{split}" for split in AUDITED),
+    *(f"{what}.{split}.{name}" for what, split, name in product((CHOSEN, PUBLIC), AUDITED, (*GROUPS[:2], *CATEGORIES))),
     POWER,
     blind_baseline.NAME,
 )
@@ -56,10 +56,10 @@ def jobs(table: AttributeTable, rng: Generator) -> Iterator[Job]:
     for group, method in product((*GROUPS, *categories), METHODS):
         if group in ("unique", "all") or len(table.group(group)):
             yield partial(_excess, f"{EXCESS}.{group}", table.group(group), method, rng)
-    for split, method in product(SPLITS, METHODS):
+    for split, method in product(AUDITED, METHODS):
         rows = table.split(split)
         yield partial(_share, named(f"{CHOSEN}.{split}", method), rows, rows.chosen[method], rows.public, rng)
-    for split in SPLITS:
+    for split in AUDITED:
         rows = table.split(split)
         yield partial(_share, f"{PUBLIC}.{split}", rows, rows.public, None, rng)
         for group in (*GROUPS[:2], *categories):
@@ -90,7 +90,7 @@ def coverage(everything: Sequence[Hidden]) -> tuple[Coverage, ...]:
 def counts(
     everything: Sequence[Hidden], lost: Counter[str], reasons: Mapping[str, str], table: AttributeTable
 ) -> list[Count]:
-    """What was asked, and what was left out."""
+    """Count what was asked, and what was left out."""
     found = []
     for split, label in LABELS.items():
         rows = table.split(split)
@@ -109,7 +109,7 @@ def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Me
     """(with the model - without) on member values minus the same on held-out values."""
     bare, name = name, named(name, method)
     columns: list[npt.NDArray[Any]] = []
-    for split in SPLITS:
+    for split in AUDITED:
         rows = table.split(split)
         if rows.n_documents < (ENOUGH if bare.removeprefix(f"{EXCESS}.") in GROUPS else LEAST):
             return Unresolved(name, f"too few {LABELS[split]} documents with such values", rows.n_documents, NEEDED)

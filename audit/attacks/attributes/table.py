@@ -72,7 +72,7 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
     public = [None if outcome["public"] is None else _read(outcome["public"]) for outcome in outcomes]
     scores = {
         LOSS: target,
-        CALIBRATED: [calibrated(own, other, alike=alike) for own, other in zip(target, public, strict=True)],
+        CALIBRATED: [calibrate(own, other, alike=alike) for own, other in zip(target, public, strict=True)],
     }
     documents = {name: place for place, name in enumerate(sorted({one.document.id for one in hidden}))}
     sizes = np.array([len(own) for own in target], np.int64)
@@ -91,8 +91,8 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
     )
 
 
-def calibrated(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
-    """What is lowest for the value that the target likes better than the public model does: (n_candidates,).
+def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
+    """Weigh the target's losses by the public model's: (n_candidates,), lowest where the target alone likes a value.
 
     Where both were asked the same, the difference of their losses, the logarithm of the likelihood ratio that
     membership inference rests on (Carlini et al. 2021). A tagger's loss is of labels, that of a masked language model

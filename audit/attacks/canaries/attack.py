@@ -10,7 +10,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks.canaries.epsilon import measure_privacy
-from audit.attacks.canaries.extraction import Effort, kind_of
+from audit.attacks.canaries.extraction import Effort, query_style
 from audit.attacks.canaries.guided import ask_question, sample_answers
 from audit.attacks.canaries.measures import METRICS, POWER, UNIT, histograms, measure_table
 from audit.attacks.canaries.outcomes import read_outcome, table_of
@@ -150,7 +150,7 @@ class Canaries(Attack):
         answers = case.target.answers
         if BestLinks in answers:
             return LINKS_ONLY
-        if kind_of(case.target) is not None:
+        if query_style(case.target) is not None:
             return None
         if TrainingLoss in answers:
             return "the model gives no training loss of several unknown tokens at once, or of mixtures of candidates"
@@ -180,7 +180,7 @@ class Canaries(Attack):
 
     def _approach(self, target: Target) -> Approach | None:
         """How a model that reads tokens is asked; None for one that writes answers."""
-        match kind_of(target):
+        match query_style(target):
             case "pages":
                 return ByLoss(self._inversion)
             case "masks":

@@ -1,7 +1,7 @@
 """One canary: what the attacker finds, and the rank of the true completion among all that could have stood there.
 
-The same for every kind of model; `pages` and `guided` score completions and begin the search. Completions are rows of
-candidate numbers, 0 to |V0| - 1, one for each unknown place; the search is exhaustive, or by descent.
+The same for every kind of model; `pages` and `decode_guided` score completions and begin the search. Completions are
+rows of candidate numbers, 0 to |V0| - 1, one for each unknown place; the search is exhaustive, or by descent.
 Nothing here knows whether a canary was inserted: the bound on epsilon rests on that (methods.md#epsilon-from-one-run).
 """
 
@@ -71,8 +71,8 @@ class Secret:
     others: Ints
 
 
-def kind_of(target: Target) -> QueryStyle | None:
-    """How canaries are asked of a target; None: they cannot be."""
+def query_style(target: Target) -> QueryStyle | None:
+    """Return the style in which canaries are asked of a target; None: they cannot be."""
     if {RelaxedLoss, CompletionLoss} <= target.answers:
         return "pages"
     if CandidateLogits in target.answers:
@@ -98,9 +98,7 @@ def secret_of(truth: Sequence[str], others: Sequence[Sequence[str]], candidates:
     return Secret(len(candidates), np.array([numbers[word] for word in truth], np.int64), rows)
 
 
-def searched(
-    scorer: Scorer, start: Start, secret: Secret, effort: Effort, rng: Rng
-) -> Generator[Request, Any, Outcome]:
+def search(scorer: Scorer, start: Start, secret: Secret, effort: Effort, rng: Rng) -> Generator[Request, Any, Outcome]:
     """The strongest attack and the rank of the truth: of all completions, or by descent and among fresh draws.
 
     Args:
@@ -119,14 +117,14 @@ def searched(
 
 
 def _of_all(losses: Floats, start: Start, secret: Secret) -> Outcome:
-    truth = place_of(secret.truth, secret.n_candidates)
+    truth = index_of_completion(secret.truth, secret.n_candidates)
     kept = np.ones(losses.size, bool)
-    kept[[place_of(other, secret.n_candidates) for other in secret.others]] = False
+    kept[[index_of_completion(other, secret.n_candidates) for other in secret.others]] = False
     kept[truth] = False
     best = int(losses.argmin())
     strongest = np.array(np.unravel_index(best, (secret.n_candidates,) * len(secret.truth)), np.int64)
     # Compared within one pass: rounding may differ between passes.
-    found = losses[place_of(_optimiser(start), secret.n_candidates)]
+    found = losses[index_of_completion(_optimiser(start), secret.n_candidates)]
     reached = bool(found <= losses[best])
     return _outcome(start, secret, strongest, float(losses[best]), float(losses[truth]), losses[kept], reached)
 
@@ -135,11 +133,11 @@ def _of_draws(
     scorer: Scorer, start: Start, secret: Secret, n_references: int, rng: Rng
 ) -> Generator[Request, Any, Outcome]:
     drawn = rng.integers(secret.n_candidates, size=(n_references, len(secret.truth)))
-    losses = yield from scored(scorer, drawn)
-    (true_loss,) = yield from scored(scorer, secret.truth[None])
+    losses = yield from score_finite(scorer, drawn)
+    (true_loss,) = yield from score_finite(scorer, secret.truth[None])
     begun = np.concatenate([start.completions, drawn])
     best = begun[int(np.concatenate([start.losses, losses]).argmin())]
-    strongest, lowest = yield from descended(scorer, secret.n_candidates, best)
+    strongest, lowest = yield from descend_from(scorer, secret.n_candidates, best)
     # Drawn completions that are another canary's.
     known = {tuple(row) for row in secret.others.tolist()}
     others = np.array([tuple(row) in known for row in drawn.tolist()], bool)
@@ -204,8 +202,8 @@ def completion_numbers(start: int, stop: int, n_candidates: int, n_places: int) 
     return np.stack(places, axis=1).astype(np.int64)
 
 
-def place_of(completion: Ints, n_candidates: int) -> int:
-    """Where a completion stands in lexicographic order, from 0."""
+def index_of_completion(completion: Ints, n_candidates: int) -> int:
+    """Return the index of a completion in lexicographic order, from 0."""
     return int(np.ravel_multi_index(tuple(completion), (n_candidates,) * len(completion)))
 
 
@@ -215,11 +213,11 @@ def losses_of_all(scorer: Scorer, n_candidates: int, n_places: int) -> Generator
     found = []
     for start in range(0, n_completions, CHUNK):
         numbers = completion_numbers(start, min(start + CHUNK, n_completions), n_candidates, n_places)
-        found.append((yield from scored(scorer, numbers)))
+        found.append((yield from score_finite(scorer, numbers)))
     return np.concatenate(found)
 
 
-def descended(scorer: Scorer, n_candidates: int, start: Ints) -> Generator[Request, Any, tuple[Ints, float]]:
+def descend_from(scorer: Scorer, n_candidates: int, start: Ints) -> Generator[Request, Any, tuple[Ints, float]]:
     """Coordinate descent: place by place the best candidate, until no single change lowers the loss.
 
     Args:
@@ -231,14 +229,14 @@ def descended(scorer: Scorer, n_candidates: int, start: Ints) -> Generator[Reque
         The completion, (n_places,) candidate numbers, and its loss.
     """
     best = start.copy()
-    (lowest,) = yield from scored(scorer, best[None])
+    (lowest,) = yield from score_finite(scorer, best[None])
     unchanged, place = 0, 0
     # A loss may differ in its last bits between batches: no completion is ever taken up a second time.
     seen = {tuple(best)}
     while unchanged < len(best):
         changes = np.repeat(best[None], n_candidates, axis=0)
         changes[:, place] = np.arange(n_candidates)
-        losses = yield from scored(scorer, changes)
+        losses = yield from score_finite(scorer, changes)
         choice = int(losses.argmin())
         if losses[choice] < losses[best[place]] and tuple(changes[choice]) not in seen:
             best, lowest, unchanged = changes[choice], losses[choice], 0
@@ -249,7 +247,7 @@ def descended(scorer: Scorer, n_candidates: int, start: Ints) -> Generator[Reque
     return best, float(lowest)
 
 
-def scored(scorer: Scorer, numbers: Ints) -> Generator[Request, Any, Floats]:
+def score_finite(scorer: Scorer, numbers: Ints) -> Generator[Request, Any, Floats]:
     """The losses of completions; one that is no number is infinite, so that no search ever chooses it."""
     losses = yield from scorer(numbers)
     return np.where(np.isfinite(losses), losses, np.inf)

@@ -1,4 +1,4 @@
-"""What the outcomes of all canaries add up to: extraction and exposure, with their control (methods.md#canaries)."""
+"""Measurements on the outcomes of all canaries: extraction and exposure, with their control (methods.md#canaries)."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Outcome:
 
     @property
     def missed(self) -> bool:
-        """Whether the search missed: the true completion is likelier than what it found."""
+        """Return whether the search missed: the true completion is likelier than what it found."""
         return self.true_loss is not None and (self.strongest_loss is None or self.true_loss < self.strongest_loss)
 
     def as_json(self) -> Json:
@@ -110,7 +110,7 @@ class Outcome:
 
     @property
     def coherent(self) -> bool:
-        """Whether it is what an attempt returns: a canary that was left out for a known reason, or one that was not."""
+        """Return whether an attempt gives this: a canary that was left out for a known reason, or one that was not."""
         if self.left_out is not None:
             found = self.optimiser or self.strongest or self.ranked is not None or self.true_loss is not None
             return self.left_out in REASONS and not found

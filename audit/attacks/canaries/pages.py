@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.extraction import Effort, Scorer, Start, scored, searched, secret_of
+from audit.attacks.canaries.extraction import Effort, Scorer, Start, score_finite, search, secret_of
 from audit.attacks.canaries.outcomes import Outcome
 from audit.attacks.canaries.white_box import Inversion, completion_scorer, invert, softmax
 from audit.attacks.interface import ask_all
@@ -59,7 +59,7 @@ class Approach(Protocol):
         ...
 
     def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, Start]:
-        """What the attacker finds first; `rng` is of its starting points."""
+        """Search first by the approach's own means; `rng` is of its starting points."""
         ...
 
 
@@ -94,7 +94,7 @@ def ask_page(
     effort: Effort,
     rng: Rng,
 ) -> Generator[Request, Any, Outcome]:
-    """What the attacker finds first, then every completion or descent from the best found, and the rank of the truth.
+    """Begin with the approach's search, try every completion or descend from the best found, and rank the truth.
 
     Args:
         target: one that `approach` is for.
@@ -111,7 +111,7 @@ def ask_page(
         return Outcome(found.reason, n_split=n_split, n_unknown=n_unknown)
     secret = secret_of(canary.completion, [other.completion for other in others], found.words)
     start = yield from approach.start(target, found, rng)
-    outcome = yield from searched(approach.scorer(target, found), start, secret, effort, rng)
+    outcome = yield from search(approach.scorer(target, found), start, secret, effort, rng)
     own = outcome.in_words_of(found.words, PATTERNS[canary.pattern].candidates)
     return replace(own, n_split=n_split, n_unknown=n_unknown)
 
@@ -240,7 +240,7 @@ class ByMasks:
                 own = np.flatnonzero(owners == restart)
                 row = own[chances[own].max(axis=1).argmax()] if restart == 0 else rng.choice(own)
                 found[restart, places[row]] = chances[row].argmax()
-        return Start(found, (yield from scored(self.scorer(target, secret), found)))
+        return Start(found, (yield from score_finite(self.scorer(target, secret), found)))
 
 
 def _chances(target: Target, secret: Readable, numbers: Ints, places: Ints) -> Generator[Request, Any, Floats]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.extraction import Scorer, scored
+from audit.attacks.canaries.extraction import Scorer, score_finite
 from audit.attacks.interface import ask, ask_all
 from audit.engine.interface import Request
 from audit.targets.interface import CompletionLoss, Encoding, RelaxedLoss, Target
@@ -103,7 +103,7 @@ def invert(
         downhill = _through_softmax(weights, np.where(finite[:, None, None], gradient, 0.0)) / temperature
         logits -= settings.learning_rate * settings.decay**step * adam.direction(downhill, finite)
     numbers = logits.argmax(axis=2).astype(np.int64)
-    losses = yield from scored(completion_scorer(target, page, positions, candidates), numbers)
+    losses = yield from score_finite(completion_scorer(target, page, positions, candidates), numbers)
     best = int(losses.argmin())
     return Inverted(candidates[numbers[best]], float(losses[best]), candidates[numbers], losses, n_stalled)
 
@@ -139,7 +139,7 @@ class _Adam:
         self._steps = np.zeros((shape[0], 1, 1))
 
     def direction(self, gradient: Floats, taken: np.ndarray[Any, np.dtype[np.bool_]]) -> Floats:
-        """What to subtract for a learning rate of 1; zeros for restarts that take no step."""
+        """Return what to subtract for a learning rate of 1; zeros for restarts that take no step."""
         rows = taken[:, None, None]
         self._steps += rows
         self._mean = np.where(rows, BETAS[0] * self._mean + (1 - BETAS[0]) * gradient, self._mean)

@@ -19,17 +19,17 @@ from audit.attacks.membership.documents import (
     REASONS,
     adapt_to,
     adapted_ids,
-    compared,
+    count_left_out,
     first_by_name,
     left_out,
-    reasons,
+    query_document,
     reference_of,
-    say,
+    select_compared,
 )
 from audit.attacks.membership.measures import LIMITED, METRICS, measure_scores, reference_knows_members
 from audit.attacks.membership.scores import PRIMARIES, SCORES, enough, gated_scores, score_documents
 from audit.attacks.score_figures import LOW, rank_scores
-from audit.attacks.splits import SPLITS
+from audit.attacks.splits import AUDITED
 from audit.attacks.usable import GIVE_REFERENCE, loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -104,7 +104,7 @@ class MembershipInference(Attack):
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
-        for split in SPLITS:
+        for split in AUDITED:
             documents = corpus.of(split)
             if not documents:
                 return f"no {split} documents"
@@ -128,7 +128,7 @@ class MembershipInference(Attack):
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
         answering = corpus.manifest.task.kind == "question-answering"
         splits = [document.split for document in _perhaps_scored(corpus)]
-        sides = [splits.count(split) for split in SPLITS]
+        sides = [splits.count(split) for split in AUDITED]
         of_score = dict.fromkeys(("", *SCORES), sides)
         of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
         adapted = corpus.manifest.task.kind in ADAPTED and enough(of_score["docmia"])
@@ -149,7 +149,7 @@ class MembershipInference(Attack):
 
     def trials(self, case: Case) -> list[Trial]:
         """One for each member and held-out document, and for public ones where there are split models."""
-        documents = [document for document in compared(case.corpus) if left_out(case, document) is None]
+        documents = [document for document in select_compared(case.corpus) if left_out(case, document) is None]
         return [Trial(document.id, document.id, document.split) for document in [*documents, *self._public(case)]]
 
     def _public(self, case: Case) -> list[Document]:
@@ -161,29 +161,29 @@ class MembershipInference(Attack):
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""
-        found = ", ".join(f"{count} with {reason}" for reason, count in reasons(case).items()) or "there is none"
+        found = ", ".join(f"{count} with {reason}" for reason, count in count_left_out(case).items()) or "there is none"
         return (
             f"no member or held-out document can be scored ({found})",
             "add member and held-out documents, for models that answer questions with questions and answers",
         )
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """What each model says of the document, and how the target takes to it."""
+        """Ask each model for its loss of the document, and adapt the target to it."""
         document = case.corpus.document(trial.unit)
         references = case.references
-        outcome: dict[str, Json] = {"target": (yield from self._said(case, case.target, document))}
-        outcome["splits"] = yield from self._all_said(case, [split.target for split in references.splits], document)
+        outcome: dict[str, Json] = {"target": (yield from self._loss_json(case, case.target, document))}
+        outcome["splits"] = yield from self._losses_json(case, [split.target for split in references.splits], document)
         if document.split == "public":
             return outcome
-        outcome["reference"] = yield from self._all_said(case, reference_of(case)[1], document)
+        outcome["reference"] = yield from self._losses_json(case, reference_of(case)[1], document)
         outcome["adapted"] = yield from self._adapted(case, document)
         return outcome
 
-    def _said(self, case: Case, model: Target, document: Document) -> Generator[Request, Any, Json]:
-        said = yield from say(case, model, document, self.n_masks)
-        return None if said is None else said.as_json()
+    def _loss_json(self, case: Case, model: Target, document: Document) -> Generator[Request, Any, Json]:
+        measured = yield from query_document(case, model, document, self.n_masks)
+        return None if measured is None else measured.as_json()
 
-    def _all_said(
+    def _losses_json(
         self, case: Case, models: Sequence[Target], document: Document
     ) -> Generator[Request, Any, list[Json]]:
         """What each model says, in order; models that give no such loss (without the head) are left out."""
@@ -191,7 +191,7 @@ class MembershipInference(Attack):
         found: list[Json] = []
         for model in models:
             if loss_kind(model) == kind:
-                found += [(yield from self._said(case, model, document))]
+                found += [(yield from self._loss_json(case, model, document))]
         return found
 
     def _adapted(self, case: Case, document: Document) -> Generator[Request, Any, Json]:
@@ -210,8 +210,8 @@ class MembershipInference(Attack):
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`; a decision is a document's loss."""
         document = case.corpus.document(trial.unit)
-        exact = yield from say(case, case.target, document, self.n_masks)
-        coarse = yield from say(case, rounded, document, self.n_masks)
+        exact = yield from query_document(case, case.target, document, self.n_masks)
+        coarse = yield from query_document(case, rounded, document, self.n_masks)
         assert exact is not None
         assert coarse is not None
         return compare_losses(exact.loss, coarse.loss)
@@ -224,7 +224,7 @@ class MembershipInference(Attack):
         measured = measure_scores(scored, rng, progress)
         documents = [case.corpus.document(name) for name in scored.ids]
         blind = blind_baseline.by_split(case.corpus, documents, progress)
-        missing = reasons(case)
+        missing = count_left_out(case)
         gated = gated_scores(case, trials, self.n_adapted)
         counts = [
             *(Count(f"{split} documents", n, f"{split} documents that were scored") for split, n in scored.documents),
@@ -266,6 +266,6 @@ def _perhaps_scored(corpus: Corpus) -> list[Document]:
     answering = corpus.manifest.task.kind == "question-answering"
     return [
         document
-        for document in compared(corpus)
+        for document in select_compared(corpus)
         if not answering or any(question.answers for question in document.questions)
     ]

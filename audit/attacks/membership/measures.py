@@ -1,4 +1,4 @@
-"""What the scores of documents add up to: AUC, true-positive rates at low false-positive rates, ROC.
+"""Measurements on the scores of documents: AUC, true-positive rates at low false-positive rates, ROC.
 
 Method: methods.md#statistics.
 """

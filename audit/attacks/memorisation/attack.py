@@ -1,4 +1,4 @@
-"""The attack: pages without the answer, what the model and its baselines say to them, and how sure they are."""
+"""The attack: pages without the answer, the replies of the model and its baselines, and their confidence."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ class Memorisation(Attack):
         table = build_table(case, trials, outcomes, self.anls_threshold)
         for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
             asked = question_of(case.corpus, trial)
-            replies = {name: said for name, said in outcome.get("replies", {}).items() if name != WHOLE}
+            replies = {name: answers for name, answers in outcome.get("replies", {}).items() if name != WHOLE}
             yield {
                 "attack": self.name,
                 "document": asked.document.id,
@@ -245,12 +245,12 @@ class Memorisation(Attack):
                 "status": ": ".join(filter(None, (outcome["status"], outcome["reason"]))),
                 **{
                     name: {
-                        "target": said[0]["text"],
-                        "baselines": [reply["text"] for reply in said[1:]],
+                        "target": answers[0]["text"],
+                        "baselines": [reply["text"] for reply in answers[1:]],
                         "extracted": bool(table.results[name].target[row]),
                     }
-                    for name, said in replies.items()
-                    if said is not None
+                    for name, answers in replies.items()
+                    if answers is not None
                 },
             }
 
@@ -266,14 +266,14 @@ def _replies(
     possible = [probe for probe in probes if probe is not None]
     rows: list[list[Json]] = [[] for _ in possible]
     for model in models:
-        said = yield from ask_all(model, [Answer(probe.view, probe.question) for probe in possible])
-        for row, given in zip(rows, said, strict=True):
-            row.append(_judged(given, asked))
+        answers = yield from ask_all(model, [Answer(probe.view, probe.question) for probe in possible])
+        for row, given in zip(rows, answers, strict=True):
+            row.append(_score_reply(given, asked))
     found = iter(rows)
     return [None if probe is None else next(found) for probe in probes]
 
 
-def _judged(given: Reply, asked: AskedQuestion) -> Json:
+def _score_reply(given: Reply, asked: AskedQuestion) -> Json:
     return {"text": given.text, "exact": fold(given.text) in asked.values, "nls": anls(given.text, asked.answers, 0)}
 
 

@@ -1,4 +1,4 @@
-"""What the outcomes of the memorisation attack add up to (Pinto et al. 2024, section 3; methods.md#memorisation)."""
+"""Measurements of the memorisation attack (Pinto et al. 2024, section 3; methods.md#memorisation)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from audit.attacks.memorisation.fairness import GAP, control_contexts
 from audit.attacks.memorisation.table import QuestionTable
 from audit.attacks.questions import CLASSES, IDENTIFYING
 from audit.attacks.removal import ATTEMPTED, UNPROVEN
-from audit.attacks.splits import SPLITS
+from audit.attacks.splits import AUDITED
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats import shares
@@ -40,10 +40,10 @@ METRICS = (
     "net.heldout",
     *(
         f"{what}.{split}"
-        for what, split in product(("extracted", "baseline_extracted", "memorised", "forgotten"), SPLITS)
+        for what, split in product(("extracted", "baseline_extracted", "memorised", "forgotten"), AUDITED)
     ),
     "extracted_anls.member",
-    *(f"discoverable.{split}" for split in SPLITS),
+    *(f"discoverable.{split}" for split in AUDITED),
     *(f"net.{name}" for name in CLASSES),
     *(
         name
@@ -51,7 +51,7 @@ METRICS = (
         for name in (
             f"net.{context}",
             f"net.heldout.{context}",
-            *(f"{what}.{split}.{context}" for what, split in product(("extracted", "memorised"), SPLITS)),
+            *(f"{what}.{split}.{context}" for what, split in product(("extracted", "memorised"), AUDITED)),
         )
     ),
     *(f"anls.heldout.{player}" for player in PLAYERS),
@@ -75,7 +75,7 @@ def measure_questions(
         min_probability: p of it.
         commonest: shape (n_questions,), ANLS of the members' commonest answer: what guessing reaches.
         rng: of the resampling.
-        progress: told of every measurement.
+        progress: advanced for every measurement.
     """
     jobs: list[Job] = [
         *_in_context(table, "exact", rng),
@@ -94,7 +94,7 @@ def _in_context(table: QuestionTable, context: str, rng: Generator) -> Iterator[
     """E, G and what one gives and the other does not, on members and on held-out pages, in one context."""
     exact = context == "exact"
     suffix = "" if exact else f".{context}"
-    tried = {split: _tried(table.split(split).proven, context) for split in SPLITS}
+    tried = {split: _tried(table.split(split).proven, context) for split in AUDITED}
     if not exact and not any(map(len, tried.values())):
         yield partial(Unresolved, f"net{suffix}", "this context was not tried, or no page allows it", 0)
         return
@@ -130,7 +130,7 @@ def _groups(table: QuestionTable, rng: Generator) -> Iterator[Job]:
 
 def _discoverable(table: QuestionTable, n_samples: int, min_probability: float, rng: Generator) -> Iterator[Job]:
     """The share of answers that n samples give with probability p (Hayes et al. 2025); null: with the baselines."""
-    for split in SPLITS:
+    for split in AUDITED:
         name, rows = f"discoverable.{split}", table.split(split).proven
         rows = rows.where(~np.isnan(rows.odds[:, 0]))
         if not len(rows) and len(table.split(split).proven):

@@ -1,4 +1,4 @@
-"""What stands beside the measurements: counts, coverage, the distribution of scores, pages."""
+"""Counts, coverage, the distribution of scores, and drawn pages of the attack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from audit.arrays import Bools, Floats
 from audit.attacks.memorisation.table import QuestionTable
-from audit.attacks.questions import CLASSES, PII_CLASSES, AskedQuestion, all_questions, said
+from audit.attacks.questions import CLASSES, PII_CLASSES, AskedQuestion, all_questions, distinct_answers
 from audit.attacks.removal import STATUSES, UNPROVEN
 from audit.attacks.splits import LABELS
 from audit.corpus.documents import Corpus, Document
@@ -93,7 +93,7 @@ def _memorised(members: QuestionTable) -> Iterator[Count]:
 
 
 def diagnostics(table: QuestionTable, n_baselines: int) -> tuple[Diagnostic, ...]:
-    """How many baselines there are, and how many questions each context could be tried on."""
+    """Count the baselines, and the questions that each context could be tried on."""
     return (
         Diagnostic("baselines", n_baselines, "models that never saw the audited pages, which G is averaged over"),
         *(
@@ -128,7 +128,7 @@ def _histogram(name: str, quantity: str, values: Floats, start: float, series: d
 
 
 def coverage(table: QuestionTable, corpus: Corpus) -> tuple[Coverage, ...]:
-    """How many of the members' questions net rests on, of all that have an answer: those proven to be off the page.
+    """Count the members' questions that net rests on, of all that have an answer: those proven to be off the page.
 
     In all and by class of personal information; questions that the budget left out, whose answer could not be removed,
     or whose removal could not be proven, are in the totals alone.
@@ -147,7 +147,7 @@ def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
         answers[0]
         for document in corpus.of("member")
         for question in document.questions
-        if (answers := said(question.answers))
+        if (answers := distinct_answers(question.answers))
     )
     if not answers:
         return np.zeros(len(table))

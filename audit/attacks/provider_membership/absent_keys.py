@@ -64,7 +64,7 @@ class AbsentKeyReply:
 
 
 def key_of(document: Document, question: Question) -> str | None:
-    """What a question asks for; None when the data set does not say."""
+    """Return the key that a question asks for; None when the data set does not say."""
     labels = {entity.id: entity.label for entity in document.entities}
     return labels.get(question.entity or "", question.category)
 
@@ -186,7 +186,7 @@ class AbsentKeyAnswers:
     @classmethod
     def of(cls, corpus: Corpus, outcomes: Sequence[Json]) -> AbsentKeyAnswers:
         """Those of a data set, and of what the pretrained model replied."""
-        known = {fold(said["pretrained"]) for _, said in _asked(outcomes) if said["pretrained"] is not None}
+        known = {fold(reply["pretrained"]) for _, reply in _each_reply(outcomes) if reply["pretrained"] is not None}
         inside = {provider_of(document) for document in corpus.of("member")} - {""}
         trained, sides, unseen = set[str](), (set[str](), set[str]()), set[str]()
         for document in corpus.documents:
@@ -209,21 +209,21 @@ class AbsentKeyAnswers:
 def judge_replies(
     corpus: Corpus, values: AbsentKeyAnswers, trials: Sequence[Trial], outcomes: Sequence[Json]
 ) -> list[AbsentKeyReply]:
-    """What each reply is, in trial order; pages without words are passed over.
+    """Judge each reply, in trial order; pages without words are passed over.
 
     What stands on the page, or nearly so, or is an answer to any of its questions, is neither trained nor unseen.
     """
     replies = []
     for trial, outcome in zip(trials, outcomes, strict=True):
-        for document, said in _asked([outcome]):
+        for document, reply in _each_reply([outcome]):
             page = corpus.document(document)
             if not page.words:
                 continue
-            value, text = fold(said["target"]), said["target"]
+            value, text = fold(reply["target"]), reply["target"]
             trained, unseen = value in values.trained, value in values.unseen
             if (trained or unseen) and (value in _answers(page) or found([word.text for word in page.words], [text])):
                 trained = unseen = False
-            replies.append(AbsentKeyReply(trial.unit, document, said["key"], text, trained, unseen))
+            replies.append(AbsentKeyReply(trial.unit, document, reply["key"], text, trained, unseen))
     return replies
 
 
@@ -232,9 +232,9 @@ def _answers(document: Document) -> set[str]:
     return {fold(answer) for question in document.questions for answer in answers_of(question)}
 
 
-def _asked(outcomes: Sequence[Json]) -> Iterator[tuple[str, Json]]:
+def _each_reply(outcomes: Sequence[Json]) -> Iterator[tuple[str, Json]]:
     """The document, and what was replied, of every question about a missing key."""
     for outcome in outcomes:
         for document in outcome["documents"]:
-            for said in document["absent"]:
-                yield document["id"], said
+            for reply in document["absent"]:
+                yield document["id"], reply

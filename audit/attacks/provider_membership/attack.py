@@ -171,7 +171,7 @@ class ProviderMembership(Attack):
         return lacking
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """What is asked about each kept-aside document of the provider, one after the other; see `asking`."""
+        """Ask about each kept-aside document of the provider, one after the other; see `queries.ask_about`."""
         documents = askable_documents(case, trial.unit)
         probes: Mapping[str, Sequence[absent_keys.AbsentKeyProbe]] = {}
         if self._probes_nothing(case) is None:

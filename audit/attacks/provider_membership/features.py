@@ -160,7 +160,7 @@ def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
         [tuple(len(one["questions"]) for one in documents) for documents in ranked], member, names
     )
     cut = [
-        [_shortened(document, limit) for document, limit in zip(documents, own, strict=False)]
+        [_shorten(document, limit) for document, limit in zip(documents, own, strict=False)]
         for documents, own in zip(ranked, limits, strict=True)
     ]
     held = tuple(_n_questions(documents) for _, documents in asked)
@@ -203,7 +203,7 @@ def scatter(items: Iterable[_Item], names: Iterable[str]) -> list[_Item]:
     return [item for _, item in sorted(zip(map(_hash, names), items, strict=True), key=lambda pair: pair[0])]
 
 
-def _shortened(document: Json, n_questions: int) -> Json:
+def _shorten(document: Json, n_questions: int) -> Json:
     """The document with so many of its questions, in their order."""
     places = range(len(document["questions"]))
     kept = scatter(places, [f"{document['id']}\0{place}" for place in places])[:n_questions]

@@ -1,4 +1,4 @@
-"""What a table of providers adds up to: balanced accuracies, areas, rates, who stands out.
+"""Measurements on a table of providers: balanced accuracies, areas, rates, and the surest members.
 
 Method: methods.md#provider-membership and #statistics.
 """
@@ -121,7 +121,7 @@ def measure_table(
     Args:
         table: of the providers.
         rng: of permutations, resamples and thresholds; the attacks' own seeds are fixed, see `infer`.
-        progress: told of two stages.
+        progress: shows two stages.
         n_seeds: of APK's training shares, and of K-means (`infer`).
         n_permutations: of the labels, at least one.
         share: of the providers, whose membership APK knows.

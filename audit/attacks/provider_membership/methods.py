@@ -64,7 +64,7 @@ def call_unmoved(change: Floats, seed: int) -> Floats:
 
 
 def majority(*voters: Floats) -> Floats:
-    """What most of an odd number of voters call; NaN where any of them did not judge.
+    """Return the call of most of an odd number of voters; NaN where any of them did not judge.
 
     Args:
         voters: calls, each of shape (n,) or (n_seeds, n).
@@ -207,7 +207,7 @@ def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) 
         filled = np.where(np.isnan(columns), np.nanmedian(columns[known], axis=0), columns).astype(np.float32)
         # What would be checked was checked already; most of a small tree's time goes into such checks.
         with config_context(assume_finite=True, skip_parameter_validation=True):
-            forest = _fitted(filled[known], member[known], _best_leaf(filled[known], member[known], rng), N_TREES, rng)
+            forest = _fit(filled[known], member[known], _best_leaf(filled[known], member[known], rng), N_TREES, rng)
             probability[rest] = forest.probability(filled[rest])
             importance[usable] = forest.importance
     return ForestVotes(probability, importance)
@@ -222,7 +222,7 @@ def _best_leaf(features: npt.NDArray[np.float32], member: Bools, rng: np.random.
         sum(
             int(((forest.probability(features[test]) > 0.5) == member[test]).sum())
             for train, test in folds
-            for forest in [_fitted(features[train], member[train], leaf, N_CHECKED_TREES, rng)]
+            for forest in [_fit(features[train], member[train], leaf, N_CHECKED_TREES, rng)]
         )
         for leaf in LEAVES
     ]
@@ -251,7 +251,7 @@ class _Forest:
         return shares / (shares.sum() or 1.0)
 
 
-def _fitted(
+def _fit(
     features: npt.NDArray[np.float32], member: Bools, leaf: float, trees: int, rng: np.random.Generator
 ) -> _Forest:
     from sklearn.tree import DecisionTreeRegressor

@@ -1,4 +1,4 @@
-"""Which providers the attack asks about, and with which of their documents (methods.md#provider-membership)."""
+"""Providers that the attack asks about, and their documents (methods.md#provider-membership)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from audit.attacks.masking import maskable
-from audit.attacks.questions import said
+from audit.attacks.questions import distinct_answers
 from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
@@ -119,7 +119,7 @@ def select_tried(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) ->
 
 
 def min_providers(corpus: Corpus) -> int:
-    """How many providers of a side can be compared at the least."""
+    """Return the least number of providers of a side that can be compared."""
     return BY_CHANCE if corpus.manifest.membership.assigned == "random" else MIN_PROVIDERS
 
 
@@ -169,7 +169,7 @@ def describe_unnamed(corpus: Corpus) -> str | None:
 
 def answers_of(question: Question) -> tuple[str, ...]:
     """The accepted answers that say something; the first one is what models are trained on."""
-    return said(question.answers)
+    return distinct_answers(question.answers)
 
 
 def questions_of(document: Document) -> list[Question]:
@@ -178,12 +178,12 @@ def questions_of(document: Document) -> list[Question]:
 
 
 def has_question(document: Document) -> bool:
-    """Whether models that answer can be asked about a document."""
+    """Return whether models that answer can be asked about a document."""
     return bool(questions_of(document))
 
 
 def askable(case: Case) -> Askable:
-    """What tells whether this target can be asked about a document."""
+    """Return the test of whether this target can be asked about a document."""
     kind = loss_kind(case.target)
     if kind == "answers":
         return has_question
@@ -198,14 +198,14 @@ def askable(case: Case) -> Askable:
 
 
 def perhaps_askable(corpus: Corpus) -> Askable:
-    """What tells whether a target for this data set may be asked about a document, before there is one."""
+    """Return the test of whether a target for this data set may be asked about a document, before there is one."""
     if corpus.manifest.task.kind == "question-answering":
         return has_question
     return lambda document: bool(document.words)
 
 
 def knows_public(corpus: Corpus) -> bool:
-    """Whether a public document, which baselines are trained on, is of a provider that has kept-aside ones."""
+    """Return whether a public document, which baselines are trained on, is of a provider that has kept-aside ones."""
     public = {provider_of(document) for document in corpus.of("public")} - {""}
     return any(provider_of(document) in public for document in corpus.of("heldout")) if public else False
 

@@ -53,7 +53,7 @@ GIVE = "give the pretrained model with a head for the task, or a baseline traine
 
 
 def reference_of(case: Case) -> Target | None:
-    """What the target is compared with: a model that knows of no provider, and can be asked the same; None without one.
+    """Return the model that the target is compared with, which knows of no provider; None without one.
 
     That is the pretrained model. Often it has no head for the task, as what token classifiers are fine-tuned from; then
     it is the first baseline, provided that it learned nothing of the providers that are asked about (ours). Baselines
@@ -93,10 +93,10 @@ def ask_about(
     """
     if loss_kind(case.target) == "answers":
         return (yield from _ask_answers(case, document, probes, reference))
-    said = yield from _read(case, case.target, document)
+    scores = yield from _read(case, case.target, document)
     known = None if reference is None else (yield from _read(case, reference, document))
-    assert said is not None
-    return {"id": document.id, "questions": [said.as_json(known)], "memory_change": None, "absent": []}
+    assert scores is not None
+    return {"id": document.id, "questions": [scores.as_json(known)], "memory_change": None, "absent": []}
 
 
 def loss_of(case: Case, model: Target, document: Document) -> Generator[Request, Any, float]:
@@ -104,9 +104,9 @@ def loss_of(case: Case, model: Target, document: Document) -> Generator[Request,
     if loss_kind(model) == "answers":
         losses = yield from _losses(model, page_view(case.corpus, document), questions_of(document))
         return float(np.mean(losses))
-    said = yield from _read(case, model, document)
-    assert said is not None
-    return said.loss
+    scores = yield from _read(case, model, document)
+    assert scores is not None
+    return scores.loss
 
 
 def _read(case: Case, model: Target, document: Document) -> Generator[Request, Any, QuestionScores | None]:
@@ -124,16 +124,16 @@ def _ask_answers(
 ) -> Generator[Request, Any, Json]:
     view, questions = page_view(case.corpus, document), questions_of(document)
     texts = [*(question.question for question in questions), *(probe.question for probe in probes)]
-    given, losses = yield from _said(case.target, view, questions, [*texts, NO_QUESTION])
+    given, losses = yield from _ask_model(case.target, view, questions, [*texts, NO_QUESTION])
     known: list[Reply] = []
     if reference is not None:
-        known, known_losses = yield from _said(reference, view, questions, texts)
+        known, known_losses = yield from _ask_model(reference, view, questions, texts)
     memory = yield from _without_answers(case.target, view, questions)
     change = yield from _change(case.target, view, given[-1].text)
     rows = []
     for place, question in enumerate(questions):
         before = QuestionScores(known_losses[place], known[place].confidence) if known else None
-        rows.append(_judged(given[place], losses[place], question).as_json(before, memory[place]))
+        rows.append(_score_reply(given[place], losses[place], question).as_json(before, memory[place]))
     absent = [
         probe.as_json(given[place].text, known[place].text if known else None)
         for place, probe in enumerate(probes, start=len(questions))
@@ -141,7 +141,7 @@ def _ask_answers(
     return {"id": document.id, "questions": rows, "memory_change": change, "absent": absent}
 
 
-def _said(
+def _ask_model(
     model: Target, view: PageView, questions: Sequence[Question], texts: Sequence[str]
 ) -> Generator[Request, Any, tuple[list[Reply], list[float]]]:
     """What a model replies to each of `texts`, and its losses of the questions."""
@@ -157,7 +157,7 @@ def _losses(model: Target, view: PageView, questions: Sequence[Question]) -> Gen
     return [float(-tokens.mean()) for tokens in found]
 
 
-def _judged(given: Reply, loss: float, question: Question) -> QuestionScores:
+def _score_reply(given: Reply, loss: float, question: Question) -> QuestionScores:
     answers = answers_of(question)
     exact = fold(given.text) in {fold(answer) for answer in answers}
     return QuestionScores(loss, given.confidence, float(exact), anls(given.text, answers))
@@ -241,7 +241,7 @@ def finite(value: float | None) -> float | None:
 
 
 def read_page(model: Target, document: Document) -> Generator[Request, Any, QuestionScores | None]:
-    """What the model makes of the page; None where its loss reads nothing of it. Used with `yield from`.
+    """Read a page with the model; None where its loss reads nothing of it. Used with `yield from`.
 
     Accuracy is F1 of the page's fields (entities, or links where the model only links), none where neither page nor
     model has any; similarity the share of the tokens that the loss reads which are tagged, or linked, right; confidence

@@ -1,4 +1,4 @@
-"""What accompanies the measurements: diagnostics, and the evidence for the owner's folder."""
+"""Diagnostics and counts of the measurements, and the evidence for the owner's folder."""
 
 from __future__ import annotations
 

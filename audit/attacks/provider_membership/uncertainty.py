@@ -76,7 +76,7 @@ def permute_labels(
         inference: what `infer` found.
         member: shape (n,).
         rng: the source of randomness.
-        progress: told of each permutation.
+        progress: advanced for each permutation.
         n_permutations: how many.
     """
     called: dict[str, tuple[Floats, Bools]] = {}
@@ -117,7 +117,7 @@ def measure_accuracy(
         return None
     sides = (right[judged & member], right[judged & ~member])
     given = balanced_accuracy(*sides, rng, alphas=alphas, unit="provider")
-    return _resampled(lambda said, own: balanced(mean_known(said), own), calls, member, given, alphas)
+    return _resample(lambda votes, own: balanced(mean_known(votes), own), calls, member, given, alphas)
 
 
 def measure_forest_area(probabilities: Floats, member: Bools, alphas: tuple[float, ...]) -> Interval | None:
@@ -137,7 +137,7 @@ def measure_forest_area(probabilities: Floats, member: Bools, alphas: tuple[floa
     if smaller_side(member[judged]) < MIN_JUDGED:
         return None
     given = auc_interval(mean[judged & member], mean[judged & ~member], alphas=alphas, unit="provider")
-    return _resampled(mean_area, probabilities, member, given, alphas)
+    return _resample(mean_area, probabilities, member, given, alphas)
 
 
 def mean_area(probabilities: Floats, member: Bools) -> float:
@@ -156,31 +156,31 @@ def mean_area(probabilities: Floats, member: Bools) -> float:
     return float(np.mean(areas)) if areas else 0.5
 
 
-def _resampled(
-    statistic: MembershipStatistic, said: Floats, member: Bools, given: Interval, alphas: tuple[float, ...]
+def _resample(
+    statistic: MembershipStatistic, votes: Floats, member: Bools, given: Interval, alphas: tuple[float, ...]
 ) -> Interval:
     """The interval of what forests reach, over companies trained on and judged.
 
     Args:
         statistic: of what forests say of providers.
-        said: shape (n_seeds, n), NaN for not judged. A row of the table that no seed judges is passed over.
+        votes: shape (n_seeds, n), NaN for not judged. A row of the table that no seed judges is passed over.
         member: shape (n,).
         given: the interval of the same, or of much the same, number when the forests are taken as given: bounds reach
             at least as far from the value. It is the interval where no group can be left out, as with one forest.
         alphas: one-sided levels for `Interval.bounds`, those of `given`.
     """
-    judged = ~np.isnan(mean_known(said))
-    known = np.isnan(said) & judged
-    left = list(_without(statistic, said, member, known, judged)) if known.any() else []
+    judged = ~np.isnan(mean_known(votes))
+    known = np.isnan(votes) & judged
+    left = list(_without(statistic, votes, member, known, judged)) if known.any() else []
     if len(left) < 2:
         return given
     without, sizes = zip(*left, strict=True)
-    value, n = statistic(said[:, judged], member[judged]), int(judged.sum())
+    value, n = statistic(votes[:, judged], member[judged]), int(judged.sum())
     return reaching(group_jackknife(value, without, sizes, n=n, alphas=alphas, unit="provider"), given)
 
 
 def _without(
-    statistic: MembershipStatistic, said: Floats, member: Bools, known: Bools, judged: Bools
+    statistic: MembershipStatistic, votes: Floats, member: Bools, known: Bools, judged: Bools
 ) -> Iterator[tuple[float, int]]:
     """The number without each group, and how many of the group are judged; groups that every forest knows have none."""
     groups = groups_of(member)
@@ -188,6 +188,6 @@ def _without(
         inside = groups == group
         spared = ~known[:, inside].any(axis=1)
         rest = judged & ~inside
-        rest &= ~np.isnan(said[spared]).all(axis=0) if spared.any() else False
+        rest &= ~np.isnan(votes[spared]).all(axis=0) if spared.any() else False
         if member[rest].any() and not member[rest].all():
-            yield statistic(said[spared][:, rest], member[rest]), int((judged & inside).sum())
+            yield statistic(votes[spared][:, rest], member[rest]), int((judged & inside).sum())

@@ -31,7 +31,7 @@ from audit.attacks.reconstruction.gated import POWER
 from audit.attacks.reconstruction.measures import METRICS, measure_fields
 from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, SHIPPED, TUNED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
-from audit.attacks.splits import SPLITS
+from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
@@ -185,7 +185,7 @@ class Reconstruction(Attack):
 
     def usual_trials(self, case: Case) -> list[Trial]:
         """Those of fields of `min_tokens` to `max_tokens` tokens, which the paper attacks."""
-        return [trial for trial in self.trials(case) if trial.stratum in SPLITS]
+        return [trial for trial in self.trials(case) if trial.stratum in AUDITED]
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""

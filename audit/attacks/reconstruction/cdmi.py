@@ -63,11 +63,11 @@ class Player(Protocol):
 
     @property
     def proposals(self) -> Proposals:
-        """Where its candidates come from (step 1)."""
+        """The source of its candidates (step 1)."""
         ...
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """What it knows of the candidates after each of these prefixes, which are of one length."""
+    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
         ...
 
 
@@ -77,8 +77,8 @@ class Alone:
 
     proposals: Proposals
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.told`."""
+    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+        """See `Player.knowledge`."""
         return [PrefixKnowledge(found.ids, found.logits) for found in (yield from self.proposals.after(prefixes))]
 
 
@@ -91,8 +91,8 @@ class JudgedCandidates:
     screened: int | None = None
     _losses: dict[Prefix, Floats] = field(default_factory=dict)
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.told`."""
+    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+        """See `Player.knowledge`."""
         candidates = yield from self.proposals.after(prefixes)
         new = {prefix: found for prefix, found in zip(prefixes, candidates, strict=True) if prefix not in self._losses}
         losses = yield from self._asked(new)
@@ -143,8 +143,8 @@ class MaskedModel:
     public: Target
     _logits: dict[Prefix, Floats] = field(default_factory=dict)
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.told`."""
+    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+        """See `Player.knowledge`."""
         candidates = yield from self.proposals.after(prefixes)
         new = {
             prefix: CandidateLogits(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
@@ -176,8 +176,8 @@ class Oracle:
     truth: Prefix
     judges: bool
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.told`."""
+    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+        """See `Player.knowledge`."""
         candidates = yield from self.proposals.after(prefixes)
         return [
             self._planted(found, self.truth[len(prefix)]) for prefix, found in zip(prefixes, candidates, strict=True)
@@ -196,8 +196,8 @@ class Oracle:
 
 def nodes_after(player: Player, rule: Rule, prefixes: Sequence[Prefix]) -> Generator[Request, Any, dict[Prefix, Node]]:
     """One step of algorithm 2 for prefixes of one length."""
-    told = yield from player.told(prefixes)
-    return {prefix: rule.node(found, len(prefix)) for prefix, found in zip(prefixes, told, strict=True)}
+    knowledge = yield from player.knowledge(prefixes)
+    return {prefix: rule.node(found, len(prefix)) for prefix, found in zip(prefixes, knowledge, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def reconstruct(player: Player, rule: Rule, n_attempts: int, rng: Rng) -> Genera
 
 
 def rebuilds(oracle: Oracle, rule: Rule, rng: Rng) -> Generator[Request, Any, bool]:
-    """Whether one attempt gives the whole field. It ends at the first wrong token, so only true prefixes are asked."""
+    """Return whether one attempt gives the whole field; it ends at the first wrong token, so true prefixes suffice."""
     shot = Shot((), (), ())
     for step in range(len(oracle.truth)):
         nodes = yield from nodes_after(oracle, rule, [shot.tokens])
@@ -249,7 +249,7 @@ def rebuilds(oracle: Oracle, rule: Rule, rng: Rng) -> Generator[Request, Any, bo
 
 
 def agreement(exact: Player, rounded: Player, rule: Rule, rng: Rng) -> Generator[Request, Any, tuple[int, int]]:
-    """How many tokens both sample alike on the way that the exact one takes, and how many there are.
+    """Count the tokens that both sample alike on the way that the exact one takes, and all tokens.
 
     Both draw with the same random numbers.
     """

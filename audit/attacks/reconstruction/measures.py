@@ -28,7 +28,7 @@ from audit.attacks.reconstruction.table import (
     build_table,
     unresolved,
 )
-from audit.attacks.splits import LABELS, SPLITS
+from audit.attacks.splits import AUDITED, LABELS
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES
 from audit.corpus.folding import occurrences
@@ -49,14 +49,14 @@ METRICS = (
     RECALL,
     f"{RECALL}.unique",
     "public_accuracy",
-    *(f"{score}.{split}.{player}" for score, split, player in product(SCORES, SPLITS, PLAYERS)),
-    *(f"pr.{split}.{player}.unique" for split, player in product(SPLITS, PLAYERS)),
-    *(f"ipf.{split}{suffix}" for split, suffix in product(SPLITS, EPSILONS)),
+    *(f"{score}.{split}.{player}" for score, split, player in product(SCORES, AUDITED, PLAYERS)),
+    *(f"pr.{split}.{player}.unique" for split, player in product(AUDITED, PLAYERS)),
+    *(f"ipf.{split}{suffix}" for split, suffix in product(AUDITED, EPSILONS)),
     *(
         f"{score}.{split}.{player}.{name}"
-        for score, split, player, name in product(SCORES, SPLITS, PLAYERS, CATEGORIES)
+        for score, split, player, name in product(SCORES, AUDITED, PLAYERS, CATEGORIES)
     ),
-    *(f"ipf.{split}.{name}" for split, name in product(SPLITS, CATEGORIES)),
+    *(f"ipf.{split}.{name}" for split, name in product(AUDITED, CATEGORIES)),
     *multishot.METRICS,
     blind_baseline.NAME,
 )
@@ -83,7 +83,7 @@ def measure_fields(
         methods: of the attack, the default one first.
         n_candidates: N_c.
         rng: the source of randomness.
-        progress: told of every measurement.
+        progress: advanced for every measurement.
     """
 
     def table_of(length: Length) -> FieldTable:
@@ -125,7 +125,7 @@ def _jobs(table: FieldTable, categories: Sequence[str], rng: Generator) -> Itera
     members = table.split("member")
     yield partial(_recall, RECALL, members)
     yield partial(_recall, f"{RECALL}.unique", members.group("unique"))
-    for split, player in product(SPLITS, PLAYERS):
+    for split, player in product(AUDITED, PLAYERS):
         rows = table.split(split)
         yield partial(_score, f"pr.{split}.{player}.unique", rows.group("unique"), "pr", player, rng)
         for score in SCORES:
@@ -133,7 +133,7 @@ def _jobs(table: FieldTable, categories: Sequence[str], rng: Generator) -> Itera
             yield partial(_score, name, rows, score, player, rng)
             for category in categories:
                 yield partial(_score, f"{name}.{category}", rows.category_of(category), score, player, rng)
-    for split in SPLITS:
+    for split in AUDITED:
         rows = table.split(split)
         for suffix, epsilon in EPSILONS.items():
             yield partial(_ipf, f"ipf.{split}{suffix}", rows, epsilon, rng)

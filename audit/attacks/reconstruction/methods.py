@@ -80,7 +80,7 @@ PRIMARY = "perplexity_ratio"
 
 
 def baseline_score(_: Floats, public: Floats) -> float:
-    """What ranks the attempts of someone without the model: the lower the public perplexity, the more plausible."""
+    """Score an attempt without the model: the lower the public perplexity, the more plausible."""
     return -log_perplexity(public)
 
 
@@ -166,8 +166,8 @@ class Node:
 class Rule(Protocol):
     """How a token is chosen among the candidates."""
 
-    def node(self, told: PrefixKnowledge, step: int) -> Node:
-        """What follows a prefix of `step` tokens."""
+    def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
+        """Return what follows a prefix of `step` tokens."""
         ...
 
 
@@ -181,17 +181,17 @@ class Sampling:
     mean: Mean = MEAN
     top_p: float = 0.10
 
-    def node(self, told: PrefixKnowledge, step: int) -> Node:
+    def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
         """See `Rule.node`."""
         temperature = temperature_at(step, self.temperature, self.temperature_start)
-        log_p = log_g = log_softmax(told.logits / temperature)
+        log_p = log_g = log_softmax(knowledge.logits / temperature)
         usable = True
-        if told.losses is not None:
-            log_l, usable = log_likelihood_of_losses(told.losses, self.temperature)
+        if knowledge.losses is not None:
+            log_l, usable = log_likelihood_of_losses(knowledge.losses, self.temperature)
             log_p = combine(log_g, log_l, self.target_weight, self.mean)
-        if told.public is not None:
-            log_g = log_softmax(told.public / temperature)
-        return Node(told.ids, log_p, log_g, nucleus(np.exp(log_p), told.ids, self.top_p), usable)
+        if knowledge.public is not None:
+            log_g = log_softmax(knowledge.public / temperature)
+        return Node(knowledge.ids, log_p, log_g, nucleus(np.exp(log_p), knowledge.ids, self.top_p), usable)
 
 
 @dataclass(frozen=True)
@@ -202,14 +202,14 @@ class LowestLoss:
     a candidate's logarithm, before it is weighed. This rule heeds the public model only among equal losses.
     """
 
-    def node(self, told: PrefixKnowledge, step: int) -> Node:
+    def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
         """See `Rule.node`. Losses that are not finite come last; ties go to the more likely, then to the lower id."""
-        losses = np.zeros(len(told.ids)) if told.losses is None else told.losses
+        losses = np.zeros(len(knowledge.ids)) if knowledge.losses is None else knowledge.losses
         ranked = np.where(np.isfinite(losses), losses, np.inf)
-        best = np.lexsort((told.ids, -told.logits, ranked))[:1]
-        certain = np.full(len(told.ids), -np.inf)
+        best = np.lexsort((knowledge.ids, -knowledge.logits, ranked))[:1]
+        certain = np.full(len(knowledge.ids), -np.inf)
         certain[best] = 0.0
-        return Node(told.ids, certain, log_softmax(told.logits), best, usable=True)
+        return Node(knowledge.ids, certain, log_softmax(knowledge.logits), best, usable=True)
 
 
 SHIPPED = Sampling()

@@ -22,7 +22,7 @@ from audit.attacks.reconstruction.table import (
     named,
     unresolved,
 )
-from audit.attacks.splits import SPLITS
+from audit.attacks.splits import AUDITED
 from audit.engine.interface import Json
 from audit.measurements import ALPHAS, Curve, CurvePoint, Diagnostic, Measurement
 from audit.stats.intervals import Interval
@@ -36,11 +36,11 @@ OTHER_SCORES = tuple(name for name in MEMBERSHIP_SCORES if name != PRIMARY)
 _COLUMNS = {"acc": "pr", "ham": "hd"}
 _QUANTITIES = (*(f"{what}_at_{share}" for what, share in product(_COLUMNS, SHARES)), "accauc", "hamaac")
 _PLACES = (
-    *product(SPLITS, PLAYERS, ("",)),
+    *product(AUDITED, PLAYERS, ("",)),
     *product(("member",), ("attack",), (f".{name}" for name in OTHER_SCORES)),
 )
 """Split, player, and membership score where it is not the primary one."""
-_TUNED_PLACES = tuple(product(SPLITS, PLAYERS, (f".{TUNED}",)))
+_TUNED_PLACES = tuple(product(AUDITED, PLAYERS, (f".{TUNED}",)))
 """The same attempts by the tuned method, by the primary score; only where there is one."""
 METRICS = (
     *(
@@ -125,7 +125,7 @@ def _value(quantity: str, rows: _Ranked) -> float:
 
 def _excess(name: str, table: FieldTable, ranking: str, baseline: str, rng: Generator) -> Measurement:
     """AccAUC: (attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control)."""
-    splits = [table.split(split) for split in SPLITS]
+    splits = [table.split(split) for split in AUDITED]
     few = unresolved(name, splits, MIN_CLUSTERS)
     if few is not None:
         return few
@@ -162,7 +162,7 @@ def curves(table: FieldTable, rng: Generator) -> tuple[Curve, ...]:
 
 
 def diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
-    """How much the attempts of a field differ; at least one outcome."""
+    """Describe how much the attempts of a field differ; at least one outcome."""
     distinct = [len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes]
     return (
         Diagnostic(

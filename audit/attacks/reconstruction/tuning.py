@@ -134,12 +134,12 @@ class Tuned:
 
 
 def collect(case: Case, attack: Reconstruction, progress: Progress) -> list[TaughtField]:
-    """What the attack is told about every field of the case's member documents, after true prefixes.
+    """Collect what the attack learns of every field of the case's member documents, after true prefixes.
 
     Args:
         case: a shadow target, its members, and (unless it is a masked language model) a public model.
         attack: its number of candidates and the lengths of fields it tries.
-        progress: told of every field.
+        progress: advanced for every field.
     """
     trials = [trial for trial in attack.usual_trials(case) if trial.stratum == "member"]
     progress.stage("asking the shadow target, fields", len(trials))
@@ -227,7 +227,7 @@ def tune(
         attack: what is tuned; its own setting is one of those that are tried.
         fields: at least one, from at least `FOLDS` documents.
         rng: deals the documents into folds.
-        progress: told of every field.
+        progress: advanced for every field.
         grid: None: the default one.
 
     Raises:

@@ -116,7 +116,7 @@ def dictionary(training: Samples) -> tuple[Ints, ...]:
 
 
 def lengths(samples: Samples) -> Floats:
-    """What somebody sees who sees only how long the values are, under any mask: (n, 3).
+    """Return what shows of the values' lengths alone, under any mask: (n, 3).
 
     The characters of a value in running text; on a page the width of its bar, over the height of the line and over its
     average character.
@@ -129,7 +129,7 @@ def lengths(samples: Samples) -> Floats:
     return np.array(rows, np.float64)
 
 
-def embedded(embedder: Target, texts: Sequence[str]) -> Floats:
+def embed_texts(embedder: Target, texts: Sequence[str]) -> Floats:
     """The embedding of each text: (n, n_dimensions); kept as long as the embedder, for the other folds ask again."""
     known = _TEXTS.setdefault(embedder, {})
     new = sorted({*texts} - known.keys())
@@ -137,7 +137,7 @@ def embedded(embedder: Target, texts: Sequence[str]) -> Floats:
     return np.array([known[text] for text in texts])
 
 
-def tuned(embedder: Target, training: Samples, held: Samples, seed: int) -> tuple[Ints, Floats, Floats]:
+def embed_tuned(embedder: Target, training: Samples, held: Samples, seed: int) -> tuple[Ints, Floats, Floats]:
     """The embeddings of a copy that was fine-tuned on a part of the training fold (paper, section 4.2).
 
     Returns:

@@ -50,7 +50,7 @@ class Samples:
         )
 
     def divided(self, number: int) -> tuple[Samples, Samples]:
-        """What a classifier is fitted on, and the fold it is tried on."""
+        """Return what a classifier is fitted on, and the fold it is tried on."""
         held = self.folds == number
         return self.of(~held), self.of(held)
 

@@ -1,4 +1,4 @@
-"""What the text gives away beyond how common each category is: predictions, and the numbers that policies limit.
+"""The leak of the text beyond how common each category is: predictions, and the numbers that policies limit.
 
 Method: methods.md#redaction-context.
 """
@@ -17,7 +17,7 @@ from audit.attacks.interface import Units
 from audit.attacks.redaction.folds import FoldTrial
 from audit.attacks.redaction.samples import NEEDED, Samples, groups_of
 from audit.attacks.redaction.target_gain import EXCESS
-from audit.attacks.splits import SPLITS
+from audit.attacks.splits import AUDITED
 from audit.corpus.documents import CATEGORIES, Corpus, Mask
 from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
 from audit.engine.interface import Json, Trial
@@ -54,7 +54,7 @@ class Predictions:
         return self.samples.documents
 
     def hits(self, predicted: Ints) -> Bools:
-        """Where this is right."""
+        """Return where a prediction is right."""
         hits: Bools = self.samples.classes == predicted
         return hits
 
@@ -91,39 +91,39 @@ def methods_of(classifiers: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     return {base: (base, *(f"{base}.{name}" for name in classifiers[1:])) for base in GATED}
 
 
-def lift_share_of(told: Predictions, predicted: Ints) -> Measurement:
+def lift_share_of(predictions: Predictions, predicted: Ints) -> Measurement:
     """See `audit.stats.telling.lift_share`, over naming the commonest category of the training folds; null: 0."""
-    prior = told.hits(told.blind["prior"])
+    prior = predictions.hits(predictions.blind["prior"])
     rest = int(np.sum(~prior))
     if rest < NEEDED:
         return Unresolved("lift_share", "too few values of other kinds than the commonest", rest, NEEDED)
-    found = lift_share(told.hits(predicted), prior, told.documents, alphas=ALPHAS)
+    found = lift_share(predictions.hits(predicted), prior, predictions.documents, alphas=ALPHAS)
     return estimate("lift_share", found, "values", 0.0, "blind")
 
 
-def worst_class_of(told: Predictions, predicted: Ints) -> Measurement:
+def worst_class_of(predictions: Predictions, predicted: Ints) -> Measurement:
     """See `audit.stats.telling.worst_class`, over the categories, rare ones together as one; null: 0."""
-    found = _worst(told, predicted)
+    found = _worst(predictions, predicted)
     if isinstance(found, Unresolved):
         return found
     return estimate("worst_class", found.interval, "values", 0.0, "blind")
 
 
-def told_best(told: Predictions, predicted: Ints) -> int | None:
+def find_best_kind(predictions: Predictions, predicted: Ints) -> int | None:
     """The category that `worst_class_of` is about, `RARE` for the rare ones together; None when it is unresolved."""
-    found = _worst(told, predicted)
+    found = _worst(predictions, predicted)
     return None if isinstance(found, Unresolved) else found.place
 
 
-def _worst(told: Predictions, predicted: Ints) -> WorstClass | Unresolved:
-    kinds = kinds_of(told.samples.classes)
-    classes, said = kinds.of(told.samples.classes), kinds.of(predicted)
+def _worst(predictions: Predictions, predicted: Ints) -> WorstClass | Unresolved:
+    kinds = kinds_of(predictions.samples.classes)
+    classes, called = kinds.of(predictions.samples.classes), kinds.of(predicted)
     judged = classes != kinds.left_out
     counts = np.unique(classes[judged], return_counts=True)[1]
     if counts.size < 2:
-        rest = told.samples.classes.size - int(counts.max(initial=0))
+        rest = predictions.samples.classes.size - int(counts.max(initial=0))
         return Unresolved("worst_class", "too few values of other kinds than the commonest", rest, NEEDED)
-    return worst_class(classes[judged], said[judged], told.documents[judged], alphas=ALPHAS)
+    return worst_class(classes[judged], called[judged], predictions.documents[judged], alphas=ALPHAS)
 
 
 @dataclass(frozen=True)
@@ -198,12 +198,12 @@ def _rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
 
 def _target_gain(corpus: Corpus, spans: tuple[RedactedSpan, ...], uncommon: Bools) -> Units:
     """Members and held-out documents with a value that is not of the commonest category."""
-    held = {split: set[str]() for split in SPLITS}
+    held = {split: set[str]() for split in AUDITED}
     for span, rare in zip(spans, uncommon, strict=True):
         split = corpus.document(span.document).split
         if rare and split in held:
             held[split].add(span.document)
-    members, others = (len(held[split]) for split in SPLITS)
+    members, others = (len(held[split]) for split in AUDITED)
     return Units(EXCESS[0], "difference", UNIT, members, others, methods=len(EXCESS))
 
 
