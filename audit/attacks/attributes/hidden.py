@@ -113,4 +113,4 @@ def select_plausible(pool: Mapping[str, C], values: Collection[str], page: Itera
 def draw_others(others: Sequence[C], n_candidates: int, rng: Rng) -> list[C]:
     """As many of these as stand beside the true value."""
     chosen = rng.permutation(len(others))[: n_candidates - 1]
-    return [others[place] for place in chosen]
+    return [others[index] for index in chosen]

@@ -74,7 +74,7 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
         LOSS: target,
         CALIBRATED: [calibrate(own, other, alike=alike) for own, other in zip(target, public, strict=True)],
     }
-    documents = {name: place for place, name in enumerate(sorted({one.document.id for one in hidden}))}
+    documents = {name: index for index, name in enumerate(sorted({one.document.id for one in hidden}))}
     sizes = np.array([len(own) for own in target], np.int64)
     return AttributeTable(
         member=np.array([one.document.split == "member" for one in hidden], bool),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Self
 
 from numpy.random import Generator as Rng
@@ -106,16 +106,7 @@ class Canaries(Attack):
 
     @property
     def _inversion(self) -> Inversion:
-        return Inversion(
-            self.n_epochs,
-            self.learning_rate,
-            self.decay,
-            self.temperature,
-            self.temperature_decay,
-            self.n_restarts,
-            self.spread,
-            self.mix_characters,
-        )
+        return Inversion(**{field.name: getattr(self, field.name) for field in fields(Inversion)})
 
     @classmethod
     def preset(cls, budget: str) -> Self:
@@ -235,8 +226,8 @@ class Canaries(Attack):
                 "prefix": " ".join(canary.prefix),
                 "completion": " ".join(canary.completion),
                 "left_out": outcome.left_out,
-                "recovered": _words(canary, outcome.strongest),
-                "recovered_by_optimiser": _words(canary, outcome.optimiser),
+                "recovered": _completion_text(canary, outcome.strongest),
+                "recovered_by_optimiser": _completion_text(canary, outcome.optimiser),
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }
@@ -252,6 +243,6 @@ def _tried(drawn: CanarySet, trials: Sequence[Trial]) -> list[Canary]:
     return [by_id[trial.unit] for trial in trials]
 
 
-def _words(canary: Canary, numbers: Sequence[int]) -> str:
+def _completion_text(canary: Canary, numbers: Sequence[int]) -> str:
     candidates = PATTERNS[canary.pattern].candidates
     return " ".join(candidates[number] for number in numbers)

@@ -248,16 +248,16 @@ class MembershipInference(Attack):
         """Every score of a member or held-out document, and its rank (1 = most like a member), one object each."""
         scored = score_documents(case, trials, outcomes)
         ranks = {name: rank_scores(column) for name, column in scored.columns.items()}
-        for place, document in enumerate(scored.ids):
-            values = {name: float(column[place]) for name, column in scored.columns.items()}
+        for index, document in enumerate(scored.ids):
+            values = {name: float(column[index]) for name, column in scored.columns.items()}
             known = [name for name, value in values.items() if np.isfinite(value)]
             yield {
                 "attack": self.name,
                 "document": document,
-                "split": "member" if scored.member[place] else "heldout",
+                "split": "member" if scored.member[index] else "heldout",
                 "primary": PRIMARIES[scored.primary],
                 "scores": {name: values[name] for name in known},
-                "ranks": {name: int(ranks[name][place]) for name in known},
+                "ranks": {name: int(ranks[name][index]) for name in known},
             }
 
 

@@ -200,8 +200,8 @@ def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]], key: str) -
     """What every split model says of every document, and whether it was trained on it: (n_documents, n_models) each."""
     models = [split for split in case.references.splits if loss_kind(split.target) == loss_kind(case.target)]
     values = np.full((len(rows), len(models)), np.nan)
-    for place, (_, outcome) in enumerate(rows):
-        values[place] = _numbers(outcome["splits"], key)
+    for index, (_, outcome) in enumerate(rows):
+        values[index] = _numbers(outcome["splits"], key)
     trained = [[trial.unit in split.members for split in models] for trial, _ in rows]
     if not models:
         values = np.full((len(rows), 1), np.nan)

@@ -86,9 +86,9 @@ class Scene:
     def others(self, rng: Rng) -> Iterator[Document]:
         """The other documents of this split, in random order."""
         documents = self.corpus.of(self.asked.document.split)
-        for place in rng.permutation(len(documents)):
-            if documents[place].id != self.asked.document.id:
-                yield documents[place]
+        for index in rng.permutation(len(documents)):
+            if documents[index].id != self.asked.document.id:
+                yield documents[index]
 
     def on(self, view: PageView) -> ContextProbe:
         """The question itself on another page view."""

@@ -277,11 +277,11 @@ def count_identified(table: QuestionTable, rng: Generator) -> Measurement:
 
 def _by_value(rows: QuestionTable) -> tuple[Floats, Floats, Ints]:
     """What is gained and lost of each distinct value, and its document; each of shape (n_values,)."""
-    places: dict[tuple[int, frozenset[str]], list[int]] = defaultdict(list)
-    for place, asked in enumerate(rows.asked):
-        places[int(rows.cluster[place]), asked.values].append(place)
+    rows_of: dict[tuple[int, frozenset[str]], list[int]] = defaultdict(list)
+    for row, asked in enumerate(rows.asked):
+        rows_of[int(rows.cluster[row]), asked.values].append(row)
     results = rows.results["exact"]
-    target = np.array([results.target[own].max() for own in places.values()])
-    baseline = np.array([results.baseline[own].max() for own in places.values()])
-    documents = np.array([document for document, _ in places], np.int64)
+    target = np.array([results.target[own].max() for own in rows_of.values()])
+    baseline = np.array([results.baseline[own].max() for own in rows_of.values()])
+    documents = np.array([document for document, _ in rows_of], np.int64)
     return target * (1 - baseline), (1 - target) * baseline, documents

@@ -156,7 +156,7 @@ def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
 
 
 def page_number(corpus: Corpus, document: Document) -> int:
-    """The document's number in the record: its place in the data set, from 1."""
+    """The document's number in the record: its position in the data set, from 1."""
     return 1 + corpus.documents.index(document)
 
 
@@ -166,8 +166,8 @@ def drawn_pages(corpus: Corpus, table: QuestionTable, *, fuzzy: bool) -> tuple[D
     extracted, generalised = _given(rows)
     first = np.argsort(~(extracted & ~generalised), kind="stable")
     pages: dict[str, DrawnPage] = {}
-    for place in first:
-        asked = rows.asked[place]
+    for row in first:
+        asked = rows.asked[row]
         if len(pages) < MAX_PAGES and asked.document.id not in pages:
             page = _drawn(corpus, asked, fuzzy=fuzzy)
             if page is not None:

@@ -96,7 +96,7 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], a
     """The trials and their outcomes, in the same order, as a table."""
     asked = [question_of(case.corpus, trial) for trial in trials]
     trained = trained_on(case.corpus)
-    documents = {document: place for place, document in enumerate(sorted({trial.unit for trial in trials}))}
+    documents = {document: index for index, document in enumerate(sorted({trial.unit for trial in trials}))}
     n_models = 1 + len(case.references.baselines)
     shares = [_shares(case.references.splits, one, outcome) for one, outcome in zip(asked, outcomes, strict=True)]
     column = np.empty(len(asked), object)

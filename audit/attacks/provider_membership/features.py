@@ -118,9 +118,9 @@ class Matched:
         Told by providers in training, which it wants to know of: where training took documents away from these, those
         out are cut to what an attacker has.
         """
-        inside = [place for place, trial in enumerate(self.trials) if trial.stratum == IN]
+        inside = [index for index, trial in enumerate(self.trials) if trial.stratum == IN]
         held, kept = (
-            float(np.median([numbers[place] for place in inside])) if inside else 0.0
+            float(np.median([numbers[index] for index in inside])) if inside else 0.0
             for numbers in (self.held, [_n_questions(outcome["documents"]) for outcome in self.outcomes])
         )
         if kept >= ENOUGH * held:
@@ -185,8 +185,8 @@ def limit_to_partners(sizes: Sequence[Size], member: Bools, names: Sequence[str]
         member: shape (n,).
         names: of the providers.
     """
-    places = [(len(size), sum(size), size, _hash(name)) for size, name in zip(sizes, names, strict=True)]
-    sides = [sorted(np.flatnonzero(member == side).tolist(), key=places.__getitem__) for side in (True, False)]
+    ranks = [(len(size), sum(size), size, _hash(name)) for size, name in zip(sizes, names, strict=True)]
+    sides = [sorted(np.flatnonzero(member == side).tolist(), key=ranks.__getitem__) for side in (True, False)]
     limits = list(sizes)
     if not all(sides):
         return limits
@@ -205,9 +205,9 @@ def scatter(items: Iterable[_Item], names: Iterable[str]) -> list[_Item]:
 
 def _shorten(document: Json, n_questions: int) -> Json:
     """The document with so many of its questions, in their order."""
-    places = range(len(document["questions"]))
-    kept = scatter(places, [f"{document['id']}\0{place}" for place in places])[:n_questions]
-    return {**document, "questions": [document["questions"][place] for place in sorted(kept)]}
+    question_numbers = range(len(document["questions"]))
+    kept = scatter(question_numbers, [f"{document['id']}\0{index}" for index in question_numbers])[:n_questions]
+    return {**document, "questions": [document["questions"][index] for index in sorted(kept)]}
 
 
 def _n_questions(documents: Sequence[Json]) -> int:

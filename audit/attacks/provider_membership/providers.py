@@ -39,8 +39,8 @@ class Provider:
 
     Attributes:
         name: folded; what its trial is called.
-        number: its place, from 1, in a shuffled order of the data set's providers: what stands for it in a report. The
-            key is in `evidence/`.
+        number: its rank, from 1, in a shuffled order of the data set's providers: what stands for it in a report.
+            The key is in `evidence/`.
         member: whether any of its documents is a member.
         spellings: how the data set writes its name, sorted.
         heldout: its documents that were kept aside, in file order.

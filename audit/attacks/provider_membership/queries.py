@@ -131,12 +131,12 @@ def _ask_answers(
     memory = yield from _without_answers(case.target, view, questions)
     change = yield from _change(case.target, view, given[-1].text)
     rows = []
-    for place, question in enumerate(questions):
-        before = QuestionScores(known_losses[place], known[place].confidence) if known else None
-        rows.append(_score_reply(given[place], losses[place], question).as_json(before, memory[place]))
+    for index, question in enumerate(questions):
+        before = QuestionScores(known_losses[index], known[index].confidence) if known else None
+        rows.append(_score_reply(given[index], losses[index], question).as_json(before, memory[index]))
     absent = [
-        probe.as_json(given[place].text, known[place].text if known else None)
-        for place, probe in enumerate(probes, start=len(questions))
+        probe.as_json(given[index].text, known[index].text if known else None)
+        for index, probe in enumerate(probes, start=len(questions))
     ]
     return {"id": document.id, "questions": rows, "memory_change": change, "absent": absent}
 

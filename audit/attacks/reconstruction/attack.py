@@ -210,11 +210,11 @@ class Reconstruction(Attack):
         public = Alone(attacker.proposals if shared else self._from_public(case, page, field.positions))
         sources = rng.spawn(2 * len(self.rules) + 1)
         found: dict[str, tuple[Reconstructed, Reconstructed]] = {}
-        for place, (method, rule) in enumerate(self.rules.items()):
+        for index, (method, rule) in enumerate(self.rules.items()):
             n_attempts = 1 if method == LOWEST_LOSS else self.n_attempts
             # Without losses the likeliest candidate is the proposer's: the public model need not be asked of it.
             decides = Alone(attacker.proposals) if method == LOWEST_LOSS and not shared else attacker
-            attack_rng, baseline_rng = sources[2 * place : 2 * place + 2]
+            attack_rng, baseline_rng = sources[2 * index : 2 * index + 2]
             attack = yield from reconstruct(decides, rule, n_attempts, attack_rng)
             baseline = yield from reconstruct(public, rule, n_attempts, baseline_rng)
             found[method] = (attack, baseline)

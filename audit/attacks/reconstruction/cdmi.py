@@ -189,8 +189,8 @@ class Oracle:
             return PrefixKnowledge(found.ids, found.logits, np.where(true, 0.0, 1.0))
         logits = found.logits.copy()
         if true.any():
-            place, best = int(true.argmax()), int(logits.argmax())
-            logits[[place, best]] = logits[[best, place]]
+            index, best = int(true.argmax()), int(logits.argmax())
+            logits[[index, best]] = logits[[best, index]]
         return PrefixKnowledge(found.ids, logits)
 
 

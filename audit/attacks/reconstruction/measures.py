@@ -87,7 +87,7 @@ def measure_fields(
     """
 
     def table_of(length: Length) -> FieldTable:
-        rows = [place for place, field in enumerate(fields) if field.length == length]
+        rows = [index for index, field in enumerate(fields) if field.length == length]
         own, found = [fields[row] for row in rows], [outcomes[row] for row in rows]
         return build_table(own, found, seen, methods, uniform)
 
@@ -100,7 +100,7 @@ def measure_fields(
     jobs.append(partial(_public_accuracy, case, rng))
     jobs += gated.jobs(table, {"long": table_of("long"), "short": table_of("short")}, methods, rng)
     if TUNED in methods:
-        jobs += multishot.tuned_jobs(table, rng)
+        jobs += multishot.jobs(table, rng, tuned=True)
     measurements = run_jobs("reconstruction: intervals", jobs, progress)
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
     confounded = [reason for reason in (blind.confounded, gated.looks_trained_on(measurements)) if reason]

@@ -87,8 +87,8 @@ def baseline_score(_: Floats, public: Floats) -> float:
 def best(shots: Sequence[Shot], score: Score) -> tuple[Shot, float]:
     """The most plausible attempt, the first one of equals, and its score."""
     scores = [score(np.array(shot.log_target), np.array(shot.log_public)) for shot in shots]
-    place = int(np.argmax(scores))
-    return shots[place], scores[place]
+    index = int(np.argmax(scores))
+    return shots[index], scores[index]
 
 
 def temperature_at(step: int, temperature: float, temperature_start: float) -> float:
@@ -114,8 +114,8 @@ def nucleus(probabilities: Floats, ids: Ints, top_p: float) -> Ints:
 def draw(probabilities: Floats, kept: Ints, rng: Rng) -> int:
     """Step 6, second half: one of the kept candidates, by probability. Takes exactly one number from `rng`."""
     cumulative = np.cumsum(probabilities[kept])
-    place = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
-    return int(kept[min(place, len(kept) - 1)])
+    index = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
+    return int(kept[min(index, len(kept) - 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +155,11 @@ class Node:
 
     def extended(self, shot: Shot, rng: Rng) -> Shot:
         """The attempt with its next token."""
-        place = draw(np.exp(self.log_target), self.kept, rng)
+        index = draw(np.exp(self.log_target), self.kept, rng)
         return Shot(
-            (*shot.tokens, int(self.ids[place])),
-            (*shot.log_target, float(self.log_target[place])),
-            (*shot.log_public, float(self.log_public[place])),
+            (*shot.tokens, int(self.ids[index])),
+            (*shot.log_target, float(self.log_target[index])),
+            (*shot.log_public, float(self.log_public[index])),
         )
 
 

@@ -131,8 +131,8 @@ def build_table(
         methods: of the attack.
         uniform: who guesses for `FieldTable.chance`.
     """
-    places = [seen[fold(field.document.text_of(field.entity))] for field in attacked]
-    documents = {document: place for place, document in enumerate(sorted({field.document.id for field in attacked}))}
+    values = [seen[fold(field.document.text_of(field.entity))] for field in attacked]
+    documents = {document: index for index, document in enumerate(sorted({field.document.id for field in attacked}))}
     truths = [outcome["truth"] for outcome in outcomes]
     scores: dict[tuple[str, str], Floats] = {}
     for method, player in product(methods, PLAYERS):
@@ -140,12 +140,12 @@ def build_table(
         scores |= {(score, named(player, method)): column for score, column in _scores(truths, firsts).items()}
     return FieldTable(
         member=np.array([field.document.split == "member" for field in attacked], bool),
-        unique=np.array([place.unique for place in places], bool),
+        unique=np.array([value.unique for value in values], bool),
         reached=np.array([outcome["reached"] for outcome in outcomes], bool),
         category=np.array([field.entity.category for field in attacked], np.str_),
         cluster=np.array([documents[field.document.id] for field in attacked], np.int64),
-        in_member=np.array([place.anywhere["member"] for place in places], np.int64),
-        in_public=np.array([place.anywhere["public"] for place in places], np.int64),
+        in_member=np.array([value.anywhere["member"] for value in values], np.int64),
+        in_public=np.array([value.anywhere["public"] for value in values], np.int64),
         scores=scores,
         oracle={method: np.array([outcome["oracle"][method] for outcome in outcomes], bool) for method in methods},
         rankings=_rankings(truths, outcomes, methods),

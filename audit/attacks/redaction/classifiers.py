@@ -50,7 +50,7 @@ def fit(name: str, features: Features, classes: Ints, seed: int) -> Classifier:
     Args:
         name: of the classifier.
         features: (n, n_features); sparse only for those in `TAKES_SPARSE`.
-        classes: (n,), places in `CATEGORIES`.
+        classes: (n,), indices into `CATEGORIES`.
         seed: of what is random in fitting.
 
     Raises:

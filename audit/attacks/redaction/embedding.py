@@ -156,9 +156,9 @@ def embed_tuned(embedder: Target, training: Samples, held: Samples, seed: int) -
         # No class has two texts to be compared: the embedder stays as it is.
         taken, better = taken[:0], embedder
     else:
-        better = tune(embedder, [texts[place] for place in taken], training.classes[taken], seed=seed)
+        better = tune(embedder, [texts[index] for index in taken], training.classes[taken], seed=seed)
     left = np.setdiff1d(np.arange(len(training)), taken)
-    both = better.ask([Embed(text) for text in (*(texts[place] for place in left), *(s.text for s in held.spans))])
+    both = better.ask([Embed(text) for text in (*(texts[index] for index in left), *(s.text for s in held.spans))])
     found = left, np.array(both[: len(left)]), np.array(both[len(left) :])
     _TUNED[embedder] = key, found
     return found
@@ -219,7 +219,7 @@ def _near(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     """Words next to the mask; both sequences begin there. One term is alike in all samples: there always is a term."""
     yield "mask"
     for side, words in (("<", before), (">", after)):
-        yield from (f"{side}{place} {word}" for place, word in enumerate(words[:PLACES]))
+        yield from (f"{side}{index} {word}" for index, word in enumerate(words[:PLACES]))
         for start in (0, 1):
             for size in range(2, RUN + 1):
                 if start + size <= len(words):

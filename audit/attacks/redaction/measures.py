@@ -100,8 +100,8 @@ def measure_redaction(
             Count("documents", len({span.document for span in samples.spans}), "documents with a redacted value"),
             Count("on pages", sum(bool(span.layout) for span in samples.spans), "of the values, those with boxes"),
             *(
-                Count(f"values: {CATEGORIES[place]}", int(count), "redacted values of this category")
-                for place, count in enumerate(np.bincount(samples.classes, minlength=len(CATEGORIES)))
+                Count(f"values: {CATEGORIES[index]}", int(count), "redacted values of this category")
+                for index, count in enumerate(np.bincount(samples.classes, minlength=len(CATEGORIES)))
                 if count
             ),
             *_kinds(predictions, predictions.by[declared, classifiers[0]]),
@@ -122,7 +122,7 @@ def measure_redaction(
             ),
             *_fitting(predictions),
         ),
-        categories=tuple(CATEGORIES[place] for place in np.unique(samples.classes)),
+        categories=tuple(CATEGORIES[index] for index in np.unique(samples.classes)),
         methods={**methods_of(classifiers), EXCESS[0]: EXCESS},
         about_text=tuple(item.name for item in found),
     )
@@ -134,10 +134,10 @@ def _kinds(predictions: Predictions, predicted: Ints) -> Iterator[Count]:
     if kinds.n_rare:
         what = "left out, for they are too few together" if kinds.left_out == RARE else "judged as one"
         yield Count("rare kinds", kinds.n_rare, f"values of kinds with fewer than {NEEDED} values: {what}")
-    place = find_best_kind(predictions, predicted)
-    if place is not None:
-        name = CATEGORIES[place] if place < RARE else "rare"
-        n = int(np.sum(kinds.of(predictions.samples.classes) == place))
+    index = find_best_kind(predictions, predicted)
+    if index is not None:
+        name = CATEGORIES[index] if index < RARE else "rare"
+        n = int(np.sum(kinds.of(predictions.samples.classes) == index))
         yield Count(f"told best: {name}", n, "values of the kind that is told best, beyond false calls")
 
 

@@ -23,7 +23,7 @@ class Samples:
     Attributes:
         spans: with their contexts.
         values: what is hidden, folded: for the attacker's dictionary. Never leaves the process.
-        classes: (n,) places of their categories in `CATEGORIES`.
+        classes: (n,) indices of their categories in `CATEGORIES`.
         documents: (n,) a number for each document, or for documents that are never divided: what intervals cluster by.
         folds: (n,) in which fold a value is told from the others.
     """
@@ -39,14 +39,14 @@ class Samples:
 
     def of(self, rows: Bools | Ints) -> Samples:
         """Some of them, in order."""
-        places = np.arange(len(self))[rows]
+        indices = np.arange(len(self))[rows]
         return replace(
             self,
-            spans=tuple(self.spans[place] for place in places),
-            values=tuple(self.values[place] for place in places),
-            classes=self.classes[places],
-            documents=self.documents[places],
-            folds=self.folds[places],
+            spans=tuple(self.spans[index] for index in indices),
+            values=tuple(self.values[index] for index in indices),
+            classes=self.classes[indices],
+            documents=self.documents[indices],
+            folds=self.folds[indices],
         )
 
     def divided(self, number: int) -> tuple[Samples, Samples]:

@@ -145,7 +145,7 @@ def _predict_both(rows: Samples, given: list[Guess], progress: Progress) -> tupl
         if page is not None:
             first, second = hstack([first, page[0]]).tocsr(), hstack([second, page[1]]).tocsr()
         alone[held] = fit(CLASSIFIER, first, training.classes, SEED).predict(second)
-        more = _vectors([given[place] for place in np.flatnonzero(~held)], [given[p] for p in np.flatnonzero(held)])
+        more = _vectors([given[index] for index in np.flatnonzero(~held)], [given[p] for p in np.flatnonzero(held)])
         first, second = hstack([first, more[0]]).tocsr(), hstack([second, more[1]]).tocsr()
         together[held] = fit(CLASSIFIER, first, training.classes, SEED).predict(second)
         progress.advance()

@@ -33,7 +33,7 @@ def can_guess(target: Target) -> bool:
 
 
 def categories_of_tags(corpus: Corpus, labels: Sequence[str]) -> tuple[int, ...]:
-    """For each tag of a target the place of its category in `CATEGORIES`, as most values of that label have it.
+    """Return for each tag of a target the index of its category in `CATEGORIES`, as most values of that label have it.
 
     `ELSE` for tags that no value of the data set has.
     """

@@ -35,7 +35,7 @@ class Predictions:
 
     Attributes:
         samples: the values under the manifest's mask.
-        by: places in `CATEGORIES`, by mask and classifier.
+        by: indices into `CATEGORIES`, by mask and classifier.
         blind: the same of each of `BLIND`.
         names, fits, own: as `folds.predict` gives them under the mask "length"; None where there is no page, or that
             mask was not tried.
@@ -131,7 +131,7 @@ class Kinds:
     """The categories as they are judged: each by itself, the rare ones as one.
 
     Attributes:
-        rare: places in `CATEGORIES` of those with fewer than `NEEDED` values.
+        rare: indices into `CATEGORIES` of those with fewer than `NEEDED` values.
         n_rare: how many values they have together.
     """
 
@@ -140,19 +140,19 @@ class Kinds:
 
     @property
     def left_out(self) -> int:
-        """The place that is not judged: `RARE` where even all rare ones are too few, else none (-1)."""
+        """The category that is not judged: `RARE` where even all rare ones are too few, else none (-1)."""
         return RARE if self.n_rare < NEEDED else -1
 
-    def of(self, places: Ints) -> Ints:
-        """Places in `CATEGORIES` with rare ones put together."""
-        return np.where(np.isin(places, self.rare), RARE, places)
+    def of(self, classes: Ints) -> Ints:
+        """Merge the rare ones of these indices into `CATEGORIES`."""
+        return np.where(np.isin(classes, self.rare), RARE, classes)
 
 
 def kinds_of(classes: Ints) -> Kinds:
     """From the category of every value."""
-    places, counts = np.unique(classes, return_counts=True)
+    categories, counts = np.unique(classes, return_counts=True)
     few = counts < NEEDED
-    return Kinds(tuple(places[few].tolist()), int(counts[few].sum()))
+    return Kinds(tuple(categories[few].tolist()), int(counts[few].sum()))
 
 
 UNIT = "documents"
@@ -189,11 +189,13 @@ def _rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
     """Documents with the rarest category that is judged, those with others, and how many categories are judged."""
     kinds = kinds_of(classes)
     judged = kinds.of(classes)
-    places = [place for place in np.unique(judged).tolist() if place != kinds.left_out]
-    if len(places) < 2:
+    categories = [category for category in np.unique(judged).tolist() if category != kinds.left_out]
+    if len(categories) < 2:
         return 0, 0, 1
-    own, others = min((_count(documents[judged == place]), _count(documents[judged != place])) for place in places)
-    return own, others, len(places)
+    own, others = min(
+        (_count(documents[judged == category]), _count(documents[judged != category])) for category in categories
+    )
+    return own, others, len(categories)
 
 
 def _target_gain(corpus: Corpus, spans: tuple[RedactedSpan, ...], uncommon: Bools) -> Units:
