@@ -131,8 +131,8 @@ def run_group(settings: Settings, group: Group, classifiers: Sequence[str]) -> N
 def _cell(settings: Settings, group: Group, name: str, values: Values, features: Features) -> dict[str, Any]:
     began = time.process_time()
     classifier = _fitted(name, features.training, features.classes, settings.epochs)
-    calls = {text: np.asarray(classifier.predict(rows)) for text, rows in features.testing.items()}
-    content = {f"told_{text}": told.astype(np.int8) for text, told in calls.items()}
+    said = {text: np.asarray(classifier.predict(rows)) for text, rows in features.testing.items()}
+    content = {f"told_{text}": told.astype(np.int8) for text, told in said.items()}
     content["tested"] = features.tested.astype(np.int32)
     content |= _blind(values, features)
     if group.protocol == "flawed":
@@ -140,7 +140,7 @@ def _cell(settings: Settings, group: Group, name: str, values: Values, features:
         content["told_training"] = np.asarray(classifier.predict(features.training)).astype(np.int8)
     seconds = time.process_time() - began
     _save(prediction_of(settings, group, name), content)
-    right = {text: round(float((told == values.classes[features.tested]).mean()), 4) for text, told in calls.items()}
+    right = {text: round(float((told == values.classes[features.tested]).mean()), 4) for text, told in said.items()}
     return {
         **asdict(group),
         "classifier": name,

@@ -58,7 +58,7 @@ class _Told:
     """Predictions of all folds, one after the other."""
 
     rows: Ints
-    calls: Ints
+    said: Ints
     length: Ints
     prior: Ints
     n_folds: int
@@ -119,13 +119,13 @@ class Numbers:
         if len(np.unique(documents)) < 2:
             return None
         rng = np.random.default_rng(0)
-        right, by_length, by_prior = (part == classes for part in (told.calls, told.length, told.prior))
+        right, by_length, by_prior = (part == classes for part in (told.said, told.length, told.prior))
         change = p = None
         clean = self._told(protocol, embedding, mask, classifier, "clean", "clean") if tested == "evaded" else None
         if tested == "folded":
             clean = self._told(protocol, embedding, mask, classifier, "clean", "clean")
         if clean is not None and np.array_equal(clean.rows, told.rows):
-            before = clean.calls == classes
+            before = clean.said == classes
             change = net(right & ~before, before & ~right, documents, rng)
             flips = cluster_sums([right.astype(np.float64) - before], documents)[:, 0]
             p = sign_flip(flips, rng).two_sided
@@ -138,7 +138,7 @@ class Numbers:
             classifier,
             told.n_folds,
             proportion(right, documents),
-            macro_f1(classes, told.calls, documents, rng),
+            macro_f1(classes, told.said, documents, rng),
             net(right & ~by_prior, by_prior & ~right, documents, rng),
             net(right & ~by_length, by_length & ~right, documents, rng),
             {
@@ -162,14 +162,14 @@ class Numbers:
         if not parts:
             return None
         rows = "training" if tested == TRAINING else "tested"
-        calls = f"told_{classifier if blind else tested}"
+        said = f"told_{classifier if blind else tested}"
 
         def joined(name: str) -> Ints:
             return np.concatenate([part[name] for part in parts]).astype(np.int64)
 
         # Nobody was asked about training samples without reading them: there the classifier is its own measure.
-        length, prior = (calls, calls) if tested == TRAINING else ("told_length", "told_prior")
-        return _Told(joined(rows), joined(calls), joined(length), joined(prior), len(parts))
+        length, prior = (said, said) if tested == TRAINING else ("told_length", "told_prior")
+        return _Told(joined(rows), joined(said), joined(length), joined(prior), len(parts))
 
 
 def _read(path: Path) -> Mapping[str, Any]:

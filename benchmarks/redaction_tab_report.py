@@ -104,8 +104,8 @@ def _wanted(numbers: Numbers) -> Iterator[str]:
     if row is None:
         return
     for (name, least), found in zip(WANTED.items(), (row.accuracy, row.macro_f1), strict=True):
-        calls = "reached" if found.value >= least else "**not reached**"
-        yield f"- TF-IDF with a linear SVM, {name} at least {least}: {calls} ({found.value:.3f})."
+        said = "reached" if found.value >= least else "**not reached**"
+        yield f"- TF-IDF with a linear SVM, {name} at least {least}: {said} ({found.value:.3f})."
     best = max(
         (other for embedding in EMBEDDINGS for name in CLASSIFIERS if (other := _at(numbers, embedding, name))),
         key=lambda other: other.accuracy.value,
@@ -210,19 +210,19 @@ def _steps(numbers: Numbers, embedding: Embedding, name: str) -> list[Row | None
 def _reason(name: str, paper: float, values: Sequence[float]) -> str:
     """A sentence: what of the paper's number is protocol by our own steps, and what is left."""
     training, flawed, sentence, document = values
-    calls = (
+    said = (
         f"{paper:.3f} there, {document:.3f} here by document; splitting by sentence gives {sentence - document:+.3f}, "
         f"oversampling first {flawed - sentence:+.3f}"
     )
     left = paper - flawed
     if name in ("mlp", "cnn"):
         return (
-            f"{calls}, and testing on training samples, as the notebook's loader does, {training - flawed:+.3f} to "
+            f"{said}, and testing on training samples, as the notebook's loader does, {training - flawed:+.3f} to "
             f"{training:.3f}; {paper - training:+.3f} is left: in the paper's 200 epochs, few steps of so few samples, "
             "the network does not learn even what it is fitted on; and the embedder is a smaller one."
         )
     return (
-        f"{calls}; {left:+.3f} is left to what else differs: the embedder (384 dimensions for 768), fewer samples, one "
+        f"{said}; {left:+.3f} is left to what else differs: the embedder (384 dimensions for 768), fewer samples, one "
         "annotation of a text, settings that were not searched."
     )
 
@@ -270,12 +270,12 @@ def _evasion(numbers: Numbers) -> list[str]:
                 tried += 1
                 if all(change.high < 0 for change in changes):
                     fallen.append(f"{EMBEDDINGS[embedding]}, {NAMES[name]}")
-    calls = (
+    said = (
         f"Every attacker who knows of evasion was lowered by it in {len(fallen)} of {tried} rows"
         + (f" ({'; '.join(fallen)})" if fallen else "")
         + ". A defence is credited only against an attacker that knows it, and folding costs one line."
     )
-    return [*_table(head, rows), "", calls]
+    return [*_table(head, rows), "", said]
 
 
 def _attackers(numbers: Numbers, embedding: Embedding, name: str) -> tuple[Row | None, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 import asked_pages
+import canaried
 import numpy as np
 import pytest
 import tiny
-from corpus import canaried
 from planted_canaries import counts, measured, run
 
 from audit.attacks.canaries import Canaries

@@ -128,9 +128,9 @@ def test_limits_are_held_against_every_classifier_that_ran_under_the_declared_ma
         (RedactionContext(embedding="embedder"), "not tuned"),
     ],
 )
-def test_parameters_that_weaken_the_attacker_are_said(attack, calls):
+def test_parameters_that_weaken_the_attacker_are_said(attack, said):
     (found,) = attack.ablations
-    assert calls in found
+    assert said in found
     assert all(not RedactionContext.preset(budget).ablations for budget in ("quick", "standard", "full"))
 
 

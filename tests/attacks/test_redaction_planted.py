@@ -72,22 +72,22 @@ def test_the_numbers_are_those_of_scikit_learn():
     case = Case(redacted.Silent(), redacted.corpus(documents))
     trials, outcomes, found = redacted.run(attack, case)
     told = gather(samples_of(case.corpus, "fixed", 5), list(zip(trials, outcomes, strict=True)))
-    true, calls = told.samples.classes, told.by["fixed", "linear-svm"]
-    assert 0.5 < accuracy_score(true, calls) < 0.9
-    assert redacted.measured(found, "accuracy").value == pytest.approx(accuracy_score(true, calls))
-    assert redacted.measured(found, "macro_f1").value == pytest.approx(f1_score(true, calls, average="macro"))
+    true, said = told.samples.classes, told.by["fixed", "linear-svm"]
+    assert 0.5 < accuracy_score(true, said) < 0.9
+    assert redacted.measured(found, "accuracy").value == pytest.approx(accuracy_score(true, said))
+    assert redacted.measured(found, "macro_f1").value == pytest.approx(f1_score(true, said, average="macro"))
     prior = told.blind["prior"]
-    lift = accuracy_score(true, calls) - accuracy_score(true, prior)
+    lift = accuracy_score(true, said) - accuracy_score(true, prior)
     assert redacted.measured(found, "lift").value == pytest.approx(lift)
     for kind in redacted.KINDS:
         place = CATEGORIES.index(kind)
         asked = {"labels": [place], "average": "macro"}
-        assert redacted.measured(found, f"recall.{kind}").value == pytest.approx(recall_score(true, calls, **asked))
+        assert redacted.measured(found, f"recall.{kind}").value == pytest.approx(recall_score(true, said, **asked))
         right = redacted.measured(found, f"precision.{kind}")
-        assert right.value == pytest.approx(precision_score(true, calls, **asked))
+        assert right.value == pytest.approx(precision_score(true, said, **asked))
         assert right.null == pytest.approx(np.mean(true == place))
     evidence = list(attack.evidence(case, trials, outcomes))
-    assert np.mean([row["right"] for row in evidence]) == pytest.approx(accuracy_score(true, calls))
+    assert np.mean([row["right"] for row in evidence]) == pytest.approx(accuracy_score(true, said))
 
 
 def test_a_sentence_that_a_document_repeats_is_on_one_side_of_every_fold():
@@ -228,8 +228,8 @@ def test_what_a_data_set_lacks_is_said_and_nothing_is_tried(change, reason, prov
     assert reason in attack.lacks(data)
     assert attack.inapplicable(case) is None
     assert attack.trials(case) == []
-    calls, what = attack.no_trials(case)
-    assert reason in calls
+    said, what = attack.no_trials(case)
+    assert reason in said
     assert provide in what
 
 
