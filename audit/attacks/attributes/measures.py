@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -16,7 +15,7 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import GROUPS, LOSS, METHODS, AttributeTable
-from audit.attacks.measuring import Job
+from audit.attacks.measuring import Job, estimate_without_null
 from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES
 from audit.measurements import ALPHAS, Count, Coverage, Measurement, Unresolved
@@ -133,4 +132,4 @@ def _power(rows: AttributeTable) -> Measurement:
     if not len(rows):
         return Unresolved(POWER, "no value of a member document was asked about", 0, NEEDED)
     found = median_interval(rows.n_candidates, alphas=ALPHAS, unit="value")
-    return replace(estimate(POWER, found, "values", 0.0, "chance"), null=None, null_kind=None)
+    return estimate_without_null(POWER, found, "values")

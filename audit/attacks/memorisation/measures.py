@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
-from audit.attacks.measuring import Job, run_jobs
+from audit.attacks.measuring import Job, estimate_without_null, run_jobs
 from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE
 from audit.attacks.memorisation.fairness import GAP, control_contexts
 from audit.attacks.memorisation.table import QuestionTable
@@ -253,8 +252,9 @@ def _few(name: str, rows: QuestionTable) -> Unresolved:
 
 
 def _estimate(name: str, interval: Interval, null: Null) -> Estimate:
-    found = estimate(name, interval, "questions", *(null or (0.0, "chance")))
-    return found if null is not None else replace(found, null=None, null_kind=None)
+    if null is None:
+        return estimate_without_null(name, interval, "questions")
+    return estimate(name, interval, "questions", *null)
 
 
 def count_identified(table: QuestionTable, rng: Generator) -> Measurement:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from audit.attacks.measuring import estimate_without_null
 from audit.attacks.provider_membership.features import scatter
 from audit.attacks.provider_membership.providers import answers_of, provider_of, questions_of
 from audit.corpus.documents import Corpus, Document, Question
@@ -163,8 +164,9 @@ def measure_absent(
     clusters = [providers[reply.provider] for reply in replies]
     interval = proportion(trained, clusters, alphas=ALPHAS, unit="provider")
     null = values.null(sum(reply.unseen for reply in replies) / len(replies))
-    found = estimate(METRIC, interval, "questions", 0.0 if null is None else null, "held-out")
-    return found if null is not None else replace(found, null=None, null_kind=None), counts
+    if null is None:
+        return estimate_without_null(METRIC, interval, "questions"), counts
+    return estimate(METRIC, interval, "questions", null, "held-out"), counts
 
 
 @dataclass(frozen=True)

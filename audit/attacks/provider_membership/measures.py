@@ -14,6 +14,7 @@ from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
 from audit.attacks.interface import Findings
+from audit.attacks.measuring import estimate_without_null
 from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, ProviderTable
 from audit.attacks.provider_membership.inference import (
     MIN_JUDGED,
@@ -202,7 +203,7 @@ def _power(table: ProviderTable) -> Measurement:
     if not len(table):
         return Unresolved(POWER, "no provider is compared", 0)
     found = median_interval(table.n_questions, alphas=ALPHAS, unit="provider")
-    return replace(estimate(POWER, found, "providers", 0.0, "chance"), null=None, null_kind=None)
+    return estimate_without_null(POWER, found, "providers")
 
 
 def _surest(table: ProviderTable, inference: Inference, primary: str, score: Floats) -> Ints:

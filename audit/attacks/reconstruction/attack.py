@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -20,10 +20,10 @@ from audit.attacks.reconstruction.cdmi import (
     JudgedCandidates,
     MaskedModel,
     Oracle,
-    Prefix,
     Proposals,
     Reconstructed,
     agreement,
+    reaches,
     rebuilds,
     reconstruct,
 )
@@ -34,7 +34,7 @@ from audit.attacks.reconstruction.offered import lacking, most_trials, most_unit
 from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
-from audit.engine.interface import Attempt, Json, Progress, Request, Trial
+from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.targets.interface import AnswerLoss, Encoding, FillMask, FirstOrderLoss, Target, TrainingLoss
 
 N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
@@ -219,7 +219,7 @@ class Reconstruction(Attack):
             baseline = yield from reconstruct(public, rule, n_attempts, baseline_rng)
             found[method] = (attack, baseline)
         truth = tuple(field.page.ids[list(field.positions)].tolist())
-        reached = yield from self._reached(attacker.proposals, truth)
+        reached = yield from reaches(attacker.proposals, truth)
         attack, baseline = found.pop(DEFAULT)
         # An attacker whose losses said nothing had no power, whatever was among the candidates.
         oracle = Oracle(attacker.proposals, truth, judges=shared)
@@ -261,14 +261,6 @@ class Reconstruction(Attack):
     def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> Proposals:
         assert case.references.auxiliary is not None
         return Proposals(case.references.auxiliary, page, positions, self.n_candidates)
-
-    def _reached(self, proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool]:
-        """Whether every token is among the candidates, given the true ones before it (methods.md#reconstruction)."""
-        for step, token in enumerate(truth):
-            (candidates,) = yield from proposals.after([truth[:step]])
-            if token not in candidates.ids:
-                return False
-        return True
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress

@@ -237,6 +237,15 @@ def reconstruct(player: Player, rule: Rule, n_attempts: int, rng: Rng) -> Genera
     return Reconstructed(shots, single, unusable, blind)
 
 
+def reaches(proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool]:
+    """Return whether every token is among the candidates, given the true ones before it (methods.md#reconstruction)."""
+    for step, token in enumerate(truth):
+        (candidates,) = yield from proposals.after([truth[:step]])
+        if token not in candidates.ids:
+            return False
+    return True
+
+
 def rebuilds(oracle: Oracle, rule: Rule, rng: Rng) -> Generator[Request, Any, bool]:
     """Return whether one attempt gives the whole field; it ends at the first wrong token, so true prefixes suffice."""
     shot = Shot((), (), ())
