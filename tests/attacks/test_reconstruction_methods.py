@@ -117,9 +117,9 @@ def test_tuned_parameters_have_all_attempts_of_their_own():
         ({"max_tokens": 14}, "fields of 3 to 14 tokens"),
     ],
 )
-def test_parameters_that_weaken_the_attack_are_named(parameters, knowledge):
+def test_parameters_that_weaken_the_attack_are_named(parameters, told):
     (found,) = Reconstruction(**parameters).ablations
-    assert knowledge in found
+    assert told in found
 
 
 def test_what_the_owner_can_give_is_nothing_that_the_data_set_lacks():

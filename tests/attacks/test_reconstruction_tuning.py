@@ -213,13 +213,13 @@ def test_every_step_is_asked_after_the_true_prefix(task):
                 .with_tokens(rest[:number], [int(document.words[index].text) for index in rest[:number]])
             )
             query = FillMask(page, rest[number], 16)
-            (knowledge,) = (target if task == "mlm" else public).ask([query])
-            assert np.array_equal(step.logits, knowledge.logits)
+            (told,) = (target if task == "mlm" else public).ask([query])
+            assert np.array_equal(step.logits, told.logits)
             if task == "mlm":
                 assert step.losses is None
                 assert step.truth == 0
             else:
-                assert np.array_equal(step.losses, *target.ask([TrainingLoss(page, rest[number], knowledge.ids)]))
+                assert np.array_equal(step.losses, *target.ask([TrainingLoss(page, rest[number], told.ids)]))
 
 
 def test_a_masked_language_model_has_no_weight_to_tune():
