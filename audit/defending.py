@@ -16,8 +16,8 @@ from audit import policy as policies
 from audit import record as records
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import WHOLE
-from audit.attacks.memorisation.removal import PROVEN
 from audit.attacks.memorisation.table import QuestionTable, Results, build_table
+from audit.attacks.removal import PROVEN
 from audit.corpus import manifest
 from audit.defenses.comparison import Change, Extraction, anls_change, extraction_changes, side_channel
 from audit.defenses.interface import Defense, QueryDefense, TrainingDefense

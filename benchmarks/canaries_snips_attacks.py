@@ -12,7 +12,8 @@ import torch
 from canaries_snips_models import PATTERN_NAMES, Cell, completions, utterance
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.white_box import Inversion, enumerate_all, invert
+from audit.attacks.canaries.extraction import losses_of_all
+from audit.attacks.canaries.white_box import Inversion, completion_scorer, invert
 from audit.corpus.canaries.schema import PATTERNS
 from audit.corpus.documents import Document
 from audit.engine.driver import drive
@@ -59,7 +60,9 @@ class Attacks:
             bare = Inversion(mix_characters=False)
             found = yield from invert(*given, bare, rng)
             outcome["without characters"] = {"hdt": _hdt(found.tokens, secret), "loss": found.loss}
-        losses: Floats = yield from enumerate_all(*given)
+        losses: Floats = yield from losses_of_all(
+            completion_scorer(*given), len(secret.candidates), len(secret.positions)
+        )
         shape = (len(secret.candidates),) * len(secret.positions)
         best = np.array(np.unravel_index(int(losses.argmin()), shape))
         own = losses[np.ravel_multi_index(tuple(np.searchsorted(secret.candidates, secret.true)), shape)]

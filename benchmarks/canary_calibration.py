@@ -27,10 +27,9 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.attacks.canaries.epsilon import measure_privacy
-from audit.attacks.canaries.extraction import Outcome, Ranked
 from audit.attacks.canaries.measures import excess_exposure_of, excess_of, excess_top3_of
-from audit.attacks.canaries.table import table_of, truth_of
-from audit.attacks.canaries.tallies import ALARM_LEVEL, alarms_of
+from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of, truth_of
+from audit.attacks.canaries.summary import ALARM_LEVEL, alarms_of
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.measurements import Estimate
 

@@ -35,10 +35,10 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.canaries.epsilon import measure_privacy
+from audit.attacks.canaries.extraction import index_of_completion, losses_of_all
 from audit.attacks.canaries.measures import measure_table
-from audit.attacks.canaries.search import place_of
-from audit.attacks.canaries.table import CanaryTable, table_of
-from audit.attacks.canaries.white_box import enumerate_all
+from audit.attacks.canaries.outcomes import CanaryTable, table_of
+from audit.attacks.canaries.white_box import completion_scorer
 from audit.corpus.canaries.schema import PATTERNS, TAGS, Canary, CanarySet
 from audit.corpus.documents import Document, Word
 from audit.engine.driver import drive
@@ -76,7 +76,9 @@ class Enumeration:
         assert page is not None
         positions = tuple(range(len(canary.prefix), len(page.ids)))
         ids = self.target.vocabulary.ids_of(candidates)
-        return (yield from enumerate_all(self.target, page, positions, ids))
+        return (
+            yield from losses_of_all(completion_scorer(self.target, page, positions, ids), len(ids), len(positions))
+        )
 
 
 def utterance(canary: Canary, name: str) -> Document:
@@ -111,7 +113,7 @@ def rank(losses: Floats, canary: Canary, others: Sequence[Canary]) -> int:
     candidates = PATTERNS[canary.pattern].candidates
 
     def place(one: Canary) -> int:
-        return place_of(np.array([candidates.index(word) for word in one.completion]), len(candidates))
+        return index_of_completion(np.array([candidates.index(word) for word in one.completion]), len(candidates))
 
     kept = np.ones(losses.size, bool)
     kept[[place(one) for one in (canary, *others) if one.pattern == canary.pattern]] = False

@@ -38,17 +38,10 @@ from transformers import LayoutLMConfig, PreTrainedTokenizerFast
 
 from audit import runner
 from audit.attacks.budget import sample
+from audit.attacks.candidate_weights import combine, log_likelihood_of_losses, log_softmax
+from audit.attacks.fields import field_of
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.fields import field_of
-from audit.attacks.reconstruction.methods import DEFAULT, Rule, Sampling
-from audit.attacks.reconstruction.sampling import (
-    combine,
-    draw,
-    log_likelihood_of_losses,
-    log_softmax,
-    nucleus,
-    temperature_at,
-)
+from audit.attacks.reconstruction.methods import DEFAULT, Rule, Sampling, draw, nucleus, temperature_at
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
 from audit.engine.driver import drive

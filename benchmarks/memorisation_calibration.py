@@ -27,7 +27,7 @@ import numpy as np
 from audit.arrays import Floats
 from audit.attacks.blind_baseline import NAME, Blind
 from audit.attacks.memorisation.contexts import GATED
-from audit.attacks.memorisation.fairness import GAP, MAX_ANLS_GAP, confounded, controlled, weaknesses
+from audit.attacks.memorisation.fairness import GAP, MAX_ANLS_GAP, confounded, control_contexts, weaknesses
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats import shares
 from audit.targets.utility import estimate
@@ -113,7 +113,7 @@ def audit(setting: Setting, seed: int) -> dict[str, Measurement]:
         estimate(name, shares.net(*pair, documents, rng, alphas=ALPHAS), "questions", 0.0, "chance")
         for name, pair in found.items()
     ]
-    return {item.name: item for item in controlled(measured)}
+    return {item.name: item for item in control_contexts(measured)}
 
 
 def decided(setting: Setting, measured: Mapping[str, Measurement]) -> str:

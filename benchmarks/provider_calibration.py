@@ -36,14 +36,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from audit.attacks.provider_membership.certainty import METRIC as CERTAIN
-from audit.attacks.provider_membership.clustering import zero_knowledge
-from audit.attacks.provider_membership.forest import SHARE
+from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import Inference, infer
-from audit.attacks.provider_membership.intervals import accuracy
 from audit.attacks.provider_membership.measures import STRONGEST, Measured, measure_table
-from audit.attacks.provider_membership.permuting import permuted_accuracies
-from audit.attacks.provider_membership.table import ProviderTable
+from audit.attacks.provider_membership.methods import SHARE, zero_knowledge
+from audit.attacks.provider_membership.uncertainty import measure_accuracy, permute_labels
+from audit.attacks.score_figures import LOW as CERTAIN
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
 from audit.stats.intervals import Interval
@@ -131,7 +129,7 @@ def simulate(setting: Setting, audits: int) -> dict[str, Any]:
 def _found_by_permuting(table: ProviderTable, seeds: int, rng: np.random.Generator) -> dict[str, int]:
     """The permutations look at the first few seeds only."""
     inference = infer(table, SILENT, n_seeds=min(seeds, 5), share=SHARE)
-    null = permuted_accuracies(inference, table.member, rng, SILENT, n_permutations=N_PERMUTATIONS)
+    null = permute_labels(inference, table.member, rng, SILENT, n_permutations=N_PERMUTATIONS)
     return {f"permutation_p.{method}": int(one.p_value <= ALPHA) for method, one in null.items()}
 
 
@@ -209,7 +207,7 @@ def find(providers: int, leak: float, audits: int) -> dict[str, Any]:
 
 def _intervals(table: ProviderTable, inference: Inference, rng: np.random.Generator) -> Iterator[tuple[str, Interval]]:
     """The estimates of a planted table."""
-    found = accuracy(inference.calls["azk"], table.member, rng, (ALPHA,))
+    found = measure_accuracy(inference.calls["azk"], table.member, rng, (ALPHA,))
     assert found is not None
     assert table.user is not None
     yield "balanced_accuracy.azk", found

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from audit.attacks.provider_membership import ProviderMembership
+from audit.attacks.provider_membership.features import table_of
 from audit.attacks.provider_membership.inference import balanced, infer, mean_known
-from audit.attacks.provider_membership.outcomes import table_of
-from audit.attacks.provider_membership.permuting import Permuted
+from audit.attacks.provider_membership.uncertainty import Permuted
 from audit.engine.interface import SILENT, Json, Trial
 
 

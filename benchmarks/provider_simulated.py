@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from audit.arrays import Floats
-from audit.attacks.provider_membership.certainty import METRIC as CERTAIN
-from audit.attacks.provider_membership.matching import IN, OUT
-from audit.attacks.provider_membership.outcomes import table_of
-from audit.attacks.provider_membership.table import ProviderTable
+from audit.attacks.provider_membership.features import IN, OUT, ProviderTable, table_of
+from audit.attacks.score_figures import LOW as CERTAIN
 from audit.engine.interface import Trial
 
 N_SEEDS = 25

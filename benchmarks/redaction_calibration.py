@@ -23,9 +23,8 @@ import numpy as np
 
 from audit.arrays import Ints
 from audit.attacks.redaction.classifiers import most_common
-from audit.attacks.redaction.predictions import Predictions
 from audit.attacks.redaction.samples import Samples
-from audit.attacks.redaction.text_leak import lift_share_of, worst_class_of
+from audit.attacks.redaction.text_leak import Predictions, lift_share_of, worst_class_of
 from audit.measurements import Estimate
 
 LIMITS = {"lift_share": 0.20, "worst_class": 0.30}

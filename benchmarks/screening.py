@@ -30,10 +30,8 @@ from audit.arrays import Floats, Ints
 from audit.attacks.budget import sample
 from audit.attacks.interface import ask_all
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.cdmi import JudgedCandidates, MaskedModel
-from audit.attacks.reconstruction.methods import DEFAULT, SHIPPED, PrefixKnowledge, Rule
-from audit.attacks.reconstruction.proposals import Prefix
-from audit.attacks.reconstruction.sampling import most_likely
+from audit.attacks.reconstruction.cdmi import JudgedCandidates, MaskedModel, Prefix
+from audit.attacks.reconstruction.methods import DEFAULT, SHIPPED, PrefixKnowledge, Rule, most_likely
 from audit.case import Case, References
 from audit.engine.driver import drive
 from audit.engine.interface import Json, Request, Trial

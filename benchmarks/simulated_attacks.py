@@ -18,26 +18,25 @@ import numpy as np
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.attributes import measures as attribute_measures
 from audit.attacks.attributes.table import build_table as build_choices
-from audit.attacks.canaries import Canaries, tallies
+from audit.attacks.canaries import Canaries, summary
 from audit.attacks.canaries import measures as canary_measures
 from audit.attacks.canaries.epsilon import measure_privacy
-from audit.attacks.canaries.extraction import Outcome, Ranked
-from audit.attacks.canaries.table import table_of
+from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of
 from audit.attacks.interface import Findings
 from audit.attacks.membership import measures as membership_measures
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
 from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.measures import measure_questions
-from audit.attacks.memorisation.removal import PROVEN
 from audit.attacks.memorisation.table import QuestionTable as Questions
 from audit.attacks.memorisation.table import Results
-from audit.attacks.provider_membership.forest import SHARE
+from audit.attacks.provider_membership.features import ProviderTable as Providers
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
-from audit.attacks.provider_membership.table import ProviderTable as Providers
+from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.reconstruction import gated, methods
 from audit.attacks.reconstruction.table import FieldTable as Fields
 from audit.attacks.reconstruction.table import named
+from audit.attacks.removal import PROVEN
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Measurement
@@ -301,10 +300,10 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
     first, early, bits = (audit.leaks("canaries", name) for name in ("excess", "excess_top3", "excess_exposure"))
     if early or bits:
         first = 0.0
-    drawn = rng.integers(1, total + 1, n)
-    moved = np.maximum(1, np.floor(drawn * 2.0**-bits)).astype(np.int64)
+    draw_others = rng.integers(1, total + 1, n)
+    moved = np.maximum(1, np.floor(draw_others * 2.0**-bits)).astype(np.int64)
     draws = rng.random(n)
-    rank = np.where(included, moved, drawn)
+    rank = np.where(included, moved, draw_others)
     rank = np.where(included & (draws < early), rng.integers(2, 4, n), rank)
     rank = np.where(included & (draws < first), 1, rank)
     if ranks is not None:
@@ -324,7 +323,7 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
     delta = Canaries().delta
     privacy = measure_privacy(CanarySet("audit", 0, 10, LENGTH, tuple(tried)), tried, outcomes, rng, delta)
     everything = (*measured, *privacy.measurements)
-    return Findings(everything, alarms=tallies.alarms_of(everything, 10, delta))
+    return Findings(everything, alarms=summary.alarms_of(everything, 10, delta))
 
 
 def providers(audit: Audit, rng: np.random.Generator, seeds: int = 5) -> Findings:

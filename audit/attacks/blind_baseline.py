@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -102,7 +102,7 @@ _LAST: deque[tuple[Corpus, object, Blind]] = deque(maxlen=4)
 def by_document(
     corpus: Corpus, documents: Sequence[Document], member: npt.ArrayLike, progress: Progress = SILENT
 ) -> Blind:
-    """Whether member and held-out documents can be told apart without the model.
+    """Check whether member and held-out documents differ without the model.
 
     Documents that the split kept together count as one: those with equal images, and pages of one source (ids that
     differ in a number at the end only), if no such group is divided. Where the data set was assigned by provider,
@@ -112,7 +112,7 @@ def by_document(
         corpus: where the documents are from.
         documents: those that are compared.
         member: (n_documents,) bool.
-        progress: told of every document described.
+        progress: advanced for every document described.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.
@@ -122,6 +122,21 @@ def by_document(
     return _check(corpus, documents, [document.id for document in documents], member, within, "document", progress)
 
 
+def by_split(corpus: Corpus, documents: Iterable[Document], progress: Progress = SILENT) -> Blind:
+    """Check member against held-out documents, each once, see `by_document`.
+
+    Args:
+        corpus: where the documents are from.
+        documents: those that are compared; one may be given several times.
+        progress: advanced by every document described.
+
+    Raises:
+        ManifestError: an image is missing, damaged or too large.
+    """
+    distinct = [*{document.id: document for document in documents}.values()]
+    return by_document(corpus, distinct, [document.split == "member" for document in distinct], progress)
+
+
 def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, progress: Progress = SILENT) -> Blind:
     """The check of the documents that a budget's trials are about.
 
@@ -129,14 +144,14 @@ def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, progress: P
         corpus: where the documents are from.
         trials: whose units are documents.
         share: of the trials, which the budget takes.
-        progress: told of every document described.
+        progress: advanced for every document described.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.
     """
     taken = {trial.unit for trial in sample(trials, share, USUAL)}
     documents = [document for document in corpus.documents if document.id in taken]
-    return by_document(corpus, documents, [document.split == "member" for document in documents], progress)
+    return by_split(corpus, documents, progress)
 
 
 def by_provider(
@@ -146,14 +161,14 @@ def by_provider(
     member: npt.ArrayLike,
     progress: Progress = SILENT,
 ) -> Blind:
-    """Whether providers in and out can be told apart without the model, by the documents that the attacker holds.
+    """Check whether providers in and out differ without the model, by the documents that the attacker holds.
 
     Args:
         corpus: where the documents are from.
         documents: those that are asked about.
         providers: (n_documents,) the provider of each.
         member: (n_documents,) bool, whether its provider is in.
-        progress: told of every document described.
+        progress: advanced for every document described.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.
@@ -193,8 +208,8 @@ def _made(
     rng = np.random.default_rng(SEED)
     labels = np.asarray(member, bool)
     chosen = _drawn(documents, names, labels, rng)
-    described, labels = [documents[place] for place in chosen], labels[chosen]
-    units = _numbered([names[place] for place in chosen])
+    described, labels = [documents[index] for index in chosen], labels[chosen]
+    units = _numbered([names[index] for index in chosen])
     assigned = corpus.manifest.membership.assigned
     sides = [len(np.unique(units[labels == side])) for side in (True, False)]
     if min(sides) < MIN_UNITS:
@@ -203,7 +218,7 @@ def _made(
     description = describe(corpus, described, progress.advance)
     if unit == "document":
         units = _kept_together(described, labels, description.same_image)
-    strata = None if within is None else _of_first(_numbered([within[place] for place in chosen]), units)
+    strata = None if within is None else _of_first(_numbered([within[index] for index in chosen]), units)
     check = blind_check(description.blocks, labels, units, rng, strata=strata, alphas=ALPHAS, unit=unit)
     return _unchecked(min(sides), assigned, unit) if check is None else _found(check, assigned, unit)
 
@@ -211,14 +226,14 @@ def _made(
 def _drawn(documents: Sequence[Document], names: Sequence[str], member: Bools, rng: np.random.Generator) -> Ints:
     """Which documents are described, in the order of their ids: at most `MAX_UNITS` a side, `MAX_DOCUMENTS` of each."""
     owned: dict[bool, dict[str, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
-    for place in sorted(range(len(documents)), key=lambda place: documents[place].id):
-        owned[bool(member[place])][names[place]].append(place)
+    for index in sorted(range(len(documents)), key=lambda index: documents[index].id):
+        owned[bool(member[index])][names[index]].append(index)
     chosen: list[int] = []
     for side in owned.values():
         own = [side[name] for name in sorted(side)]
         for unit in rng.permutation(len(own))[:MAX_UNITS]:
-            chosen += [own[unit][place] for place in rng.permutation(len(own[unit]))[:MAX_DOCUMENTS]]
-    return np.array(sorted(chosen, key=lambda place: documents[place].id), np.int64)
+            chosen += [own[unit][index] for index in rng.permutation(len(own[unit]))[:MAX_DOCUMENTS]]
+    return np.array(sorted(chosen, key=lambda index: documents[index].id), np.int64)
 
 
 def _kept_together(documents: Sequence[Document], member: Bools, same_image: Ints) -> Ints:
@@ -230,8 +245,8 @@ def _kept_together(documents: Sequence[Document], member: Bools, same_image: Int
         group for groups in (_groups(same_image), _pages(documents)) if _undivided(groups, member) for group in groups
     ]
     units: Ints = np.arange(len(documents))
-    for unit, group in enumerate(join_groups([[str(place) for place in group] for group in whole])):
-        units[[int(place) for place in group]] = len(documents) + unit
+    for unit, group in enumerate(join_groups([[str(index) for index in group] for group in whole])):
+        units[[int(index) for index in group]] = len(documents) + unit
     enough = all(len(np.unique(units[member == side])) >= MIN_UNITS for side in (True, False))
     return units if enough else np.arange(len(documents))
 
@@ -243,10 +258,10 @@ def _groups(numbers: Ints) -> list[list[int]]:
 def _pages(documents: Sequence[Document]) -> list[list[int]]:
     """Documents that look like pages of one source, as importers name them: `x_1`, `x_2`; places, by source."""
     found: dict[str, list[int]] = defaultdict(list)
-    for place, document in enumerate(documents):
+    for index, document in enumerate(documents):
         named = _PAGE.fullmatch(document.id)
         if named is not None:
-            found[named.group(1)].append(place)
+            found[named.group(1)].append(index)
     return [group for group in found.values() if len(group) <= MAX_PAGES]
 
 
@@ -260,8 +275,8 @@ def _numbered(names: Sequence[str]) -> Ints:
 
 def _of_first(strata: Ints, units: Ints) -> Ints:
     """Strata that are constant within units: that of a unit's first row."""
-    _, first, place = np.unique(units, return_index=True, return_inverse=True)
-    return strata[first][place]
+    _, first, index = np.unique(units, return_index=True, return_inverse=True)
+    return strata[first][index]
 
 
 def _unchecked(smaller: int, assigned: Assignment, unit: Unit) -> Blind:

@@ -1,4 +1,4 @@
-"""How much of the work a budget does: which share of the trials, in which order."""
+"""The share of the trials that a budget takes, and their order."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _round_robin(trials: Sequence[Trial], rng: np.random.Generator) -> list[Tria
     shuffled = []
     for unit in sorted(units):
         members = sorted(units[unit], key=lambda trial: trial.id)
-        shuffled.append([members[place] for place in rng.permutation(len(members))])
-    order = [shuffled[place] for place in rng.permutation(len(shuffled))]
+        shuffled.append([members[index] for index in rng.permutation(len(members))])
+    order = [shuffled[index] for index in rng.permutation(len(shuffled))]
     rounds = zip_longest(*order)
     return [trial for row in rounds for trial in row if trial is not None]

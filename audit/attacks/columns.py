@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any, Self
 
-from audit.arrays import Bools
+import numpy as np
 
-T = TypeVar("T")
+from audit.arrays import Bools, Ints
 
 
-def rows_where(table: T, mask: Bools) -> T:
-    """The rows of a table that a mask takes.
+class Columns:
+    """A dataclass of columns, of tables, and of dictionaries of either."""
 
-    Args:
-        table: a dataclass of columns, of tables, and of dictionaries of either.
-        mask: (n_rows,).
+    def where(self, mask: Bools) -> Self:
+        """The rows that `mask`, shape (n_rows,), takes."""
+
+        def take(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {name: take(own) for name, own in value.items()}
+            return value.where(mask) if isinstance(value, Columns) else value[mask]
+
+        return type(self)(**{name: take(column) for name, column in vars(self).items()})
+
+
+class DocumentColumns(Columns):
+    """A table whose rows are parts of documents.
+
+    Attributes:
+        member: whether the document is a member, shape (n_rows,).
+        cluster: a number for the document, shape (n_rows,).
     """
 
-    def taken(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: taken(own) for name, own in value.items()}
-        return rows_where(value, mask) if is_dataclass(value) else value[mask]
+    member: Bools
+    cluster: Ints
 
-    return type(table)(**{column.name: taken(getattr(table, column.name)) for column in fields(table)})  # type: ignore[arg-type]
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+    def split(self, name: str) -> Self:
+        """The rows of "member" or "heldout" documents."""
+        return self.where(self.member if name == "member" else ~self.member)
+
+    @property
+    def n_documents(self) -> int:
+        """The number of documents that the rows come from."""
+        return len(np.unique(self.cluster))

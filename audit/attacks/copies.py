@@ -1,4 +1,4 @@
-"""What copies between splits (`audit.corpus.near_copies`) leave of an attack's numbers."""
+"""Attacks whose numbers copies between splits (`audit.corpus.near_copies`) confound."""
 
 from __future__ import annotations
 

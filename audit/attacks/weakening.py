@@ -1,4 +1,4 @@
-"""Whether parameters make an attacker weaker than the smallest budget's: such an attack passes no limit."""
+"""Parameters that make an attacker weaker than the smallest budget's: such an attack passes no limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AnyAttack = TypeVar("AnyAttack", bound=Attack)
 
 
 def weaker(attack: AnyAttack, *, more: Iterable[str] = (), kept: Iterable[str] = ()) -> tuple[str, ...]:
-    """How parameters that somebody set weaken the attack, in words; empty when none does.
+    """Describe how parameters that somebody set weaken the attack; empty when none does.
 
     Args:
         attack: with the parameters as they are.

@@ -18,9 +18,9 @@ from scipy.stats import rankdata
 from audit import policy
 from audit.attacks.attributes import AttributeInference
 from audit.attacks.attributes.attack import values_of
-from audit.attacks.attributes.hidden import FEW, plausible
-from audit.attacks.attributes.table import calibrated, chance_of_first, rank_of_first
-from audit.attacks.memorisation.removal import PROVEN
+from audit.attacks.attributes.hidden import FEW, select_plausible
+from audit.attacks.attributes.table import calibrate, chance_of_first, rank_of_first
+from audit.attacks.removal import PROVEN
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
 from audit.engine.driver import drive
@@ -383,8 +383,8 @@ class TestAnswers:
 
 def test_what_is_left_on_the_page_is_no_candidate():
     pool = {"anna": 1, "berta": 2, "annaberta": 3, "clara": 4}
-    assert plausible(pool, {"clara"}, ["Anna", "Berta", "x"]) == []
-    assert plausible(pool, {"anna"}, ["x", "Bertold"]) == [3, 2, 4]
+    assert select_plausible(pool, {"clara"}, ["Anna", "Berta", "x"]) == []
+    assert select_plausible(pool, {"anna"}, ["x", "Bertold"]) == [3, 2, 4]
 
 
 losses = st.lists(st.sampled_from([0.0, 1.0, 2.5, np.inf]), min_size=1, max_size=20).map(np.array)
@@ -401,13 +401,13 @@ def test_ranks_are_scipys_and_shares_of_equals_add_up_to_one(values):
 def test_a_calibrated_loss_prefers_what_the_target_alone_likes(target, public):
     n = min(len(target), len(public))
     target, public = target[:n], public[:n]
-    np.testing.assert_array_equal(calibrated(target, None, alike=True), target)
+    np.testing.assert_array_equal(calibrate(target, None, alike=True), target)
     with np.errstate(invalid="ignore"):
         difference = target - public
-    found = calibrated(target, public, alike=True)
+    found = calibrate(target, public, alike=True)
     finite = np.isfinite(difference)
     np.testing.assert_array_equal(found[finite], difference[finite])
     assert np.isposinf(found[~finite]).all()
-    combined = calibrated(target, np.zeros(n), alike=False)
+    combined = calibrate(target, np.zeros(n), alike=False)
     if np.isfinite(target).all() and np.median(target) > 0:
         assert (np.argsort(combined, kind="stable") == np.argsort(target, kind="stable")).all()

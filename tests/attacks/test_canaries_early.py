@@ -25,7 +25,7 @@ from planted_canaries import (
 )
 
 from audit.attacks.canaries import Canaries
-from audit.attacks.canaries.extraction import Outcome, read_outcome
+from audit.attacks.canaries.outcomes import Outcome, read_outcome
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Policy, evaluate

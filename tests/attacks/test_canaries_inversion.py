@@ -7,11 +7,12 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from completion_search import descend, enumerate_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.attacks.canaries import search
-from audit.attacks.canaries.white_box import Inversion, descend, enumerate_all, invert
+from audit.attacks.canaries import extraction
+from audit.attacks.canaries.white_box import Inversion, invert
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import CompletionLoss, Relaxed, RelaxedLoss
 
@@ -144,7 +145,7 @@ def test_steps_without_a_number_are_not_taken_and_counted():
 
 
 def test_every_completion_in_lexicographic_order_over_several_requests(monkeypatch):
-    monkeypatch.setattr(search, "CHUNK", 7)
+    monkeypatch.setattr(extraction, "CHUNK", 7)
     target = Analytic(np.random.default_rng(4).random((3, 4)))
     found = answered(enumerate_all(target, PAGE, POSITIONS, IDS), target)
     expected = [

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 import asked_pages
+import canaried
 import numpy as np
 import pytest
 import tiny
-from corpus import canaried
 from planted_canaries import counts, measured, run
 
 from audit.attacks.canaries import Canaries
-from audit.attacks.membership.documents import compared
-from audit.attacks.memorisation.questions import all_questions
+from audit.attacks.membership.documents import select_compared
+from audit.attacks.questions import all_questions
 from audit.case import Case
 from audit.corpus import manifest as manifests
 from audit.corpus.canaries.insertion import insert
@@ -141,7 +141,7 @@ def test_other_attacks_leave_out_what_was_planted_and_pages_trained_on_in_copies
     corpus = planted_in(plain, tmp_path / "data", count=6, length=2)
     carriers = carrier_ids(corpus)
     assert carriers
-    assert [document.id for document in compared(corpus)] == [
-        document.id for document in compared(plain) if document.id not in carriers
+    assert [document.id for document in select_compared(corpus)] == [
+        document.id for document in select_compared(plain) if document.id not in carriers
     ]
     assert [asked.trial for asked in all_questions(corpus)] == [asked.trial for asked in all_questions(plain)]

@@ -28,9 +28,8 @@ from scipy.stats import beta
 
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries.attack import NO_CANARIES
-from audit.attacks.canaries.extraction import REASONS, read_outcome
-from audit.attacks.canaries.masked import ByMasks
-from audit.attacks.canaries.pages import read
+from audit.attacks.canaries.outcomes import REASONS, read_outcome
+from audit.attacks.canaries.pages import ByMasks, read
 from audit.attacks.canaries.white_box import softmax
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS

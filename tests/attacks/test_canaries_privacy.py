@@ -22,10 +22,9 @@ from planted_canaries import (
 )
 
 from audit.attacks.canaries.epsilon import NO_COINS, NOT_FAIR, NOT_RANKED, measure_privacy, scores_of
-from audit.attacks.canaries.extraction import Outcome
 from audit.attacks.canaries.measures import excess_exposure_of, excess_of, excess_top3_of, exposure_of
-from audit.attacks.canaries.table import table_of
-from audit.attacks.canaries.tallies import ALARM_LEVEL, alarms_of
+from audit.attacks.canaries.outcomes import Outcome, table_of
+from audit.attacks.canaries.summary import ALARM_LEVEL, alarms_of
 from audit.measurements import Estimate, Unresolved
 from audit.stats.epsilon import lower_bound, needed_canaries
 

@@ -16,9 +16,9 @@ from audit import policy
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import GATED
 from audit.attacks.memorisation.fairness import WIDE_ANLS_GAP
-from audit.attacks.memorisation.identified import identified
-from audit.attacks.memorisation.questions import AskedQuestion
+from audit.attacks.memorisation.measures import count_identified
 from audit.attacks.memorisation.table import QuestionTable, Results
+from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Document, Membership, Question
 from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Estimate, Unresolved
@@ -246,7 +246,7 @@ def test_what_no_ocr_could_prove_gone_is_not_covered(tmp_path, monkeypatch):
     for document in corpus.documents:
         Image.new("RGB", document.size, "white").save(tmp_path / f"{document.id}.png")
         corpus = answering.changed(corpus, document.id, image=f"{document.id}.png")
-    monkeypatch.setattr("audit.attacks.memorisation.removal.TESSERACT", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(lambda query: None))
     found = Found(EXACT, case(Answering(), corpus))
     assert found.findings.coverage[0] == Coverage("all", 0, 4, "questions")
 
@@ -303,14 +303,14 @@ def table_of(gained, lost, n):
 
 def test_168_of_4654_answers_that_only_a_published_model_gives_are_far_more_than_ten_people():
     # Pinto et al. 2024, Donut; |G - E| of 50 is what two models may differ by (methods.md#memorisation).
-    found = identified(table_of(168, 50, 4654), np.random.default_rng(0))
+    found = count_identified(table_of(168, 50, 4654), np.random.default_rng(0))
     assert isinstance(found, Estimate)
     assert found.value == pytest.approx(118)
     assert found.low > 80
     assert next(bound.lower for bound in found.bounds if bound.alpha == 0.0001) > 10
     share = found.value / 4654
     assert share < LIMIT, "as a share of all questions it passes"
-    assert isinstance(identified(table_of(0, 0, 1), np.random.default_rng(0)), Unresolved)
+    assert isinstance(count_identified(table_of(0, 0, 1), np.random.default_rng(0)), Unresolved)
 
 
 def test_false_alarms_and_passes_of_leak_free_audits():

@@ -13,16 +13,28 @@ from hypothesis import strategies as st
 from scipy.stats import hypergeom
 from sklearn.ensemble import RandomForestClassifier
 
-from audit.attacks.provider_membership import ProviderMembership, forest
+from audit.attacks.provider_membership import ProviderMembership, methods
 from audit.attacks.provider_membership import inference as inferring
-from audit.attacks.provider_membership.certainty import measure_certain
-from audit.attacks.provider_membership.clustering import majority, remembers, unmoved, zero_knowledge
-from audit.attacks.provider_membership.forest import MIN_SIDE, partial_knowledge, training_share
+from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, ProviderTable
 from audit.attacks.provider_membership.inference import UNLABELLED, Inference, balanced, infer, mean_known
-from audit.attacks.provider_membership.intervals import accuracy, forest_area, mean_area
 from audit.attacks.provider_membership.measures import METRICS, POWER, STRONGEST, measure_table
-from audit.attacks.provider_membership.permuting import Permuted, permuted_accuracies
-from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, ProviderTable
+from audit.attacks.provider_membership.methods import (
+    MIN_SIDE,
+    call_remembered,
+    call_unmoved,
+    majority,
+    partial_knowledge,
+    training_share,
+    zero_knowledge,
+)
+from audit.attacks.provider_membership.scores import measure_certain
+from audit.attacks.provider_membership.uncertainty import (
+    Permuted,
+    mean_area,
+    measure_accuracy,
+    measure_forest_area,
+    permute_labels,
+)
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate, Unresolved
 from audit.stats.roc import auc
@@ -100,7 +112,7 @@ def test_at_equal_accuracy_the_more_similar_cluster_is_called():
 @pytest.mark.parametrize("values", [np.full(7, 0.1) * 3, np.array([0.3, 0.1 * 3, 0.3])], ids=["same", "rounding"])
 def test_providers_that_are_all_the_same_are_no_members(values):
     assert not zero_knowledge(values, values, 0).any()
-    assert not unmoved(values, 0).any()
+    assert not call_unmoved(values, 0).any()
 
 
 def test_a_provider_without_answers_is_not_judged():
@@ -116,11 +128,11 @@ def test_features_are_not_scaled():
 
 
 def test_remembering_an_answer_makes_a_member():
-    assert np.array_equal(remembers(np.array([0.0, 0.2, np.nan])), [0, 1, np.nan], equal_nan=True)
+    assert np.array_equal(call_remembered(np.array([0.0, 0.2, np.nan])), [0, 1, np.nan], equal_nan=True)
 
 
 def test_answers_that_do_not_change_make_a_member():
-    assert unmoved(np.array([0.9, 0.1, 0.0, 1.0]), 0).tolist() == [0, 1, 1, 0]
+    assert call_unmoved(np.array([0.9, 0.1, 0.0, 1.0]), 0).tolist() == [0, 1, 1, 0]
 
 
 def test_a_majority_is_two_of_three_that_all_judged():
@@ -186,7 +198,7 @@ def test_the_forest_sees_no_label_outside_of_its_training_share(monkeypatch):
     table = planted(effect=1.0)
     _, columns = inferring.forest_features(table)
     known = training_share(table.member, SHARE, rng(4))
-    monkeypatch.setattr(forest, "training_share", lambda *_: known)
+    monkeypatch.setattr(methods, "training_share", lambda *_: known)
     turned = ~table.member
     turned[known] = table.member[known]
     first, second = (partial_knowledge(columns, member, SHARE, 4).probability for member in (table.member, turned))
@@ -197,8 +209,8 @@ def test_the_forest_sees_no_label_outside_of_its_training_share(monkeypatch):
 def test_the_forest_says_what_one_of_scikit_learn_says(monkeypatch):
     table = planted(effect=1.0, features=FEATURES[:4])
     _, columns = inferring.forest_features(table)
-    monkeypatch.setattr(forest, "N_TREES", 1500)
-    monkeypatch.setattr(forest, "LEAVES", (1,))
+    monkeypatch.setattr(methods, "N_TREES", 1500)
+    monkeypatch.setattr(methods, "LEAVES", (1,))
     judged = partial_knowledge(columns, table.member, 0.4, 5)
     known = training_share(table.member, 0.4, rng(5))
     theirs = RandomForestClassifier(1500, random_state=0).fit(columns[known], table.member[known])
@@ -287,20 +299,20 @@ def test_a_provider_is_right_as_often_as_seeds_that_judged_it_are():
 
 def test_groups_hold_as_many_of_either_side():
     member = rng(1).random(90) < 0.5
-    groups = forest.groups_of(member)
-    assert set(groups) == set(range(forest.N_GROUPS))
+    groups = methods.groups_of(member)
+    assert set(groups) == set(range(methods.N_GROUPS))
     for rows in (member, ~member, np.ones(90, bool)):
-        sizes = np.bincount(groups[rows], minlength=forest.N_GROUPS)
+        sizes = np.bincount(groups[rows], minlength=methods.N_GROUPS)
         assert np.ptp(sizes) <= 1
-    assert set(forest.groups_of(np.arange(30) < 5)) == set(range(5))
+    assert set(methods.groups_of(np.arange(30) < 5)) == set(range(5))
 
 
 def test_forests_know_whole_groups_but_for_the_last():
     member = np.arange(200) < 100
-    groups = forest.groups_of(member)
+    groups = methods.groups_of(member)
     for seed in range(5):
         known = training_share(member, SHARE, rng(seed))
-        parts = np.bincount(groups[known], minlength=forest.N_GROUPS)
+        parts = np.bincount(groups[known], minlength=methods.N_GROUPS)
         assert (parts > 0).sum() == 3
         assert (parts == 10).sum() == 3
     assert len({tuple(training_share(member, SHARE, rng(seed))) for seed in range(5)}) == 5
@@ -324,7 +336,7 @@ def thresholds(draw, n=90, n_seeds=25, leak=0.7):
 
 def test_intervals_of_what_is_trained_on_some_of_those_it_judges_hold_the_truth():
     """Taken as independent given the fits, 126 of 150 did, and 18 ended under the truth."""
-    found = [accuracy(*thresholds(rng(seed)), rng(seed), (0.05,)) for seed in range(150)]
+    found = [measure_accuracy(*thresholds(rng(seed)), rng(seed), (0.05,)) for seed in range(150)]
     truth = np.mean([one.value for one in found])
     assert truth == pytest.approx(0.6, abs=0.03)
     # Of 150 at 95 % fewer than 137 come once in fifty.
@@ -336,16 +348,16 @@ def test_intervals_of_what_is_trained_on_some_of_those_it_judges_hold_the_truth(
 def test_with_one_seed_the_interval_takes_whom_it_knows_as_given():
     calls, member = thresholds(rng(1), n_seeds=1)
     judged = ~np.isnan(calls[0])
-    given = accuracy(calls[:, judged], member[judged], rng(2), (0.05,))
-    assert accuracy(calls, member, rng(2), (0.05,)) == given
+    given = measure_accuracy(calls[:, judged], member[judged], rng(2), (0.05,))
+    assert measure_accuracy(calls, member, rng(2), (0.05,)) == given
 
 
 def test_right_calls_of_everybody_are_no_certainty():
     calls, member = thresholds(rng(1), leak=20.0)
-    found = accuracy(calls, member, rng(2), (0.05,))
+    found = measure_accuracy(calls, member, rng(2), (0.05,))
     assert found.value == 1
     assert found.low < 0.97
-    area = forest_area(calls, member, (0.05,))
+    area = measure_forest_area(calls, member, (0.05,))
     assert (area.value, area.low < 0.95) == (1, True)
 
 
@@ -385,7 +397,7 @@ def test_seeds_that_share_providers_raise_no_more_alarms():
             rest = np.setdiff1d(np.arange(n), known)
             nearest = known[np.abs(places[rest][:, None] - places[known]).argmin(axis=1)]
             calls[seed, rest] = member[nearest]
-        alarms += accuracy(calls, member, draw, (0.05,)).bounds[0][1] > 0.5
+        alarms += measure_accuracy(calls, member, draw, (0.05,)).bounds[0][1] > 0.5
     # The most that a share of 5 % gives in 150, but for one time in a thousand.
     assert alarms <= 17
 
@@ -396,7 +408,7 @@ def test_seeds_that_share_providers_raise_no_more_alarms():
 def test_permuted_labels_give_one_half():
     table = planted(40, 40, effect=3.0)
     inference = infer(table, SILENT, n_seeds=2, share=SHARE)
-    found = permuted_accuracies(inference, table.member, rng(1), SILENT, n_permutations=25)
+    found = permute_labels(inference, table.member, rng(1), SILENT, n_permutations=25)
     assert set(found) == set(METHODS)
     for one in found.values():
         assert one.values.mean() == pytest.approx(0.5, abs=4 * 0.5 / (50 * 25) ** 0.5)
@@ -412,7 +424,7 @@ def test_the_null_of_one_seed_is_hypergeometric(method):
     judged, hits = ~np.isnan(called), int((called == 1)[table.member].sum())
     exact = hypergeom.sf(hits - 1, judged.sum(), table.member[judged].sum(), int(np.nansum(called)))
     assert 0.02 < exact < 0.98
-    found = permuted_accuracies(inference, table.member, rng(2), SILENT, n_permutations=4000)[method]
+    found = permute_labels(inference, table.member, rng(2), SILENT, n_permutations=4000)[method]
     assert found.n == judged.sum()
     assert found.p_value == pytest.approx(exact, abs=4 * 0.5 / 4000**0.5)
 
@@ -420,7 +432,7 @@ def test_the_null_of_one_seed_is_hypergeometric(method):
 def test_only_providers_that_no_forest_knows_are_permuted():
     calls = np.array([[np.nan, 1, 1, 1, np.nan, 0, 0, 0], [1, 1, 0, np.nan, 0, 1, 0, np.nan]])
     member = np.arange(8) < 4
-    found = permuted_accuracies(Inference({"apk": calls}, None, {}, {}), member, rng(), SILENT, n_permutations=400)
+    found = permute_labels(Inference({"apk": calls}, None, {}, {}), member, rng(), SILENT, n_permutations=400)
     assert found["apk"].n == 4
     assert found["apk"].observed == 0.5 + ((1 + 0.5) / 2 - (0.5 + 0) / 2) / 2  # of the mean over both seeds
     # Which two of the calls 1, 0.5, 0.5 and 0 are the members'.
@@ -430,7 +442,7 @@ def test_only_providers_that_no_forest_knows_are_permuted():
 def test_where_forests_know_almost_everybody_there_is_no_p_value():
     calls = np.array([[np.nan, 1, 1, 0, 0, 0], [1, np.nan, 1, 0, 0, 0]])
     inference = Inference({"apk": calls, "azk": np.nan_to_num(calls)}, None, {}, {})
-    assert [*permuted_accuracies(inference, np.arange(6) < 3, rng(), SILENT, n_permutations=2)] == ["azk"]
+    assert [*permute_labels(inference, np.arange(6) < 3, rng(), SILENT, n_permutations=2)] == ["azk"]
 
 
 def test_the_p_value_keeps_its_level():
@@ -444,7 +456,7 @@ def test_the_p_value_keeps_its_level():
             rest = np.setdiff1d(np.arange(n), known)
             nearest = known[np.abs(places[rest][:, None] - places[known]).argmin(axis=1)]
             calls[seed, rest] = member[nearest]
-        found = permuted_accuracies(Inference({"apk": calls}, None, {}, {}), member, draw, SILENT, n_permutations=59)
+        found = permute_labels(Inference({"apk": calls}, None, {}, {}), member, draw, SILENT, n_permutations=59)
         alarms += found["apk"].p_value <= 0.1
     assert 10 <= alarms <= 66
 
@@ -696,7 +708,7 @@ def test_the_share_called_members_is_given():
 
 def test_the_primary_method_is_apk_where_there_is_a_reference():
     with_reference = measured_on("full")
-    without = measured(tables()["no reference"], n_seeds=1, n_permutations=1, unreferenced="nobody gave one")
+    without = measured(tables()["no reference"], n_seeds=1, n_permutations=1, missing_reference="nobody gave one")
     assert by_name(without)["auc"].reason == by_name(without)["auc.loss_change"].reason == "nobody gave one"
     assert "no finite number" in by_name(measured_on("no reference"))["auc"].reason
     assert measured_on("no reference").primary == "apk"
@@ -812,7 +824,9 @@ def test_numbers_of_documents_tell_nothing(setting):
             [getattr(table, column)[table.member == side].mean() for table in tables] for side in (True, False)
         )
         assert np.mean(insides) == pytest.approx(np.mean(outsides), rel=0.02)
-    found = [forest_area(infer(t, SILENT, n_seeds=2, share=SHARE).probabilities, t.member, (0.05,)) for t in tables]
+    found = [
+        measure_forest_area(infer(t, SILENT, n_seeds=2, share=SHARE).probabilities, t.member, (0.05,)) for t in tables
+    ]
     # Without a cut 0.6 to 0.7; here four deviations of a mean of eight.
     assert np.mean([one.value for one in found]) == pytest.approx(0.5, abs=4 * 0.05 / 8**0.5)
 

@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.attacks.provider_membership.matching import matched, partnered, scattered
-from audit.attacks.provider_membership.outcomes import table_of
+from audit.attacks.provider_membership.features import limit_to_partners, match_sides, scatter, table_of
 from audit.engine.interface import Trial
 
 SIZES = st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=4), min_size=1, max_size=12)
@@ -64,7 +63,7 @@ def total(outcomes):
 def test_sides_of_one_size_get_the_same_documents_and_questions(inside, outside):
     n = min(len(inside), len(outside))
     trials, outcomes = providers(inside[:n], outside[:n])
-    found = matched(trials, outcomes)
+    found = match_sides(trials, outcomes)
     assert shapes(found, "in") == shapes(found, "out")
     assert found.cut == total(outcomes) - total(found.outcomes)
     assert found.trials == tuple(trials)
@@ -75,14 +74,14 @@ def test_sides_of_one_size_get_the_same_documents_and_questions(inside, outside)
 @given(SIZES, SIZES)
 def test_nothing_is_kept_that_was_not_there_and_order_decides_nothing(inside, outside):
     trials, outcomes = providers(inside, outside)
-    found = matched(trials, outcomes)
+    found = match_sides(trials, outcomes)
     for before, after in zip(outcomes, found.outcomes, strict=True):
         had = {document["id"]: document["questions"] for document in before["documents"]}
         for document in after["documents"]:
             assert 0 < len(document["questions"]) <= len(had[document["id"]])
             assert all(asked in had[document["id"]] for asked in document["questions"])
     turned = [{"documents": outcome["documents"][::-1]} for outcome in outcomes[::-1]]
-    again = matched(trials[::-1], turned)
+    again = match_sides(trials[::-1], turned)
     assert again.cut == found.cut
     kept = {trial.unit: outcome for trial, outcome in zip(again.trials, again.outcomes, strict=True)}
     assert [kept[trial.unit] for trial in found.trials] == [*found.outcomes]
@@ -93,7 +92,7 @@ def test_sides_of_other_sizes_get_the_same_distribution():
     inside, outside = (
         [draw.integers(1, 7, 1 + draw.poisson(mean)).tolist() for _ in range(n)] for mean, n in ((3, 400), (0.5, 150))
     )
-    found = matched(*providers(inside, outside))
+    found = match_sides(*providers(inside, outside))
     insides, outsides = shapes(found, "in"), shapes(found, "out")
     for shape in insides.keys() | outsides.keys():
         assert abs(insides[shape] / 400 - outsides[shape] / 150) <= 2 / 150
@@ -101,13 +100,13 @@ def test_sides_of_other_sizes_get_the_same_distribution():
 
 def test_sides_that_are_alike_lose_nothing():
     sizes = [[1], [2, 3], [4, 1, 1]]
-    found = matched(*providers(sizes, sizes[::-1]))
+    found = match_sides(*providers(sizes, sizes[::-1]))
     assert (found.cut, found.dropped) == (0, 0)
 
 
 def test_the_smaller_of_both_partners_is_kept_documents_first():
     trials, outcomes = providers([[5, 5, 5]], [[2]])
-    found = matched(trials, outcomes)
+    found = match_sides(trials, outcomes)
     assert (shapes(found, "in"), found.cut) == ({(2,): 1}, 13)
     table = table_of(trials, outcomes)
     assert (table.n_documents.tolist(), table.n_questions.tolist()) == ([1, 1], [2, 2])
@@ -119,21 +118,21 @@ def test_partners_have_the_same_rank_or_quantile():
     member = np.array([True, True, False, False, False, False])
     sizes = [(9,), (2,), (1,), (3,), (5,), (7,)]
     # Ranks of two are in the middle of the second and the fourth of four.
-    assert partnered(sizes, member, "abcdef") == [(7,), (2,), (1,), (2,), (5,), (7,)]
+    assert limit_to_partners(sizes, member, "abcdef") == [(7,), (2,), (1,), (2,), (5,), (7,)]
 
 
 def test_a_provider_of_whom_nothing_was_asked_is_dropped_and_counted():
     trials, outcomes = providers([[1], [0]], [[1], []])
-    found = matched(trials, outcomes)
+    found = match_sides(trials, outcomes)
     assert ([trial.unit for trial in found.trials], found.dropped) == (["in 0", "out 0"], 2)
     assert len(table_of(trials, outcomes)) == 2
 
 
 def test_one_side_alone_is_left_as_it_is():
     trials, outcomes = providers([[3, 1], [2]], [])
-    assert matched(trials, outcomes).cut == 0
+    assert match_sides(trials, outcomes).cut == 0
     assert table_of(trials, outcomes).n_questions.tolist() == [4, 2]
 
 
 def test_scattered_is_an_order_of_names():
-    assert scattered([1, 2, 3], "abc") == scattered([3, 1, 2], "cab")
+    assert scatter([1, 2, 3], "abc") == scatter([3, 1, 2], "cab")

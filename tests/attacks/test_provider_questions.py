@@ -13,12 +13,10 @@ from planted import card
 
 from audit.attacks.provider_membership import absent_keys
 from audit.attacks.provider_membership.attack import ProviderMembership
-from audit.attacks.provider_membership.outcomes import table_of
+from audit.attacks.provider_membership.features import FEATURES, table_of
 from audit.attacks.provider_membership.providers import answers_of, provider_of
-from audit.attacks.provider_membership.queries import NO_QUESTION, reference_of
+from audit.attacks.provider_membership.queries import NO_QUESTION, QuestionScores, reference_of
 from audit.attacks.provider_membership.queries import ask_about as ask_about_it
-from audit.attacks.provider_membership.question_scores import QuestionScores
-from audit.attacks.provider_membership.table import FEATURES
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
 from audit.engine.driver import drive

@@ -9,9 +9,9 @@ import planted
 import pytest
 from test_reconstruction_planted import measured, run
 
+from audit.attacks.fields import all_fields
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.fields import all_fields
-from audit.attacks.reconstruction.proposals import Proposals
+from audit.attacks.reconstruction.cdmi import Proposals
 from audit.case import Case
 from audit.corpus.documents import Corpus, Word
 from audit.targets.encoded_page import PageImage

@@ -10,8 +10,8 @@ import planted
 import pytest
 from test_reconstruction_planted import measured, run, verdict
 
+from audit.attacks.fields import all_fields
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.fields import all_fields
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnowledge, Sampling
 from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
 from audit.measurements import Estimate, Unresolved

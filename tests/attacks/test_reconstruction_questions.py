@@ -15,10 +15,9 @@ import torch
 from test_reconstruction_planted import measured, run, verdict
 from text_answering_checkpoints import make_sentinel_vt5, make_t5
 
+from audit.attacks.fields import N_QUESTIONS, all_fields, without_telling_questions
 from audit.attacks.interface import Findings
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.fields import all_fields
-from audit.attacks.reconstruction.questions import N_QUESTIONS, without_telling_questions
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Split, Task, Word
 from audit.targets.answering.denoiser import load_denoiser

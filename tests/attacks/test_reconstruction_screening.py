@@ -10,7 +10,7 @@ from test_reconstruction_shots import Counting, outcomes_of, tokens_of, tried
 
 from audit.attacks.parameters import read
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.sampling import most_likely
+from audit.attacks.reconstruction.methods import most_likely
 from audit.case import Case, References
 from audit.corpus import manifest
 from audit.errors import UsageError

@@ -7,7 +7,7 @@ import planted
 import pytest
 
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, Shot, baseline_score, best
+from audit.attacks.reconstruction.methods import MEMBERSHIP_SCORES, PRIMARY, Shot, baseline_score, best
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
@@ -99,8 +99,8 @@ def test_sharing_prefixes_changes_no_attempt(judged):
         def spawn(self, n):
             return [np.random.default_rng([7]).spawn(8)[self.number]][:n]
 
+    from audit.attacks.fields import field_of
     from audit.attacks.reconstruction.cdmi import reconstruct
-    from audit.attacks.reconstruction.fields import field_of
     from audit.attacks.reconstruction.methods import SHIPPED
 
     attack = Reconstruction(n_candidates=20)

@@ -12,9 +12,8 @@ import redacted
 
 from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.attack import FULL
-from audit.attacks.redaction.predictions import Predictions
 from audit.attacks.redaction.samples import Samples
-from audit.attacks.redaction.text_leak import lift_share_of, told_best, worst_class_of
+from audit.attacks.redaction.text_leak import Predictions, find_best_kind, lift_share_of, worst_class_of
 from audit.corpus import manifest
 from audit.corpus.documents import CATEGORIES
 from audit.measurements import Estimate, Unresolved
@@ -149,7 +148,7 @@ def test_rare_kinds_are_judged_together_and_left_out_only_when_they_are_too_few_
     classes = [person] * 60 + [url] * 6 + [contact] * 6
     both = told(classes, [person] * 60 + [url] * 12)
     assert worst_class_of(*both).value == 1.0
-    assert told_best(*both) == len(CATEGORIES)
+    assert find_best_kind(*both) == len(CATEGORIES)
     few = told([person] * 60 + [url] * 6, [person] * 60 + [url] * 6)
     for measure in (worst_class_of, lift_share_of):
         gap = measure(*few)

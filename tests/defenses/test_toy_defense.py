@@ -148,7 +148,7 @@ def docaudit(*arguments: object) -> tuple[str, int]:
 def test_it_is_measured_and_compared_with_the_model_as_it_was(
     name: str, title: str, derived_by: str, channel: bool, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("audit.attacks.memorisation.removal.TESSERACT", Perfect())
+    monkeypatch.setattr("audit.attacks.removal.TESSERACT", Perfect())
     output, code = docaudit("defend", name, place / "model", place / "data", "--out", tmp_path)
     assert code == 0, output
     assert records.read(tmp_path / "before").derived_by == ()

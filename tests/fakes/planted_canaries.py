@@ -11,8 +11,7 @@ import planted
 from pydantic import TypeAdapter
 
 from audit.attacks.canaries import Canaries
-from audit.attacks.canaries.extraction import Outcome, Ranked
-from audit.attacks.canaries.table import truth_of
+from audit.attacks.canaries.outcomes import Outcome, Ranked, truth_of
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, question_of
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task, Word

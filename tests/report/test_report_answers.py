@@ -58,7 +58,7 @@ def test_every_metric_of_the_attack_has_words(attack: str) -> None:
 def test_every_context_and_class_of_the_attack_has_its_row() -> None:
     from audit.attacks.memorisation.contexts import CONTEXTS
     from audit.attacks.memorisation.measures import METRICS
-    from audit.attacks.memorisation.questions import CLASSES
+    from audit.attacks.questions import CLASSES
 
     words = AttackText(environment(), "memorisation")
     assert set(words.contexts) >= set(CONTEXTS)

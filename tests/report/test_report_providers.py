@@ -70,7 +70,7 @@ def test_every_metric_feature_method_and_block_has_words() -> None:
 
 def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_method_or_feature_out() -> None:
     from audit.attacks.provider_membership import ProviderMembership
-    from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS
+    from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS
 
     asked = {
         ".".join(part for part in (column["metric"], row["suffix"], column.get("after", "")) if part)
@@ -87,8 +87,8 @@ def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_method_or_feat
 
 
 def test_the_series_of_the_figures_are_those_that_the_attack_draws() -> None:
+    from audit.attacks.provider_membership.features import FEATURES, ProviderTable
     from audit.attacks.provider_membership.measures import measure_table
-    from audit.attacks.provider_membership.table import FEATURES, ProviderTable
     from audit.engine.interface import SILENT
 
     rng = np.random.default_rng(3)
@@ -240,7 +240,7 @@ def test_what_has_no_number_at_all_says_why_and_how_many_it_needs(pages: dict[st
 
 
 def test_without_a_model_to_compare_with_the_attacker_is_called_weakened(pages: dict[str, str]) -> None:
-    record, verdict, _ = examples.unreferenced()
+    record, verdict, _ = examples.missing_reference()
     assert verdict.overall == "undecided"
     assert {item.state for item in findings(record, verdict)} == {"weakened"}
     assert recommend(record, verdict)[0].remedy.id == "full-attacker"
@@ -329,9 +329,9 @@ def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_pa
 
 
 def test_what_the_attack_writes_can_be_revealed(tmp_path: Path) -> None:
-    from audit.attacks.provider_membership.evidence import entries
+    from audit.attacks.provider_membership.features import FEATURES, ProviderTable
     from audit.attacks.provider_membership.providers import providers_of
-    from audit.attacks.provider_membership.table import FEATURES, ProviderTable
+    from audit.attacks.provider_membership.summary import entries
     from audit.corpus import documents
 
     names = [f"Firm {number}" for number in range(40)]

@@ -1,4 +1,4 @@
-"""The attack: hidden values beside plausible others, and which of them the model likes best."""
+"""The attack: the model ranks the hidden value among plausible others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
-from audit.attacks.attributes.fields import Fields, kind_of
+from audit.attacks.attributes.fields import Fields, loss_query
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
 from audit.attacks.attributes.measures import (
     EXCESS,
@@ -29,6 +29,8 @@ from audit.attacks.attributes.offered import holding, lacking, most_trials, most
 from audit.attacks.attributes.questions import Questions
 from audit.attacks.attributes.table import AttributeTable, build_table
 from audit.attacks.interface import Attack, Findings, Metric, Sides, Units
+from audit.attacks.measuring import run_jobs
+from audit.attacks.usable import GIVE_REFERENCE
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus
@@ -114,10 +116,7 @@ class AttributeInference(Attack):
         """See `Attack.weakened`."""
         if any(given.get(name) for name in self.uses):
             return None
-        return (
-            f"no reference: {NO_REFERENCE} (give --reference baselines=PATH, see docaudit train-baseline, or "
-            "pretrained=PATH)"
-        )
+        return f"no reference: {NO_REFERENCE} {GIVE_REFERENCE}"
 
     def weakened_in(self, case: Case) -> str | None:
         """See `Attack.weakened_in`: a tagger is held against a masked language model too, which others are not."""
@@ -156,25 +155,25 @@ class AttributeInference(Attack):
         """
         values = _values(case)
         hidden = values.of(trial)
-        laid = yield from values.laid(hidden, self.n_candidates, rng)
-        if laid.lost is not None:
-            return {"lost": laid.lost}
+        lay_out = yield from values.lay_out(hidden, self.n_candidates, rng)
+        if lay_out.lost is not None:
+            return {"lost": lay_out.lost}
         outcome: dict[str, Json] = {"lost": None, "public": None}
-        outcome["target"] = _written((yield from values.losses(case.target, hidden, laid)))
+        outcome["target"] = _written((yield from values.losses(case.target, hidden, lay_out)))
         public = public_of(case, values)
         if public is not None:
-            outcome["public"] = _written((yield from values.losses(public, hidden, laid)))
+            outcome["public"] = _written((yield from values.losses(public, hidden, lay_out)))
         return outcome
 
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`; a decision is which candidate is chosen."""
         values = _values(case)
         hidden = values.of(trial)
-        laid = yield from values.laid(hidden, self.n_candidates, rng)
-        if laid.lost is not None:
+        lay_out = yield from values.lay_out(hidden, self.n_candidates, rng)
+        if lay_out.lost is not None:
             return {"alike": 0, "steps": 0}
-        exact = yield from values.losses(case.target, hidden, laid)
-        other = yield from values.losses(rounded, hidden, laid)
+        exact = yield from values.losses(case.target, hidden, lay_out)
+        other = yield from values.losses(rounded, hidden, lay_out)
         if exact is None or other is None:
             return {"alike": 0, "steps": 0}
         return {"alike": int(np.argmin(exact) == np.argmin(other)), "steps": 1}
@@ -185,16 +184,8 @@ class AttributeInference(Attack):
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
-        measured = []
-        todo = [*jobs(table, rng)]
-        progress.stage("attribute inference: intervals", len(todo))
-        for job in todo:
-            measured.append(job())
-            progress.advance()
-        documents = [*{one.document.id: one.document for one in asked}.values()]
-        blind = blind_baseline.by_document(
-            case.corpus, documents, [one.split == "member" for one in documents], progress
-        )
+        measured = run_jobs("attribute inference: intervals", jobs(table, rng), progress)
+        blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
         everything = values.all()
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
         return Findings(
@@ -229,7 +220,7 @@ def values_of(case: Case) -> HiddenValues | None:
     """The hidden values of a case, as its target is asked about them; None when it cannot be."""
     if AnswerLoss in case.target.answers:
         return Questions(case)
-    return None if kind_of(case.target) is None else Fields(case)
+    return None if loss_query(case.target) is None else Fields(case)
 
 
 def public_of(case: Case, values: HiddenValues) -> Target | None:

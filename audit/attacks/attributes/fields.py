@@ -13,9 +13,9 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, Laid, drawn, plausible
+from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, LaidPage, draw_others, select_plausible
+from audit.attacks.fields import REASONS, Field, all_fields, field_of
 from audit.attacks.interface import ask
-from audit.attacks.reconstruction.fields import REASONS, Field, all_fields, field_of
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import Occurrence, fold, occurrences
@@ -68,8 +68,8 @@ def _pool(case: Case) -> TokenPool:
     return found
 
 
-def kind_of(model: Target) -> LossQuery | None:
-    """What a model is asked about a hidden field; None where there is nothing to ask."""
+def loss_query(model: Target) -> LossQuery | None:
+    """Return the query that asks a model about a hidden field; None where there is nothing to ask."""
     kinds: tuple[LossQuery, ...] = (CompletionLoss, MaskedCompletionLoss)
     return next((kind for kind in kinds if kind in model.answers), None)
 
@@ -122,30 +122,32 @@ class Fields:
     def _others(self, field: Field) -> list[Tokens]:
         pool = self.facts.pool.get((field.entity.category, len(field.positions)), {})
         page = (word.text for word in field.document.words)
-        return plausible(pool, {fold(field.document.text_of(field.entity))}, page)
+        return select_plausible(pool, {fold(field.document.text_of(field.entity))}, page)
 
-    def laid(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, Laid[Tokens]]:
-        """See `Values.laid`; the page is laid before each model as that one reads it."""
+    def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage[Tokens]]:
+        """See `Values.lay_out`; the page is laid before each model as that one reads it."""
         field = field_of(self.case, hidden.trial, *_ANY)
         assert field.page is not None
         truth = tuple(field.page.ids[list(field.positions)].tolist())
         yield from ()
-        return Laid(field, (truth, *drawn(self._others(field), n_candidates, rng)))
+        return LaidPage(field, (truth, *draw_others(self._others(field), n_candidates, rng)))
 
     def comparable(self, models: Sequence[Target]) -> list[Target]:
         """See `Values.comparable`."""
-        return sorted(filter(kind_of, models), key=lambda model: not self.alike(model))
+        return sorted(filter(loss_query, models), key=lambda model: not self.alike(model))
 
     def alike(self, model: Target) -> bool:
         """See `Values.alike`."""
-        return kind_of(model) is kind_of(self.case.target)
+        return loss_query(model) is loss_query(self.case.target)
 
-    def losses(self, model: Target, hidden: Hidden, laid: Laid[Tokens]) -> Generator[Request, Any, Floats | None]:
+    def losses(
+        self, model: Target, hidden: Hidden, lay_out: LaidPage[Tokens]
+    ) -> Generator[Request, Any, Floats | None]:
         """See `Values.losses`."""
-        kind, field = kind_of(model), self._read_by(model, hidden, laid.page)
+        kind, field = loss_query(model), self._read_by(model, hidden, lay_out.page)
         if kind is None or field is None:
             return None
-        completions: Ints = np.array(laid.candidates, np.int64)
+        completions: Ints = np.array(lay_out.candidates, np.int64)
         return (yield from ask(model, kind(field.scrubbed(), field.positions, completions)))
 
     def _read_by(self, model: Target, hidden: Hidden, field: Field) -> Field | None:

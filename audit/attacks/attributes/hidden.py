@@ -1,4 +1,4 @@
-"""What is common to all hidden values: what they are, and how they are laid before a model beside plausible others."""
+"""Hidden values of any target, and the page on which a model chooses between the true one and plausible others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Hidden:
 
 
 @dataclass(frozen=True, eq=False)
-class Laid(Generic[C]):
+class LaidPage(Generic[C]):
     """A page without its value, and the values that may stand there, the true one first.
 
     `lost` says why the value cannot be asked about after all; then there is nothing to choose from.
@@ -74,7 +74,7 @@ class HiddenValues(Protocol):
         """The value of a trial."""
         ...
 
-    def laid(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, Laid[Any]]:
+    def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage[Any]]:
         """The page without the value, and `n_candidates` values, the true one first, the others drawn."""
         ...
 
@@ -83,15 +83,15 @@ class HiddenValues(Protocol):
         ...
 
     def alike(self, model: Target) -> bool:
-        """Whether a model is asked what the target is asked, so that their losses compare."""
+        """Return whether a model is asked what the target is asked, so that their losses compare."""
         ...
 
-    def losses(self, model: Target, hidden: Hidden, laid: Laid[Any]) -> Generator[Request, Any, Floats | None]:
+    def losses(self, model: Target, hidden: Hidden, lay_out: LaidPage[Any]) -> Generator[Request, Any, Floats | None]:
         """The model's loss with each candidate: shape (n_candidates,), nats; None where it cannot read the page."""
         ...
 
 
-def plausible(pool: Mapping[str, C], values: Collection[str], page: Iterable[str]) -> list[C]:
+def select_plausible(pool: Mapping[str, C], values: Collection[str], page: Iterable[str]) -> list[C]:
     """The values of a pool, by their folded spelling, in its order, that may stand in place of the true one.
 
     The true value is none of them, nor what is left on the page: a reader would take it from there.
@@ -110,7 +110,7 @@ def plausible(pool: Mapping[str, C], values: Collection[str], page: Iterable[str
     ]
 
 
-def drawn(others: Sequence[C], n_candidates: int, rng: Rng) -> list[C]:
+def draw_others(others: Sequence[C], n_candidates: int, rng: Rng) -> list[C]:
     """As many of these as stand beside the true value."""
     chosen = rng.permutation(len(others))[: n_candidates - 1]
-    return [others[place] for place in chosen]
+    return [others[index] for index in chosen]

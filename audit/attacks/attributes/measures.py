@@ -1,4 +1,4 @@
-"""What the outcomes of attribute inference add up to (methods.md#attribute-inference)."""
+"""Measurements of attribute inference (methods.md#attribute-inference)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import GROUPS, LOSS, METHODS, AttributeTable
+from audit.attacks.measuring import Job, estimate_without_null
+from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES
-from audit.measurements import ALPHAS, Bound, Count, Coverage, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Count, Coverage, Measurement, Unresolved
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
 from audit.stats.medians import median_interval
 from audit.stats.rates import excess_mean
 from audit.targets.utility import estimate
 
-Job = Callable[[], Measurement]
-SPLITS = ("member", "heldout")
 EXCESS, CHOSEN, PUBLIC, POWER = "excess", "chosen", "public", "candidates"
 NEEDED = 72
 """Documents of a split with which most models that leak nothing pass (`benchmarks/attribute_calibration.json`)."""
@@ -41,9 +41,9 @@ def named(name: str, method: str) -> str:
 
 METRICS = (
     *(named(f"{EXCESS}.{group}", method) for group, method in product((*GROUPS, *CATEGORIES), METHODS)),
-    *(named(f"{CHOSEN}.{split}", method) for split, method in product(SPLITS, METHODS)),
-    *(f"{PUBLIC}.{split}" for split in SPLITS),
-    *(f"{what}.{split}.{name}" for what, split, name in product((CHOSEN, PUBLIC), SPLITS, (*GROUPS[:2], *CATEGORIES))),
+    *(named(f"{CHOSEN}.{split}", method) for split, method in product(AUDITED, METHODS)),
+    *(f"{PUBLIC}.{split}" for split in AUDITED),
+    *(f"{what}.{split}.{name}" for what, split, name in product((CHOSEN, PUBLIC), AUDITED, (*GROUPS[:2], *CATEGORIES))),
     POWER,
     blind_baseline.NAME,
 )
@@ -55,10 +55,10 @@ def jobs(table: AttributeTable, rng: Generator) -> Iterator[Job]:
     for group, method in product((*GROUPS, *categories), METHODS):
         if group in ("unique", "all") or len(table.group(group)):
             yield partial(_excess, f"{EXCESS}.{group}", table.group(group), method, rng)
-    for split, method in product(SPLITS, METHODS):
+    for split, method in product(AUDITED, METHODS):
         rows = table.split(split)
         yield partial(_share, named(f"{CHOSEN}.{split}", method), rows, rows.chosen[method], rows.public, rng)
-    for split in SPLITS:
+    for split in AUDITED:
         rows = table.split(split)
         yield partial(_share, f"{PUBLIC}.{split}", rows, rows.public, None, rng)
         for group in (*GROUPS[:2], *categories):
@@ -89,9 +89,9 @@ def coverage(everything: Sequence[Hidden]) -> tuple[Coverage, ...]:
 def counts(
     everything: Sequence[Hidden], lost: Counter[str], reasons: Mapping[str, str], table: AttributeTable
 ) -> list[Count]:
-    """What was asked, and what was left out."""
+    """Count what was asked, and what was left out."""
     found = []
-    for split, label in zip(SPLITS, ("member", "held-out"), strict=True):
+    for split, label in LABELS.items():
         rows = table.split(split)
         found += [
             Count(f"{label} values", len(rows), f"values of {label} documents that were asked about"),
@@ -108,11 +108,10 @@ def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Me
     """(with the model - without) on member values minus the same on held-out values."""
     bare, name = name, named(name, method)
     columns: list[npt.NDArray[Any]] = []
-    for split in SPLITS:
+    for split in AUDITED:
         rows = table.split(split)
         if rows.n_documents < (ENOUGH if bare.removeprefix(f"{EXCESS}.") in GROUPS else LEAST):
-            words = "member" if split == "member" else "held-out"
-            return Unresolved(name, f"too few {words} documents with such values", rows.n_documents, NEEDED)
+            return Unresolved(name, f"too few {LABELS[split]} documents with such values", rows.n_documents, NEEDED)
         columns += [rows.chosen[method], rows.public, rows.cluster]
     of: Callable[..., Interval] = excess_mean
     return estimate(name, of(*columns, rng, alphas=ALPHAS), "values", 0.0, "held-out")
@@ -133,7 +132,4 @@ def _power(rows: AttributeTable) -> Measurement:
     if not len(rows):
         return Unresolved(POWER, "no value of a member document was asked about", 0, NEEDED)
     found = median_interval(rows.n_candidates, alphas=ALPHAS, unit="value")
-    bounds = tuple(Bound(*bound) for bound in found.bounds)
-    return Estimate(
-        POWER, found.value, found.low, found.high, found.n, "values", found.clusters, found.method, bounds=bounds
-    )
+    return estimate_without_null(POWER, found, "values")

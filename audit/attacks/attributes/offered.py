@@ -1,4 +1,4 @@
-"""What a data set offers attribute inference, before any model reads it."""
+"""Values that a data set offers attribute inference, before any model reads it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from audit.attacks.attributes.measures import EXCESS
 from audit.attacks.attributes.questions import kind_of_answer, pool_of, trained_values
 from audit.attacks.attributes.table import GROUPS, METHODS
 from audit.attacks.interface import Sides, Units
-from audit.attacks.memorisation.questions import all_questions
-from audit.attacks.reconstruction.fields import ATTACKED
+from audit.attacks.questions import all_questions
+from audit.attacks.splits import AUDITED, missing_split
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold, occurrences
 
 
 def lacking(corpus: Corpus) -> str | None:
-    """What is missing for any choice; None when nothing is, as far as the data set alone tells."""
+    """Return what is missing for any choice; None when nothing is, as far as the data set alone shows."""
     what = "question with an answer" if _answering(corpus) else "field to attack"
-    splits = {document.split for document, _, _ in _offered(corpus)}
-    for split in ATTACKED:
-        if split not in splits:
-            return f"no {what} in {split} documents whose kind public documents hold"
-    return None
+    split = missing_split(document for document, _, _ in _offered(corpus))
+    return None if split is None else f"no {what} in {split} documents whose kind public documents hold"
 
 
 def holding(corpus: Corpus) -> list[tuple[str, Split]]:
@@ -31,7 +28,7 @@ def holding(corpus: Corpus) -> list[tuple[str, Split]]:
 
 
 def most_trials(corpus: Corpus, n_per_document: int) -> Sides:
-    """How many trials there can be."""
+    """Return the most trials there can be."""
     values: Counter[tuple[str, Split]] = Counter((document.id, document.split) for document, _, _ in _offered(corpus))
     found = Counter[Split]()
     for (_, split), n in values.items():
@@ -48,7 +45,7 @@ def most_units(corpus: Corpus) -> tuple[Units, ...]:
     units = []
     for group in GROUPS:
         sides = Counter(split for split, _ in documents[group])
-        numbers = [sides[split] for split in ATTACKED]
+        numbers = [sides[split] for split in AUDITED]
         units.append(Units(f"{EXCESS}.{group}", "difference", "documents", *numbers, methods=len(METHODS)))
     return tuple(units)
 
@@ -69,7 +66,7 @@ def _offered(corpus: Corpus) -> Iterator[tuple[Document, str, bool]]:
                 yield asked.document, kind, others <= {asked.document.id}
         return
     seen = occurrences(corpus)
-    for document in corpus.of(*ATTACKED):
+    for document in corpus.of(*AUDITED):
         for entity in document.entities:
             if entity.attack and entity.category in pool:
                 yield document, entity.category, seen[fold(document.text_of(entity))].unique

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats
-from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, Laid, drawn, plausible
+from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, LaidPage, draw_others, select_plausible
 from audit.attacks.interface import ask_all
-from audit.attacks.memorisation.questions import AskedQuestion, all_questions, question_of
-from audit.attacks.memorisation.removal import PROVEN, STATUSES, clear
+from audit.attacks.questions import AskedQuestion, all_questions, question_of
+from audit.attacks.removal import PROVEN, STATUSES, clear
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
@@ -33,7 +33,7 @@ def kind_of_answer(asked: AskedQuestion) -> str:
 
 
 def pool_of(corpus: Corpus) -> AnswerPool:
-    """What stands in public documents, by kind of answer, then by folded value: answers, and fields of a category."""
+    """Collect answers and fields of public documents by kind of answer, then by folded value."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for document in corpus.of("public"):
         for question in document.questions:
@@ -120,15 +120,15 @@ class Questions:
 
     def _others(self, asked: AskedQuestion) -> list[str]:
         pool = self.facts.pool.get(kind_of_answer(asked), {})
-        return plausible(pool, asked.values, (word.text for word in asked.document.words))
+        return select_plausible(pool, asked.values, (word.text for word in asked.document.words))
 
-    def laid(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, Laid[str]]:
-        """See `Values.laid`."""
+    def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage[str]]:
+        """See `Values.lay_out`."""
         asked = question_of(self.case.corpus, hidden.trial)
         cleared = yield from clear(page_view(self.case.corpus, asked.document), asked.answers, fuzzy=True)
         if cleared.status != PROVEN:
-            return Laid(None, (), cleared.status)
-        return Laid(cleared.view, (hidden.text, *drawn(self._others(asked), n_candidates, rng)))
+            return LaidPage(None, (), cleared.status)
+        return LaidPage(cleared.view, (hidden.text, *draw_others(self._others(asked), n_candidates, rng)))
 
     def comparable(self, models: Sequence[Target]) -> list[Target]:
         """See `Values.comparable`."""
@@ -138,8 +138,8 @@ class Questions:
         """See `Values.alike`."""
         return AnswerLoss in model.answers
 
-    def losses(self, model: Target, hidden: Hidden, laid: Laid[str]) -> Generator[Request, Any, Floats | None]:
+    def losses(self, model: Target, hidden: Hidden, lay_out: LaidPage[str]) -> Generator[Request, Any, Floats | None]:
         """See `Values.losses`."""
         question = question_of(self.case.corpus, hidden.trial).question.question
-        found = yield from ask_all(model, [AnswerLoss(laid.page, question, answer) for answer in laid.candidates])
+        found = yield from ask_all(model, [AnswerLoss(lay_out.page, question, answer) for answer in lay_out.candidates])
         return np.array([-own.mean() if own.size else np.inf for own in found])

@@ -10,9 +10,15 @@ from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.attributes.hidden import Hidden
-from audit.attacks.columns import rows_where
-from audit.attacks.reconstruction.methods import SHIPPED
-from audit.attacks.reconstruction.sampling import combine, log_likelihood_of_losses, log_softmax
+from audit.attacks.candidate_weights import (
+    MEAN,
+    TARGET_WEIGHT,
+    TEMPERATURE,
+    combine,
+    log_likelihood_of_losses,
+    log_softmax,
+)
+from audit.attacks.columns import DocumentColumns
 from audit.engine.interface import Json
 
 LOSS, CALIBRATED = "loss", "calibrated"
@@ -21,7 +27,7 @@ GROUPS = ("unique", "repeated", "all")
 
 
 @dataclass(frozen=True, eq=False)
-class AttributeTable:
+class AttributeTable(DocumentColumns):
     """One row a value that was asked about; every column has shape (n_values,).
 
     Attributes:
@@ -45,17 +51,6 @@ class AttributeTable:
     rank: dict[str, Floats]
     calibrated: Bools
 
-    def __len__(self) -> int:
-        return len(self.cluster)
-
-    def where(self, mask: Bools) -> AttributeTable:
-        """The rows that `mask` takes."""
-        return rows_where(self, mask)
-
-    def split(self, name: str) -> AttributeTable:
-        """The rows of "member" or "heldout" documents."""
-        return self.where(self.member if name == "member" else ~self.member)
-
     def group(self, name: str) -> AttributeTable:
         """The rows whose value is "unique", "repeated", or "all"; or those of a category."""
         if name == "all":
@@ -63,11 +58,6 @@ class AttributeTable:
         if name in GROUPS:
             return self.where(self.unique if name == "unique" else ~self.unique)
         return self.where(self.category == name)
-
-    @property
-    def n_documents(self) -> int:
-        """How many documents the rows come from."""
-        return len(np.unique(self.cluster))
 
 
 def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bool) -> AttributeTable:
@@ -82,9 +72,9 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
     public = [None if outcome["public"] is None else _read(outcome["public"]) for outcome in outcomes]
     scores = {
         LOSS: target,
-        CALIBRATED: [calibrated(own, other, alike=alike) for own, other in zip(target, public, strict=True)],
+        CALIBRATED: [calibrate(own, other, alike=alike) for own, other in zip(target, public, strict=True)],
     }
-    documents = {name: place for place, name in enumerate(sorted({one.document.id for one in hidden}))}
+    documents = {name: index for index, name in enumerate(sorted({one.document.id for one in hidden}))}
     sizes = np.array([len(own) for own in target], np.int64)
     return AttributeTable(
         member=np.array([one.document.split == "member" for one in hidden], bool),
@@ -101,8 +91,8 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
     )
 
 
-def calibrated(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
-    """What is lowest for the value that the target likes better than the public model does: (n_candidates,).
+def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
+    """Weigh the target's losses by the public model's: (n_candidates,), lowest where the target alone likes a value.
 
     Where both were asked the same, the difference of their losses, the logarithm of the likelihood ratio that
     membership inference rests on (Carlini et al. 2021). A tagger's loss is of labels, that of a masked language model
@@ -114,10 +104,10 @@ def calibrated(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
     if alike:
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(target - public, nan=np.inf, posinf=np.inf, neginf=np.inf)
-    log_target, _ = log_likelihood_of_losses(target, SHIPPED.temperature)
+    log_target, _ = log_likelihood_of_losses(target, TEMPERATURE)
     finite = np.where(np.isfinite(public), public, np.finfo(float).max / 1e9)
-    log_public = log_softmax(-finite / SHIPPED.temperature)
-    return -combine(log_public, log_target, SHIPPED.target_weight, SHIPPED.mean)
+    log_public = log_softmax(-finite / TEMPERATURE)
+    return -combine(log_public, log_target, TARGET_WEIGHT, MEAN)
 
 
 def chance_of_first(losses: Floats) -> float:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Self
 
-import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks.canaries.epsilon import measure_privacy
-from audit.attacks.canaries.extraction import Effort, kind_of, read_outcome
+from audit.attacks.canaries.extraction import Effort, query_style
 from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.masked import ByMasks
 from audit.attacks.canaries.measures import METRICS, POWER, UNIT, histograms, measure_table
-from audit.attacks.canaries.pages import Approach, ByLoss, ask_page, sample_pages
-from audit.attacks.canaries.table import table_of
-from audit.attacks.canaries.tallies import alarms_of, counts_of, diagnostics_of, weaknesses_of
+from audit.attacks.canaries.outcomes import read_outcome, table_of
+from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
+from audit.attacks.canaries.summary import alarms_of, counts_of, diagnostics_of, weaknesses_of
 from audit.attacks.canaries.white_box import Inversion
 from audit.attacks.interface import Attack, Findings, Metric, Sides, Units
+from audit.attacks.measuring import compare_losses
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, load_canaries
@@ -34,9 +33,6 @@ PROVIDE = (
     "put some in before the model is trained: docaudit canary insert DATA_DIR OUT; train on OUT, and scan with OUT as "
     "the data set"
 )
-ALIKE = 0.01
-"""A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
-completions are told apart by differences of this size only where the model knows nothing."""
 N_PREFLIGHT = 16
 """Completions whose losses are compared between number formats (ours)."""
 SEARCH = {
@@ -110,16 +106,7 @@ class Canaries(Attack):
 
     @property
     def _inversion(self) -> Inversion:
-        return Inversion(
-            self.n_epochs,
-            self.learning_rate,
-            self.decay,
-            self.temperature,
-            self.temperature_decay,
-            self.n_restarts,
-            self.spread,
-            self.mix_characters,
-        )
+        return Inversion(**{field.name: getattr(self, field.name) for field in fields(Inversion)})
 
     @classmethod
     def preset(cls, budget: str) -> Self:
@@ -154,7 +141,7 @@ class Canaries(Attack):
         answers = case.target.answers
         if BestLinks in answers:
             return LINKS_ONLY
-        if kind_of(case.target) is not None:
+        if query_style(case.target) is not None:
             return None
         if TrainingLoss in answers:
             return "the model gives no training loss of several unknown tokens at once, or of mixtures of candidates"
@@ -184,7 +171,7 @@ class Canaries(Attack):
 
     def _approach(self, target: Target) -> Approach | None:
         """How a model that reads tokens is asked; None for one that writes answers."""
-        match kind_of(target):
+        match query_style(target):
             case "pages":
                 return ByLoss(self._inversion)
             case "masks":
@@ -199,10 +186,7 @@ class Canaries(Attack):
             exact, coarse = yield from sample_pages(case, rounded, canary, approach, N_PREFLIGHT, rng)
         else:
             exact, coarse = yield from sample_answers(case, rounded, canary, N_PREFLIGHT, rng)
-        if not len(exact):
-            return {"alike": 0, "steps": 0}  # of a canary that cannot be asked for
-        alike = np.abs(exact - coarse) <= ALIKE * np.maximum(1.0, np.abs(exact))
-        return {"alike": int(alike.sum()), "steps": len(exact)}
+        return compare_losses(exact, coarse)  # no steps of a canary that cannot be asked for
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
@@ -242,8 +226,8 @@ class Canaries(Attack):
                 "prefix": " ".join(canary.prefix),
                 "completion": " ".join(canary.completion),
                 "left_out": outcome.left_out,
-                "recovered": _words(canary, outcome.strongest),
-                "recovered_by_optimiser": _words(canary, outcome.optimiser),
+                "recovered": _completion_text(canary, outcome.strongest),
+                "recovered_by_optimiser": _completion_text(canary, outcome.optimiser),
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }
@@ -259,6 +243,6 @@ def _tried(drawn: CanarySet, trials: Sequence[Trial]) -> list[Canary]:
     return [by_id[trial.unit] for trial in trials]
 
 
-def _words(canary: Canary, numbers: Sequence[int]) -> str:
+def _completion_text(canary: Canary, numbers: Sequence[int]) -> str:
     candidates = PATTERNS[canary.pattern].candidates
     return " ".join(candidates[number] for number in numbers)

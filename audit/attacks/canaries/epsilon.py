@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from audit.attacks.canaries.extraction import Outcome
 from audit.attacks.canaries.measures import UNIT
+from audit.attacks.canaries.outcomes import Outcome
 from audit.corpus.canaries.schema import Canary, CanarySet
 from audit.measurements import Count, Diagnostic, Estimate, Measurement, Unresolved
 from audit.stats.epsilon import CONFIDENCE, EpsilonBound, epsilon_bound, needed_canaries, perhaps_fair

@@ -1,41 +1,31 @@
-"""One canary: what the attacker finds, and where the true completion stands among all that could have stood there.
+"""One canary: what the attacker finds, and the rank of the true completion among all that could have stood there.
 
-The same for every kind of model; `pages`, `masked` and `guided` say how completions are scored and where the search
-begins.
+The same for every kind of model; `pages` and `decode_guided` score completions and begin the search. Completions are
+rows of candidate numbers, 0 to |V0| - 1, one for each unknown place; the search is exhaustive, or by descent.
 Nothing here knows whether a canary was inserted: the bound on epsilon rests on that (methods.md#epsilon-from-one-run).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator as Rng
-from pydantic import ConfigDict, TypeAdapter
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.search import Scorer, descended, losses_of_all, place_of, scored
-from audit.engine.interface import Json, Request
-from audit.measurements import STRICT
+from audit.attacks.canaries.outcomes import Outcome, Ranked
+from audit.engine.interface import Request
 from audit.stats.exposure import exposure
 from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, RelaxedLoss, Target
 
 QueryStyle = Literal["pages", "masks", "answers"]
-REASONS = {
-    "split": "canaries whose completion holds a word that is not one token of the model, the same in every place",
-    "unknown": "canaries whose completion holds a word that the model's vocabulary lacks",
-    "unread": (
-        "canaries that the model cannot read in one piece: a page too long, words without tokens, or a page without a "
-        "loss, for the model lacks its intent or tags"
-    ),
-    "alike": "canaries whose completion holds two words that are one token of the model",
-    "single": "canaries for which the model knows fewer than two candidates: there is nothing to guess",
-    "no finite loss": "canaries for whose true completion the model's loss is no finite number",
-}
-"""Why a canary cannot be asked for, in words."""
+Scorer = Callable[[Ints], Generator[Request, Any, Floats]]
+"""The loss of completions, (n_completions, n_places) candidate numbers -> (n_completions,) nats, lower is likelier."""
+
+CHUNK = 4096
+"""Completions that are asked for at once (ours): what many attempts hold in memory at a time stays small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,104 +41,6 @@ class Start:
     completions: Ints
     losses: Floats
     n_stalled: int = 0
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """Where the true completion stands among the references behind the same prefix.
-
-    Attributes:
-        rank: 1 + the references that are at least as likely.
-        ties: references that are exactly as likely.
-        n_references: without the completions of the other canaries of the set, whichever were inserted.
-        bits: of exposure (`audit.stats.exposure`).
-        p_value: of no memory.
-    """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-    rank: int
-    ties: int
-    n_references: int
-    bits: float
-    p_value: float
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of one canary; completions are numbers of the pattern's candidates, all of them.
-
-    Attributes:
-        left_out: why it could not be asked for, a key of `REASONS`; None when it was. Then all below is empty.
-        n_candidates: |V0|, of those that the model reads as one token each.
-        n_split, n_unknown: candidates left out, for they are split, or unknown.
-        optimiser: the best completion of the optimiser alone.
-        optimiser_loss: its loss, nats; None where it is not finite.
-        n_distinct: different completions among those of the restarts, or beams.
-        n_found: restarts, or beams.
-        n_stalled: steps of the optimiser that could not be taken.
-        strongest: the completion with the lowest loss of all that the attacker scored.
-        strongest_loss: likewise.
-        true_loss: of the true completion.
-        enumerated: whether every completion was scored.
-        reached: whether the optimiser found the exact minimum; None where it is not known.
-        ranked: None where no reference is left, or another canary has the same completion.
-    """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-    left_out: str | None = None
-    n_candidates: int = 0
-    n_split: int = 0
-    n_unknown: int = 0
-    optimiser: tuple[int, ...] = ()
-    optimiser_loss: float | None = None
-    n_distinct: int = 0
-    n_found: int = 0
-    n_stalled: int = 0
-    strongest: tuple[int, ...] = ()
-    strongest_loss: float | None = None
-    true_loss: float | None = None
-    enumerated: bool = False
-    reached: bool | None = None
-    ranked: Ranked | None = None
-
-    def in_words_of(self, words: Sequence[str], everything: Sequence[str]) -> Outcome:
-        """This outcome, whose completions are numbers of `words`, with them as numbers of `everything`."""
-        places = [everything.index(word) for word in words]
-        optimiser, strongest = (tuple(places[number] for number in found) for found in (self.optimiser, self.strongest))
-        return replace(self, optimiser=optimiser, strongest=strongest)
-
-    @property
-    def missed(self) -> bool:
-        """Whether the search missed: the true completion is likelier than what it found."""
-        return self.true_loss is not None and (self.strongest_loss is None or self.true_loss < self.strongest_loss)
-
-    def as_json(self) -> Json:
-        """For the journal."""
-        return asdict(self)
-
-    @property
-    def coherent(self) -> bool:
-        """Whether it is what an attempt returns: a canary that was left out for a known reason, or one that was not."""
-        if self.left_out is not None:
-            found = self.optimiser or self.strongest or self.ranked is not None or self.true_loss is not None
-            return self.left_out in REASONS and not found
-        return self.n_candidates >= 2 and 0 < len(self.optimiser) == len(self.strongest) and self.true_loss is not None
-
-
-_OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
-
-
-def read_outcome(content: Json) -> Outcome:
-    """The outcome that a journal holds.
-
-    Raises:
-        ValueError: it is no outcome of a canary: what is missing or damaged must never be read as left out.
-    """
-    text = json.dumps(content)
-    outcome = _OUTCOME.validate_json(text, strict=True)
-    if not outcome.coherent or json.loads(json.dumps(outcome.as_json())) != json.loads(text):
-        raise ValueError("the outcome of a canary is damaged")
-    return outcome
 
 
 @dataclass(frozen=True)
@@ -179,8 +71,8 @@ class Secret:
     others: Ints
 
 
-def kind_of(target: Target) -> QueryStyle | None:
-    """How canaries are asked of a target; None: they cannot be."""
+def query_style(target: Target) -> QueryStyle | None:
+    """Return the style in which canaries are asked of a target; None: they cannot be."""
     if {RelaxedLoss, CompletionLoss} <= target.answers:
         return "pages"
     if CandidateLogits in target.answers:
@@ -206,9 +98,7 @@ def secret_of(truth: Sequence[str], others: Sequence[Sequence[str]], candidates:
     return Secret(len(candidates), np.array([numbers[word] for word in truth], np.int64), rows)
 
 
-def searched(
-    scorer: Scorer, start: Start, secret: Secret, effort: Effort, rng: Rng
-) -> Generator[Request, Any, Outcome]:
+def search(scorer: Scorer, start: Start, secret: Secret, effort: Effort, rng: Rng) -> Generator[Request, Any, Outcome]:
     """The strongest attack and the rank of the truth: of all completions, or by descent and among fresh draws.
 
     Args:
@@ -227,14 +117,14 @@ def searched(
 
 
 def _of_all(losses: Floats, start: Start, secret: Secret) -> Outcome:
-    truth = place_of(secret.truth, secret.n_candidates)
+    truth = index_of_completion(secret.truth, secret.n_candidates)
     kept = np.ones(losses.size, bool)
-    kept[[place_of(other, secret.n_candidates) for other in secret.others]] = False
+    kept[[index_of_completion(other, secret.n_candidates) for other in secret.others]] = False
     kept[truth] = False
     best = int(losses.argmin())
     strongest = np.array(np.unravel_index(best, (secret.n_candidates,) * len(secret.truth)), np.int64)
     # Compared within one pass: rounding may differ between passes.
-    found = losses[place_of(_optimiser(start), secret.n_candidates)]
+    found = losses[index_of_completion(_optimiser(start), secret.n_candidates)]
     reached = bool(found <= losses[best])
     return _outcome(start, secret, strongest, float(losses[best]), float(losses[truth]), losses[kept], reached)
 
@@ -243,11 +133,11 @@ def _of_draws(
     scorer: Scorer, start: Start, secret: Secret, n_references: int, rng: Rng
 ) -> Generator[Request, Any, Outcome]:
     drawn = rng.integers(secret.n_candidates, size=(n_references, len(secret.truth)))
-    losses = yield from scored(scorer, drawn)
-    (true_loss,) = yield from scored(scorer, secret.truth[None])
+    losses = yield from score_finite(scorer, drawn)
+    (true_loss,) = yield from score_finite(scorer, secret.truth[None])
     begun = np.concatenate([start.completions, drawn])
     best = begun[int(np.concatenate([start.losses, losses]).argmin())]
-    strongest, lowest = yield from descended(scorer, secret.n_candidates, best)
+    strongest, lowest = yield from descend_from(scorer, secret.n_candidates, best)
     # Drawn completions that are another canary's.
     known = {tuple(row) for row in secret.others.tolist()}
     others = np.array([tuple(row) in known for row in drawn.tolist()], bool)
@@ -304,3 +194,60 @@ def _numbers(completion: Ints) -> tuple[int, ...]:
 
 def _finite(loss: float) -> float | None:
     return loss if np.isfinite(loss) else None
+
+
+def completion_numbers(start: int, stop: int, n_candidates: int, n_places: int) -> Ints:
+    """The completions of these places in lexicographic order: (stop - start, n_places) candidate numbers."""
+    places = np.unravel_index(np.arange(start, stop), (n_candidates,) * n_places)
+    return np.stack(places, axis=1).astype(np.int64)
+
+
+def index_of_completion(completion: Ints, n_candidates: int) -> int:
+    """Return the index of a completion in lexicographic order, from 0."""
+    return int(np.ravel_multi_index(tuple(completion), (n_candidates,) * len(completion)))
+
+
+def losses_of_all(scorer: Scorer, n_candidates: int, n_places: int) -> Generator[Request, Any, Floats]:
+    """The loss of every completion: (n_candidates ** n_places,), in lexicographic order."""
+    n_completions = n_candidates**n_places
+    found = []
+    for start in range(0, n_completions, CHUNK):
+        numbers = completion_numbers(start, min(start + CHUNK, n_completions), n_candidates, n_places)
+        found.append((yield from score_finite(scorer, numbers)))
+    return np.concatenate(found)
+
+
+def descend_from(scorer: Scorer, n_candidates: int, start: Ints) -> Generator[Request, Any, tuple[Ints, float]]:
+    """Coordinate descent: place by place the best candidate, until no single change lowers the loss.
+
+    Args:
+        scorer: of the model.
+        n_candidates: |V0|.
+        start: (n_places,) candidate numbers.
+
+    Returns:
+        The completion, (n_places,) candidate numbers, and its loss.
+    """
+    best = start.copy()
+    (lowest,) = yield from score_finite(scorer, best[None])
+    unchanged, place = 0, 0
+    # A loss may differ in its last bits between batches: no completion is ever taken up a second time.
+    seen = {tuple(best)}
+    while unchanged < len(best):
+        changes = np.repeat(best[None], n_candidates, axis=0)
+        changes[:, place] = np.arange(n_candidates)
+        losses = yield from score_finite(scorer, changes)
+        choice = int(losses.argmin())
+        if losses[choice] < losses[best[place]] and tuple(changes[choice]) not in seen:
+            best, lowest, unchanged = changes[choice], losses[choice], 0
+            seen.add(tuple(best))
+        else:
+            unchanged += 1
+        place = (place + 1) % len(best)
+    return best, float(lowest)
+
+
+def score_finite(scorer: Scorer, numbers: Ints) -> Generator[Request, Any, Floats]:
+    """The losses of completions; one that is no number is infinite, so that no search ever chooses it."""
+    losses = yield from scorer(numbers)
+    return np.where(np.isfinite(losses), losses, np.inf)

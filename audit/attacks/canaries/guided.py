@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.extraction import Effort, Outcome, Start, searched, secret_of
-from audit.attacks.canaries.search import Scorer
+from audit.attacks.canaries.extraction import Effort, Scorer, Start, search, secret_of
+from audit.attacks.canaries.outcomes import Outcome
 from audit.attacks.interface import ask_all
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, question_of, sheet_of
@@ -41,11 +41,11 @@ def ask_question(
         return Outcome("single")
     view, question = sheet_of(corpus, canary, None), question_of(canary)
     secret = secret_of(canary.completion, [other.completion for other in others], words)
-    start = yield from guided(target, view, question, words, len(canary.completion), n_beams)
-    return (yield from searched(answer_scorer(target, view, question, words), start, secret, effort, rng))
+    start = yield from decode_guided(target, view, question, words, len(canary.completion), n_beams)
+    return (yield from search(answer_scorer(target, view, question, words), start, secret, effort, rng))
 
 
-def guided(
+def decode_guided(
     target: Target, view: PageView, question: str, words: Sequence[str], n_places: int, n_beams: int
 ) -> Generator[Request, Any, Start]:
     """Decode over `words` alone, keeping the `n_beams` likeliest beginnings: of one beam, greedy decoding.

@@ -1,4 +1,4 @@
-"""What the outcomes of all canaries add up to: extraction and exposure, with their control (methods.md#canaries)."""
+"""Measurements on the outcomes of all canaries: extraction and exposure, with their control (methods.md#canaries)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats
-from audit.attacks.canaries.table import CanaryTable
+from audit.attacks.canaries.outcomes import CanaryTable
 from audit.measurements import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import shares
 from audit.stats.intervals import Interval, proportion

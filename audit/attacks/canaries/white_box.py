@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.search import Scorer, descended, losses_of_all, scored
+from audit.attacks.canaries.extraction import Scorer, score_finite
 from audit.attacks.interface import ask, ask_all
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
@@ -104,42 +104,9 @@ def invert(
         downhill = _through_softmax(weights, np.where(finite[:, None, None], gradient, 0.0)) / temperature
         logits -= settings.learning_rate * settings.decay**step * adam.direction(downhill, finite)
     numbers = logits.argmax(axis=2).astype(np.int64)
-    losses = yield from scored(completion_scorer(target, page, positions, candidates), numbers)
+    losses = yield from score_finite(completion_scorer(target, page, positions, candidates), numbers)
     best = int(losses.argmin())
     return Inverted(candidates[numbers[best]], float(losses[best]), candidates[numbers], losses, n_stalled)
-
-
-def enumerate_all(
-    target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints
-) -> Generator[Request, Any, Floats]:
-    """The loss of every completion of a page: (n_candidates ** n_positions,), in lexicographic order of candidates.
-
-    Infinite where the model's loss is no finite number. Arguments are those of `invert`.
-    """
-    scorer = completion_scorer(target, page, positions, candidates)
-    return (yield from losses_of_all(scorer, len(candidates), len(positions)))
-
-
-def descend(
-    target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints, start: Ints
-) -> Generator[Request, Any, tuple[Ints, float]]:
-    """Coordinate descent from the token ids `start`, (n_positions,), until no single change lowers the loss.
-
-    The other arguments are those of `invert`.
-
-    Returns:
-        Token ids, (n_positions,), and their loss in nats.
-
-    Raises:
-        ValueError: a token of `start` is no candidate.
-    """
-    places = {int(token): place for place, token in enumerate(candidates)}
-    if not all(int(token) in places for token in start):
-        raise ValueError("descent starts from candidates")
-    numbers = np.array([places[int(token)] for token in start], np.int64)
-    scorer = completion_scorer(target, page, positions, candidates)
-    best, loss = yield from descended(scorer, len(candidates), numbers)
-    return candidates[best], loss
 
 
 def completion_scorer(target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints) -> Scorer:
@@ -173,7 +140,7 @@ class _Adam:
         self._steps = np.zeros((shape[0], 1, 1))
 
     def direction(self, gradient: Floats, taken: np.ndarray[Any, np.dtype[np.bool_]]) -> Floats:
-        """What to subtract for a learning rate of 1; zeros for restarts that take no step."""
+        """Return what to subtract for a learning rate of 1; zeros for restarts that take no step."""
         rows = taken[:, None, None]
         self._steps += rows
         self._mean = np.where(rows, BETAS[0] * self._mean + (1 - BETAS[0]) * gradient, self._mean)

@@ -13,23 +13,24 @@ from pydantic import Field
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, Findings, Metric, MetricKind, Units
 from audit.attacks.masking import N_MASKS
+from audit.attacks.measuring import compare_losses
 from audit.attacks.membership.documents import (
     CALIBRATING,
     REASONS,
-    SCORED,
     adapt_to,
     adapted_ids,
-    compared,
+    count_left_out,
     first_by_name,
     left_out,
-    reasons,
+    query_document,
     reference_of,
-    say,
+    select_compared,
 )
-from audit.attacks.membership.known_members import reference_knows_members
-from audit.attacks.membership.measures import LIMITED, LOW, METRICS, measure_scores
+from audit.attacks.membership.measures import LIMITED, METRICS, measure_scores, reference_knows_members
 from audit.attacks.membership.scores import PRIMARIES, SCORES, enough, gated_scores, score_documents
-from audit.attacks.usable import loss_kind
+from audit.attacks.score_figures import LOW, rank_scores
+from audit.attacks.splits import AUDITED
+from audit.attacks.usable import GIVE_REFERENCE, loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
@@ -40,9 +41,6 @@ from audit.targets.interface import AdaptationRule, Target
 N_ADAPTED = {"quick": 0, "standard": 150, "full": 1000}
 """Documents of each split that the target is adapted to, by budget (ours): it costs up to 200 training steps for each
 of their questions. With 150 a limit can be held against it, see `scores.gated_scores`."""
-ALIKE = 0.01
-"""A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
-scores compare documents whose losses differ by far more."""
 ADAPTED: tuple[TaskKind, ...] = (
     "token-classification",
     "spade-extraction",
@@ -106,7 +104,7 @@ class MembershipInference(Attack):
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
-        for split in SCORED:
+        for split in AUDITED:
             documents = corpus.of(split)
             if not documents:
                 return f"no {split} documents"
@@ -119,10 +117,7 @@ class MembershipInference(Attack):
         """See `Attack.weakened`."""
         if any(given.get(name) for name in CALIBRATING):
             return None
-        return (
-            f"no reference: {NO_REFERENCE} (give --reference baselines=PATH, see docaudit train-baseline, or "
-            "pretrained=PATH)"
-        )
+        return f"no reference: {NO_REFERENCE} {GIVE_REFERENCE}"
 
     def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         """See `Attack.blind_baseline`."""
@@ -133,7 +128,7 @@ class MembershipInference(Attack):
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
         answering = corpus.manifest.task.kind == "question-answering"
         splits = [document.split for document in _perhaps_scored(corpus)]
-        sides = [splits.count(split) for split in SCORED]
+        sides = [splits.count(split) for split in AUDITED]
         of_score = dict.fromkeys(("", *SCORES), sides)
         of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
         adapted = corpus.manifest.task.kind in ADAPTED and enough(of_score["docmia"])
@@ -150,13 +145,11 @@ class MembershipInference(Attack):
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
-        if loss_kind(case.target) is None:
-            return "the model gives no loss of a document"
-        return None
+        return None if loss_kind(case.target) is not None else "the model gives no loss of a document"
 
     def trials(self, case: Case) -> list[Trial]:
         """One for each member and held-out document, and for public ones where there are split models."""
-        documents = [document for document in compared(case.corpus) if left_out(case, document) is None]
+        documents = [document for document in select_compared(case.corpus) if left_out(case, document) is None]
         return [Trial(document.id, document.id, document.split) for document in [*documents, *self._public(case)]]
 
     def _public(self, case: Case) -> list[Document]:
@@ -168,29 +161,29 @@ class MembershipInference(Attack):
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""
-        found = ", ".join(f"{count} with {reason}" for reason, count in reasons(case).items()) or "there is none"
+        found = ", ".join(f"{count} with {reason}" for reason, count in count_left_out(case).items()) or "there is none"
         return (
             f"no member or held-out document can be scored ({found})",
             "add member and held-out documents, for models that answer questions with questions and answers",
         )
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """What each model says of the document, and how the target takes to it."""
+        """Ask each model for its loss of the document, and adapt the target to it."""
         document = case.corpus.document(trial.unit)
         references = case.references
-        outcome: dict[str, Json] = {"target": (yield from self._said(case, case.target, document))}
-        outcome["splits"] = yield from self._all_said(case, [split.target for split in references.splits], document)
+        outcome: dict[str, Json] = {"target": (yield from self._loss_json(case, case.target, document))}
+        outcome["splits"] = yield from self._losses_json(case, [split.target for split in references.splits], document)
         if document.split == "public":
             return outcome
-        outcome["reference"] = yield from self._all_said(case, reference_of(case)[1], document)
+        outcome["reference"] = yield from self._losses_json(case, reference_of(case)[1], document)
         outcome["adapted"] = yield from self._adapted(case, document)
         return outcome
 
-    def _said(self, case: Case, model: Target, document: Document) -> Generator[Request, Any, Json]:
-        said = yield from say(case, model, document, self.n_masks)
-        return None if said is None else said.as_json()
+    def _loss_json(self, case: Case, model: Target, document: Document) -> Generator[Request, Any, Json]:
+        measured = yield from query_document(case, model, document, self.n_masks)
+        return None if measured is None else measured.as_json()
 
-    def _all_said(
+    def _losses_json(
         self, case: Case, models: Sequence[Target], document: Document
     ) -> Generator[Request, Any, list[Json]]:
         """What each model says, in order; models that give no such loss (without the head) are left out."""
@@ -198,7 +191,7 @@ class MembershipInference(Attack):
         found: list[Json] = []
         for model in models:
             if loss_kind(model) == kind:
-                found += [(yield from self._said(case, model, document))]
+                found += [(yield from self._loss_json(case, model, document))]
         return found
 
     def _adapted(self, case: Case, document: Document) -> Generator[Request, Any, Json]:
@@ -217,12 +210,11 @@ class MembershipInference(Attack):
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`; a decision is a document's loss."""
         document = case.corpus.document(trial.unit)
-        exact = yield from say(case, case.target, document, self.n_masks)
-        coarse = yield from say(case, rounded, document, self.n_masks)
+        exact = yield from query_document(case, case.target, document, self.n_masks)
+        coarse = yield from query_document(case, rounded, document, self.n_masks)
         assert exact is not None
         assert coarse is not None
-        alike = abs(exact.loss - coarse.loss) <= ALIKE * max(1.0, abs(exact.loss))
-        return {"alike": int(alike), "steps": 1}
+        return compare_losses(exact.loss, coarse.loss)
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
@@ -231,8 +223,8 @@ class MembershipInference(Attack):
         scored = score_documents(case, trials, outcomes)
         measured = measure_scores(scored, rng, progress)
         documents = [case.corpus.document(name) for name in scored.ids]
-        blind = blind_baseline.by_document(case.corpus, documents, scored.member, progress)
-        missing = reasons(case)
+        blind = blind_baseline.by_split(case.corpus, documents, progress)
+        missing = count_left_out(case)
         gated = gated_scores(case, trials, self.n_adapted)
         counts = [
             *(Count(f"{split} documents", n, f"{split} documents that were scored") for split, n in scored.documents),
@@ -255,17 +247,17 @@ class MembershipInference(Attack):
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """Every score of a member or held-out document, and its rank (1 = most like a member), one object each."""
         scored = score_documents(case, trials, outcomes)
-        ranks = {name: scored.ranks(name) for name in scored.columns}
-        for place, document in enumerate(scored.ids):
-            values = {name: float(column[place]) for name, column in scored.columns.items()}
+        ranks = {name: rank_scores(column) for name, column in scored.columns.items()}
+        for index, document in enumerate(scored.ids):
+            values = {name: float(column[index]) for name, column in scored.columns.items()}
             known = [name for name, value in values.items() if np.isfinite(value)]
             yield {
                 "attack": self.name,
                 "document": document,
-                "split": "member" if scored.member[place] else "heldout",
+                "split": "member" if scored.member[index] else "heldout",
                 "primary": PRIMARIES[scored.primary],
                 "scores": {name: values[name] for name in known},
-                "ranks": {name: int(ranks[name][place]) for name in known},
+                "ranks": {name: int(ranks[name][index]) for name in known},
             }
 
 
@@ -274,6 +266,6 @@ def _perhaps_scored(corpus: Corpus) -> list[Document]:
     answering = corpus.manifest.task.kind == "question-answering"
     return [
         document
-        for document in compared(corpus)
+        for document in select_compared(corpus)
         if not answering or any(question.answers for question in document.questions)
     ]

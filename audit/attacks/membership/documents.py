@@ -1,4 +1,4 @@
-"""Which documents the attack scores, and what it asks of a model about each."""
+"""Documents that the attack scores, and what it asks of a model about each."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from audit.arrays import Floats
 from audit.attacks.interface import ask_all
 from audit.attacks.masking import maskable, masked_losses
+from audit.attacks.splits import AUDITED
 from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
@@ -33,7 +34,6 @@ from audit.targets.interface import (
     TrainingLoss,
 )
 
-SCORED: tuple[Split, ...] = ("member", "heldout")
 CALIBRATING = ("baselines", "pretrained", "auxiliary")
 """References, best first (ours): baselines know what the target's recipe makes of documents like these, the pretrained
 model what it began as; the public model serves a masked language model for which neither was given."""
@@ -51,7 +51,7 @@ REASONS = {
 
 
 @dataclass(frozen=True)
-class Said:
+class DocumentLoss:
     """What a model says of one document: means over its questions; a page of an encoder is one question.
 
     Attributes:
@@ -88,7 +88,7 @@ def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
     return "", ()
 
 
-def compared(corpus: Corpus) -> tuple[Document, ...]:
+def select_compared(corpus: Corpus) -> tuple[Document, ...]:
     """The member and held-out documents that are laid side by side, in file order, whether or not a model reads them.
 
     All of them; but where the data set was assigned by provider, of every provider (names folded) as many members as
@@ -105,23 +105,23 @@ def compared(corpus: Corpus) -> tuple[Document, ...]:
             owned[fold(document.provider)][document.split].append(document)
     chosen: set[str] = set()
     for sides in owned.values():
-        count = min(len(sides[split]) for split in SCORED)
-        chosen.update(*(first_by_name(sides[split], count) for split in SCORED))
+        count = min(len(sides[split]) for split in AUDITED)
+        chosen.update(*(first_by_name(sides[split], count) for split in AUDITED))
     return tuple(document for document in documents if document.id in chosen)
 
 
 def _not_planted(corpus: Corpus) -> tuple[Document, ...]:
     planted = planted_ids(corpus) | carrier_ids(corpus)
-    return tuple(document for document in corpus.of(*SCORED) if document.id not in planted)
+    return tuple(document for document in corpus.of(*AUDITED) if document.id not in planted)
 
 
-def reasons(case: Case) -> Counter[str | None]:
-    """How many member and held-out documents are left out, by reason (one of `REASONS`); under None those tried."""
-    together = compared(case.corpus)
+def count_left_out(case: Case) -> Counter[str | None]:
+    """Count member and held-out documents that are left out, by reason (one of `REASONS`); under None those tried."""
+    together = select_compared(case.corpus)
     found = Counter(left_out(case, document) for document in together)
     ordinary = len(_not_planted(case.corpus))
     found[NOT_COMPARED] = ordinary - len(together)
-    found[PLANTED] = len(case.corpus.of(*SCORED)) - ordinary
+    found[PLANTED] = len(case.corpus.of(*AUDITED)) - ordinary
     return +found
 
 
@@ -144,29 +144,33 @@ def first_by_name(documents: Sequence[Document], count: int) -> frozenset[str]:
 
 def adapted_ids(case: Case, n_adapted: int) -> frozenset[str]:
     """The ids of the documents that DocMIA adapts the target to: `n_adapted` of each split at most."""
-    if not n_adapted or not adapts(case.target):
+    if not n_adapted or not can_adapt(case.target):
         return frozenset()
-    documents = compared(case.corpus)
-    splits = [[document for document in documents if document.split == split] for split in SCORED]
+    documents = select_compared(case.corpus)
+    splits = [[document for document in documents if document.split == split] for split in AUDITED]
     return frozenset().union(*(first_by_name(split, n_adapted) for split in splits))
 
 
-def say(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, Said | None]:
+def query_document(
+    case: Case, model: Target, document: Document, n_masks: int
+) -> Generator[Request, Any, DocumentLoss | None]:
     """Ask a model about a document; None when it cannot read it, or reads other tokens than the target masks."""
     kind = loss_kind(model)
     if kind == "answers":
-        return (yield from _say_answers(case, model, document))
+        return (yield from _query_answers(case, model, document))
     if kind == "masks":
-        return (yield from _say_masks(case, model, document, n_masks))
+        return (yield from _query_masks(case, model, document, n_masks))
     page = cast("TokenTarget", model).encode(document)
     if page is None or not page.has_loss:
         return None
     # The loss of the page as it is: a token in its own place.
     (losses,) = yield from ask_all(model, [TrainingLoss(page, 0, page.ids[:1])])
-    return Said(float(losses[0]), float(logit_confidence(losses)[0]))
+    return DocumentLoss(float(losses[0]), float(logit_confidence(losses)[0]))
 
 
-def _say_masks(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, Said | None]:
+def _query_masks(
+    case: Case, model: Target, document: Document, n_masks: int
+) -> Generator[Request, Any, DocumentLoss | None]:
     page = maskable(case.target, document)
     if page is None:
         return None
@@ -174,15 +178,15 @@ def _say_masks(case: Case, model: Target, document: Document, n_masks: int) -> G
     if hidden is None:
         return None
     loss = float(hidden.mean())
-    return Said(loss, float(logit_confidence(loss)))
+    return DocumentLoss(loss, float(logit_confidence(loss)))
 
 
-def _say_answers(case: Case, model: Target, document: Document) -> Generator[Request, Any, Said | None]:
+def _query_answers(case: Case, model: Target, document: Document) -> Generator[Request, Any, DocumentLoss | None]:
     view = page_view(case.corpus, document)
     queries = [AnswerLoss(view, asked.question, asked.answers[0]) for asked in _asked(document)]
     found: list[Floats] = yield from ask_all(model, queries)
     losses = np.array([-tokens.mean() for tokens in found])
-    return Said(
+    return DocumentLoss(
         float(losses.mean()),
         float(logit_confidence(losses).mean()),
         float(np.mean([min_k(tokens) for tokens in found])),
@@ -192,7 +196,7 @@ def _say_answers(case: Case, model: Target, document: Document) -> Generator[Req
 def adapt_to(
     case: Case, document: Document, rule: AdaptationRule, n_questions: int
 ) -> Generator[Request, Any, list[Adapted]]:
-    """How the target takes to each of the document's questions, `n_questions` at most, or to the page."""
+    """Adapt the target to each of the document's questions, `n_questions` at most, or to the page."""
     queries: list[Query[Adapted]]
     if loss_kind(case.target) == "answers":
         view = page_view(case.corpus, document)
@@ -205,8 +209,8 @@ def adapt_to(
     return (yield from ask_all(case.target, queries))
 
 
-def adapts(target: Target) -> bool:
-    """Whether the target can be adapted to a document."""
+def can_adapt(target: Target) -> bool:
+    """Return whether the target can be adapted to a document."""
     return bool({Adaptation, PageAdaptation} & target.answers)
 
 

@@ -1,4 +1,4 @@
-"""What the scores of documents add up to: AUC, true-positive rates at low false-positive rates, ROC.
+"""Measurements on the scores of documents: AUC, true-positive rates at low false-positive rates, ROC.
 
 Method: methods.md#statistics.
 """
@@ -12,18 +12,14 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator
 
+from audit.arrays import Floats
 from audit.attacks.interface import Findings
 from audit.attacks.membership.scores import PRIMARIES, SCORES, ScoredDocuments
+from audit.attacks.score_figures import LOW, RATES, ScoreComparison, draw_roc
 from audit.engine.interface import Progress
-from audit.measurements import ALPHAS, Curve, Diagnostic, Histogram, Measurement, Unresolved
-from audit.stats.advantage import LOW_RATES, low_advantage
-from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
-from audit.targets.utility import estimate
+from audit.measurements import Curve, Diagnostic, Histogram, Measurement, Unresolved
+from audit.stats.roc import auc_interval
 
-RATES = {"10": 0.1, "1": 0.01}
-"""The false-positive rates that are looked at, in per cent and as shares."""
-LOW = "low_fpr_advantage"
-"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
 LIMITED = ("auc", LOW)
 """What policies limit: held against the strongest of the scores."""
 METRICS = (
@@ -36,7 +32,9 @@ METRICS = (
 """Without a suffix: of the primary score. `fpr_at_...` is what the threshold gave on the evaluated documents."""
 NEEDED_DOCUMENTS = 20
 """Documents of a split under which statistics are marked "few documents"."""
-N_BINS = 20
+_DOCUMENTS = ScoreComparison("document", "held-out documents", ("member", "held-out"))
+_KNOWN_ALPHA = 0.005
+"""One-sided (ours): a reference that saw neither is taken for one that did in one audit of 200."""
 QUANTITIES = {
     "calibrated": "loss of models that never saw the document minus loss of this one, nats",
     "loss": "minus the loss, nats",
@@ -57,9 +55,9 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) 
             tpr, fpr = _tpr(f"{name}.{score}", scored, score, rate, rng)
             found[f"{name}.{score}"] = tpr
             if score == scored.primary:
-                found[name], found[f"fpr_at_{rate}"] = _renamed(tpr, name), fpr
+                found[name], found[f"fpr_at_{rate}"] = replace(tpr, name=name), fpr
         if score == scored.primary:
-            found.update({name: _renamed(found[f"{name}.{score}"], name) for name in LIMITED})
+            found.update({name: replace(found[f"{name}.{score}"], name=name) for name in LIMITED})
         progress.advance()
     calibrated = Diagnostic(
         "calibrated",
@@ -74,42 +72,26 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) 
     )
 
 
-def _renamed(item: Measurement, name: str) -> Measurement:
-    return replace(item, name=name)
-
-
 def _unresolved(name: str, scored: ScoredDocuments, score: str) -> Unresolved | None:
     if score not in scored.columns:
         return Unresolved(name, scored.missing.get(score, "no document was scored"), 0)
-    for label, side in zip(("member", "held-out"), scored.split(score), strict=True):
+    for label, side in zip(_DOCUMENTS.labels, scored.split(score), strict=True):
         if len(side) < 2:
             return Unresolved(name, f"fewer than two {label} documents have this score", len(side), NEEDED_DOCUMENTS)
     return None
 
 
 def _auc(name: str, scored: ScoredDocuments, score: str) -> Measurement:
-    """The chance that a member scores higher than a held-out document; null: 0.5."""
-    missing = _unresolved(name, scored, score)
-    if missing is not None:
-        return missing
-    return estimate(name, auc_interval(*scored.split(score), alphas=ALPHAS), "documents", 0.5, "chance")
+    return _unresolved(name, scored, score) or _DOCUMENTS.measure_auc(name, scored.split(score))
 
 
 def _low(name: str, scored: ScoredDocuments, score: str) -> tuple[Measurement, float | None]:
-    """The advantage at the lowest false-positive rate that is resolved, and that rate; null: 0."""
     missing = _unresolved(name, scored, score)
-    if missing is not None:
-        return missing, None
-    members, heldout = scored.split(score)
-    found = low_advantage(members, heldout, alphas=ALPHAS)
-    if found is None:
-        reason = f"not even 10 % false alarms are resolvable with {len(heldout)} held-out documents"
-        return Unresolved(name, reason, len(heldout), nonmembers_needed(max(LOW_RATES))), None
-    return estimate(name, found.advantage, "documents", 0.0, "chance"), found.fpr
+    return (missing, None) if missing is not None else _DOCUMENTS.measure_advantage(name, scored.split(score))
 
 
 def _low_rates(rates: Mapping[str, float | None], primary: str) -> tuple[Diagnostic, ...]:
-    """At which false-positive rate the advantage was taken, and of which scores at another one."""
+    """The false-positive rate of the advantage, and of scores at another one theirs."""
     meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that the held-out documents resolve"
     own = rates.get(primary)
     if own is None:
@@ -122,37 +104,50 @@ def _low_rates(rates: Mapping[str, float | None], primary: str) -> tuple[Diagnos
 
 
 def _tpr(name: str, scored: ScoredDocuments, score: str, rate: str, rng: Generator) -> tuple[Measurement, Measurement]:
-    """The share of members found at a false-positive rate, and that rate as it came out; null: the rate itself."""
     fpr_name = f"fpr_at_{rate}"
     missing = _unresolved(name, scored, score)
     if missing is not None:
-        return missing, _renamed(missing, fpr_name)
-    members, heldout = scored.split(score)
-    point = tpr_at_fpr(members, heldout, RATES[rate], rng, alphas=ALPHAS)
-    if point is None:
-        needed = nonmembers_needed(RATES[rate])
-        reason = f"not resolvable with {len(heldout)} held-out documents, of which half set the threshold"
-        unresolved = Unresolved(name, reason, len(heldout), needed)
-        return unresolved, _renamed(unresolved, fpr_name)
-    tpr = estimate(name, point.tpr, "documents", RATES[rate], "chance")
-    return tpr, estimate(fpr_name, point.fpr, "documents", RATES[rate], "chance")
+        return missing, replace(missing, name=fpr_name)
+    return _DOCUMENTS.measure_rates(name, fpr_name, scored.split(score), RATES[rate], rng)
 
 
 def _histogram(scored: ScoredDocuments) -> tuple[Histogram, ...]:
     if scored.primary not in scored.columns:
         return ()
-    members, heldout = scored.split(scored.primary)
-    edges = np.histogram_bin_edges(np.concatenate([members, heldout]), N_BINS)
-    counts = {
-        label: tuple(int(height) for height in np.histogram(side, edges)[0])
-        for label, side in (("member", members), ("held-out", heldout))
-    }
-    return (Histogram("primary_score", QUANTITIES[scored.primary], tuple(float(edge) for edge in edges), counts),)
+    return _DOCUMENTS.histogram(QUANTITIES[scored.primary], scored.split(scored.primary))
 
 
 def _curves(scored: ScoredDocuments) -> tuple[Curve, ...]:
     if _unresolved("roc", scored, scored.primary) is not None:
         return ()
-    members, heldout = scored.split(scored.primary)
-    series = {"members against held-out": tuple(roc_points(members, heldout))}
+    series = {"members against held-out": draw_roc(scored.split(scored.primary))}
     return (Curve("roc", "share of held-out documents called members", "share of members called members", series),)
+
+
+def reference_knows_members(scored: ScoredDocuments) -> str | None:
+    """Return why the reference looks trained on the audited documents; None when it does not, or there is none.
+
+    Its own loss must tell member from held-out documents no better than chance. One that knows the members takes away
+    from the model's score what the model knows.
+
+    Args:
+        scored: the documents with their scores.
+    """
+    if not {"loss", "calibrated"} <= scored.columns.keys():
+        return None
+    members, heldout = (_reference(scored, member=side) for side in (True, False))
+    if not (len(members) and len(heldout)):
+        return None
+    found = auc_interval(members, heldout, alphas=(_KNOWN_ALPHA,))
+    if found.bounds[0][1] <= 0.5:
+        return None
+    return (
+        "the reference looks trained on the audited documents, or these differ in themselves: its own loss tells member"
+        f" from held-out ones, AUC {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    )
+
+
+def _reference(scored: ScoredDocuments, *, member: bool) -> Floats:
+    """Minus the reference's loss of each document of one side: the score by loss without the calibrated one."""
+    values: Floats = (scored.columns["loss"] - scored.columns["calibrated"])[scored.member == member]
+    return values[np.isfinite(values)]

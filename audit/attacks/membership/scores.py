@@ -1,4 +1,4 @@
-"""From what models said of documents to the scores that rank them; larger = more like a member."""
+"""Scores that rank documents, from the losses of models; larger = more like a member."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.membership.documents import SCORED, adapted_ids, adapts, reference_of
+from audit.attacks.membership.documents import adapted_ids, can_adapt, reference_of
+from audit.attacks.splits import AUDITED
 from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.engine.interface import Json, Trial
@@ -63,11 +64,6 @@ class ScoredDocuments:
         known = np.isfinite(column)
         return column[known & self.member], column[known & ~self.member]
 
-    def ranks(self, name: str) -> Floats:
-        """The place of each document from the most to the least like a member, from 1; ties share the best place."""
-        column = self.columns[name]
-        return np.array([1 + np.sum(column > value) for value in column], np.float64)
-
 
 @dataclass
 class _Table:
@@ -98,7 +94,7 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
         n_adapted: documents of each split that the target is adapted to, at most.
     """
     chosen = adapted_ids(case, n_adapted)
-    tried = [[trial.unit for trial in trials if trial.stratum == split] for split in SCORED]
+    tried = [[trial.unit for trial in trials if trial.stratum == split] for split in AUDITED]
     adapted = enough([len(chosen.intersection(side)) for side in tried])
     splits = bool(case.references.splits)
     public = sum(trial.stratum == "public" for trial in trials)
@@ -114,7 +110,7 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
 
 
 def enough(adapted: Sequence[int]) -> bool:
-    """Whether a limit is held against DocMIA: it has `RESOLVING` documents of each split."""
+    """Return whether a limit is held against DocMIA: it has `RESOLVING` documents of each split."""
     return min(adapted) >= RESOLVING
 
 
@@ -174,15 +170,15 @@ def _likelihood_ratios(
     observed = _numbers([outcome["target"] for _, outcome in rows], "logit")[usable]
     scores = lira_offline(observed, outside) if inside is None else lira_online(observed, inside, outside)
     table.put("lira", _spread(scores, usable), _SPLITS)
-    compared = _public_ratios(case, public)
-    if compared is None:
+    select_compared = _public_ratios(case, public)
+    if select_compared is None:
         table.missing["rmia"] = f"needs {MIN_PUBLIC} public documents that neither model was trained on"
         return
     probabilities = np.exp(-_by_split_models(case, rows, "loss")[0][usable])
     within, without = sides(probabilities, trained[usable])
     assert without is not None
     own = np.exp(-_numbers([outcome["target"] for _, outcome in rows], "loss"))[usable]
-    table.put("rmia", _spread(rmia(own, marginal(within, without), *compared), usable), _SPLITS)
+    table.put("rmia", _spread(rmia(own, marginal(within, without), *select_compared), usable), _SPLITS)
 
 
 def _public_ratios(case: Case, public: Sequence[tuple[Trial, Json]]) -> tuple[Floats, Floats] | None:
@@ -204,8 +200,8 @@ def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]], key: str) -
     """What every split model says of every document, and whether it was trained on it: (n_documents, n_models) each."""
     models = [split for split in case.references.splits if loss_kind(split.target) == loss_kind(case.target)]
     values = np.full((len(rows), len(models)), np.nan)
-    for place, (_, outcome) in enumerate(rows):
-        values[place] = _numbers(outcome["splits"], key)
+    for index, (_, outcome) in enumerate(rows):
+        values[index] = _numbers(outcome["splits"], key)
     trained = [[trial.unit in split.members for split in models] for trial, _ in rows]
     if not models:
         values = np.full((len(rows), 1), np.nan)
@@ -221,7 +217,7 @@ def _docmia(case: Case, adapted: Sequence[Json], table: _Table) -> None:
     """
     features = np.array([row or [np.nan] * 4 for row in adapted], np.float64)
     known = _complete(features)
-    if not adapts(case.target):
+    if not can_adapt(case.target):
         masked = loss_kind(case.target) == "masks"
         table.missing["docmia"] = "for models that answer or tag only" if masked else _NOT_TRAINED
     elif known.sum() < 2:
@@ -256,13 +252,13 @@ def _complete(rows: Floats) -> Bools:
     return np.asarray(np.isfinite(rows).all(axis=1), bool)
 
 
-def _numbers(said: Sequence[Json], key: str) -> Floats:
-    return np.array([np.nan if one is None or one[key] is None else one[key] for one in said], np.float64)
+def _numbers(measured: Sequence[Json], key: str) -> Floats:
+    return np.array([np.nan if one is None or one[key] is None else one[key] for one in measured], np.float64)
 
 
-def _mean(said: Sequence[Json]) -> float:
+def _mean(measured: Sequence[Json]) -> float:
     """The mean loss over some models; NaN when there are none, or one has none."""
-    return float(_numbers(said, "loss").mean()) if said else np.nan
+    return float(_numbers(measured, "loss").mean()) if measured else np.nan
 
 
 def _spread(values: Floats, known: Bools) -> Floats:

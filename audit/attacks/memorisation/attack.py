@@ -1,4 +1,4 @@
-"""The attack: pages without the answer, what the model and its baselines say to them, and how sure they are."""
+"""The attack: pages without the answer, the replies of the model and its baselines, and their confidence."""
 
 from __future__ import annotations
 
@@ -14,19 +14,8 @@ from pydantic import Field
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units, ask_all
 from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, ContextProbe, Scene
-from audit.attacks.memorisation.fairness import confounded, weaknesses
-from audit.attacks.memorisation.identified import IDENTIFIED
-from audit.attacks.memorisation.known_members import baseline_knows_members
-from audit.attacks.memorisation.measures import METRICS, measure_questions
-from audit.attacks.memorisation.questions import (
-    ATTACKED,
-    AskedQuestion,
-    all_questions,
-    is_unique,
-    question_of,
-    trained_on,
-)
-from audit.attacks.memorisation.removal import ATTEMPTED, clear
+from audit.attacks.memorisation.fairness import baseline_knows_members, confounded, weaknesses
+from audit.attacks.memorisation.measures import IDENTIFIED, METRICS, measure_questions
 from audit.attacks.memorisation.summary import (
     commonest_anls,
     counts,
@@ -36,7 +25,16 @@ from audit.attacks.memorisation.summary import (
     histograms,
     page_number,
 )
-from audit.attacks.memorisation.table import QuestionTable, build_table
+from audit.attacks.memorisation.table import build_table
+from audit.attacks.questions import (
+    AskedQuestion,
+    all_questions,
+    is_unique,
+    question_of,
+    trained_on,
+)
+from audit.attacks.removal import ATTEMPTED, clear
+from audit.attacks.splits import count_splits, missing_split
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
@@ -114,10 +112,9 @@ class Memorisation(Attack):
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
-        splits = {asked.document.split for asked in all_questions(corpus)}
-        for split in ATTACKED:
-            if split not in splits:
-                return f"no question with an answer in {split} documents"
+        split = missing_split(asked.document for asked in all_questions(corpus))
+        if split is not None:
+            return f"no question with an answer in {split} documents"
         if not corpus.manifest.references.baselines:
             return "no baselines in [references]: docaudit train-baseline makes one"
         return None
@@ -141,8 +138,7 @@ class Memorisation(Attack):
 
     def offered(self, corpus: Corpus) -> Sides:
         """See `Attack.offered`: questions."""
-        splits = [asked.document.split for asked in all_questions(corpus)]
-        return splits.count("member"), splits.count("heldout")
+        return count_splits(asked.document.split for asked in all_questions(corpus))
 
     def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
         """See `Attack.weakened`: fewer baselines than the budget wants."""
@@ -217,7 +213,7 @@ class Memorisation(Attack):
         measured = measure_questions(table, self.n_samples, self.min_probability, commonest, rng, progress)
         given = len(case.references.baselines)
         few = (f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else ()
-        blind = _blind(case.corpus, table, progress)
+        blind = blind_baseline.by_split(case.corpus, [asked.document for asked in table.attempted.asked], progress)
         return Findings(
             (*measured, blind.estimate),
             counts(table),
@@ -236,7 +232,7 @@ class Memorisation(Attack):
         table = build_table(case, trials, outcomes, self.anls_threshold)
         for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
             asked = question_of(case.corpus, trial)
-            replies = {name: said for name, said in outcome.get("replies", {}).items() if name != WHOLE}
+            replies = {name: answers for name, answers in outcome.get("replies", {}).items() if name != WHOLE}
             yield {
                 "attack": self.name,
                 "document": asked.document.id,
@@ -249,26 +245,18 @@ class Memorisation(Attack):
                 "status": ": ".join(filter(None, (outcome["status"], outcome["reason"]))),
                 **{
                     name: {
-                        "target": said[0]["text"],
-                        "baselines": [reply["text"] for reply in said[1:]],
+                        "target": answers[0]["text"],
+                        "baselines": [reply["text"] for reply in answers[1:]],
                         "extracted": bool(table.results[name].target[row]),
                     }
-                    for name, said in replies.items()
-                    if said is not None
+                    for name, answers in replies.items()
+                    if answers is not None
                 },
             }
 
 
 def _net_of(context: str) -> str:
     return "net" if context == "exact" else f"net.{context}"
-
-
-def _blind(corpus: Corpus, table: QuestionTable, progress: Progress) -> blind_baseline.Blind:
-    """Whether member and held-out documents that were asked about can be told apart without the model."""
-    rows = table.attempted
-    asked = {one.document.id: (one.document, bool(member)) for one, member in zip(rows.asked, rows.member, strict=True)}
-    documents = [document for document, _ in asked.values()]
-    return blind_baseline.by_document(corpus, documents, [member for _, member in asked.values()], progress)
 
 
 def _replies(
@@ -278,14 +266,14 @@ def _replies(
     possible = [probe for probe in probes if probe is not None]
     rows: list[list[Json]] = [[] for _ in possible]
     for model in models:
-        said = yield from ask_all(model, [Answer(probe.view, probe.question) for probe in possible])
-        for row, given in zip(rows, said, strict=True):
-            row.append(_judged(given, asked))
+        answers = yield from ask_all(model, [Answer(probe.view, probe.question) for probe in possible])
+        for row, given in zip(rows, answers, strict=True):
+            row.append(_score_reply(given, asked))
     found = iter(rows)
     return [None if probe is None else next(found) for probe in probes]
 
 
-def _judged(given: Reply, asked: AskedQuestion) -> Json:
+def _score_reply(given: Reply, asked: AskedQuestion) -> Json:
     return {"text": given.text, "exact": fold(given.text) in asked.values, "nls": anls(given.text, asked.answers, 0)}
 
 

@@ -1,4 +1,4 @@
-"""What is laid before the models in place of the page and the question (Pinto et al. 2024, appendix D)."""
+"""Contexts: pages and questions given to the models in place of the original ones (Pinto et al. 2024, appendix D)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Literal, get_args
 from numpy.random import Generator as Rng
 from numpy.random import default_rng
 
-from audit.attacks.memorisation.questions import AskedQuestion, said
-from audit.attacks.memorisation.removal import stands_on, without
+from audit.attacks.questions import AskedQuestion, distinct_answers
+from audit.attacks.removal import stands_on, without
 from audit.corpus import perturbations
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
@@ -86,9 +86,9 @@ class Scene:
     def others(self, rng: Rng) -> Iterator[Document]:
         """The other documents of this split, in random order."""
         documents = self.corpus.of(self.asked.document.split)
-        for place in rng.permutation(len(documents)):
-            if documents[place].id != self.asked.document.id:
-                yield documents[place]
+        for index in rng.permutation(len(documents)):
+            if documents[index].id != self.asked.document.id:
+                yield documents[index]
 
     def on(self, view: PageView) -> ContextProbe:
         """The question itself on another page view."""
@@ -96,7 +96,7 @@ class Scene:
 
 
 def asks(document: Document, question: str, *, paraphrased: bool = True) -> bool:
-    """Whether the data set asks this question about this document, in these words or (`paraphrased`) in others."""
+    """Return whether the data set asks this about the document, in these words or (`paraphrased`) in others."""
     own = fold(question)
     return any(
         own in map(fold, (known.question, *(known.paraphrases if paraphrased else ()))) for known in document.questions
@@ -118,14 +118,14 @@ def _paraphrased(scene: Scene, rng: Rng) -> ContextProbe:
 def _shuffled(scene: Scene, rng: Rng) -> ContextProbe | None:
     """The question on another page, on which it is never asked and the answer does not stand (D.4, questions only)."""
     for document in scene.others(rng):
-        questions = [question for question in document.questions if said(question.answers)]
+        questions = [question for question in document.questions if distinct_answers(question.answers)]
         if not questions or asks(document, scene.asked.question.question, paraphrased=False):
             continue
         page = page_view(scene.corpus, document)
         if stands_on(page, scene.asked.answers):
             continue
         other = questions[int(rng.integers(len(questions)))]
-        return scene.on(without(page, said(other.answers), fuzzy=scene.fuzzy))
+        return scene.on(without(page, distinct_answers(other.answers), fuzzy=scene.fuzzy))
     return None
 
 
@@ -135,7 +135,7 @@ def _image_only(scene: Scene, rng: Rng) -> ContextProbe | None:
     Which answers count is known once all questions of the page were tried: see `table`.
     """
     document = scene.asked.document
-    answers = said([answer for question in document.questions for answer in question.answers])
+    answers = distinct_answers([answer for question in document.questions for answer in question.answers])
     view = without(scene.page, answers, fuzzy=scene.fuzzy)
     for other in scene.others(rng):
         unrelated = [question.question for question in other.questions if not asks(document, question.question)]

@@ -1,4 +1,4 @@
-"""Whether net speaks of memory: what has to hold of the baseline, of the pages, and of both without memory.
+"""Conditions under which net speaks of memory: of the baseline, of the pages, and of both without memory.
 
 A baseline that is stronger than the target answers on its own what the target remembers, and hides it; a weaker one
 makes guesses look like memory. Both show on held-out documents, which neither saw: in how well complete pages are read
@@ -51,7 +51,7 @@ def confounded(measured: Sequence[Measurement], blind: Blind) -> str | None:
 
 
 def weaknesses(measured: Sequence[Measurement], blind: Blind) -> tuple[str, ...]:
-    """What is not shown of baseline and pages, so that nothing passes; a leak may be confirmed all the same.
+    """Return what is not shown of baseline and pages, so that nothing passes; a leak may be confirmed all the same.
 
     An assignment that was not by lot, with too few documents to look for differences, belongs here and not under
     `confounded`: nothing speaks against the comparison on the members' own pages.
@@ -62,11 +62,32 @@ def weaknesses(measured: Sequence[Measurement], blind: Blind) -> tuple[str, ...]
     """
     found = {item.name: item for item in measured}
     unchecked = None if blind.told_apart else blind.confounded
-    said = (_stronger(found), _hiding(found), unchecked, *(_uncontrolled(found, name) for name in GATED))
-    return tuple(filter(None, said))
+    stated = (_stronger(found), _hiding(found), unchecked, *(_uncontrolled(found, name) for name in GATED))
+    return tuple(filter(None, stated))
 
 
-def controlled(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
+def baseline_knows_members(measured: Sequence[Measurement]) -> str | None:
+    """Return why the baselines look trained on the audited documents; None when they do not.
+
+    Never having seen either, they answer as often about member pages as about held-out ones when the answer is gone:
+    what they answer more often about members hides as much of the model's memory. The two 95 % intervals must not
+    overlap (ours; equal rates do that in under 1 % of audits).
+
+    Args:
+        measured: the attack's measurements.
+    """
+    found = {item.name: item for item in measured}
+    member, heldout = (found.get(f"baseline_extracted.{split}") for split in ("member", "heldout"))
+    if not (isinstance(member, Estimate) and isinstance(heldout, Estimate)) or member.low <= heldout.high:
+        return None
+    return (
+        "the baseline looks trained on the audited documents: with the answer off the page it gives"
+        f" {member.value:.3f} [{member.low:.3f}, {member.high:.3f}] of those of member pages and"
+        f" {heldout.value:.3f} [{heldout.low:.3f}, {heldout.high:.3f}] of those of held-out ones"
+    )
+
+
+def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
     """The measurements, without net in the contexts whose own held-out control says that it measures something else.
 
     In the context of training that confounds everything (see `confounded`); another context is left out alone.
@@ -91,10 +112,10 @@ def _unequal(found: Mapping[str, Measurement]) -> str | None:
 
 def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
     target, baseline = (found.get(f"anls.heldout.{player}") for player in ("target", "baseline"))
-    said = ""
+    stated = ""
     if isinstance(target, Estimate) and isinstance(baseline, Estimate):
-        said = f"held-out ANLS {baseline.value:.3f} against {target.value:.3f}, "
-    return f"{said}a difference of {-gap.value:.3f} [{-gap.high:.3f}, {-gap.low:.3f}]"
+        stated = f"held-out ANLS {baseline.value:.3f} against {target.value:.3f}, "
+    return f"{stated}a difference of {-gap.value:.3f} [{-gap.high:.3f}, {-gap.low:.3f}]"
 
 
 def _differs_without_memory(found: Mapping[str, Measurement]) -> str | None:

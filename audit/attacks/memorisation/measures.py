@@ -1,32 +1,35 @@
-"""What the outcomes of the memorisation attack add up to (Pinto et al. 2024, section 3; methods.md#memorisation)."""
+"""Measurements of the memorisation attack (Pinto et al. 2024, section 3; methods.md#memorisation)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 
 import numpy as np
 from numpy.random import Generator
 
-from audit.arrays import Floats
+from audit.arrays import Floats, Ints
+from audit.attacks.measuring import Job, estimate_without_null, run_jobs
 from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE
-from audit.attacks.memorisation.fairness import GAP, controlled
-from audit.attacks.memorisation.identified import IDENTIFIED, identified
-from audit.attacks.memorisation.questions import CLASSES
-from audit.attacks.memorisation.removal import ATTEMPTED, UNPROVEN
+from audit.attacks.memorisation.fairness import GAP, control_contexts
 from audit.attacks.memorisation.table import QuestionTable
+from audit.attacks.questions import CLASSES, IDENTIFYING
+from audit.attacks.removal import ATTEMPTED, UNPROVEN
+from audit.attacks.splits import AUDITED
 from audit.engine.interface import Progress
-from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats import shares
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
+from audit.targets.utility import estimate
 
-Job = Callable[[], Measurement]
 Null = tuple[float, str] | None
 """What someone without the model reaches, or what no leak would give, and where it comes from."""
-SPLITS = ("member", "heldout")
 PLAYERS = ("target", "baseline")
+IDENTIFIED = "identified"
+"""Distinct personal values, beside a share of all questions: how many people and numbers a model gives away."""
 GROUPS = ("unique", "repeated")
 EXTRACTABLE = ("extractable_memorisation", "extractable_simplicity")
 _MORE = tuple(context for context in CONTEXTS if context != "exact")
@@ -36,10 +39,10 @@ METRICS = (
     "net.heldout",
     *(
         f"{what}.{split}"
-        for what, split in product(("extracted", "baseline_extracted", "memorised", "forgotten"), SPLITS)
+        for what, split in product(("extracted", "baseline_extracted", "memorised", "forgotten"), AUDITED)
     ),
     "extracted_anls.member",
-    *(f"discoverable.{split}" for split in SPLITS),
+    *(f"discoverable.{split}" for split in AUDITED),
     *(f"net.{name}" for name in CLASSES),
     *(
         name
@@ -47,7 +50,7 @@ METRICS = (
         for name in (
             f"net.{context}",
             f"net.heldout.{context}",
-            *(f"{what}.{split}.{context}" for what, split in product(("extracted", "memorised"), SPLITS)),
+            *(f"{what}.{split}.{context}" for what, split in product(("extracted", "memorised"), AUDITED)),
         )
     ),
     *(f"anls.heldout.{player}" for player in PLAYERS),
@@ -71,7 +74,7 @@ def measure_questions(
         min_probability: p of it.
         commonest: shape (n_questions,), ANLS of the members' commonest answer: what guessing reaches.
         rng: of the resampling.
-        progress: told of every measurement.
+        progress: advanced for every measurement.
     """
     jobs: list[Job] = [
         *_in_context(table, "exact", rng),
@@ -81,21 +84,16 @@ def measure_questions(
         *_readings(table, commonest, rng),
         *_extractable(table.split("member").proven, rng),
         partial(_gap, table.split("heldout").attempted, rng),
-        partial(identified, table, rng),
+        partial(count_identified, table, rng),
     ]
-    progress.stage("memorisation: intervals", len(jobs))
-    measurements = []
-    for job in jobs:
-        measurements.append(job())
-        progress.advance()
-    return controlled(measurements)
+    return control_contexts(run_jobs("memorisation: intervals", jobs, progress))
 
 
 def _in_context(table: QuestionTable, context: str, rng: Generator) -> Iterator[Job]:
     """E, G and what one gives and the other does not, on members and on held-out pages, in one context."""
     exact = context == "exact"
     suffix = "" if exact else f".{context}"
-    tried = {split: _tried(table.split(split).proven, context) for split in SPLITS}
+    tried = {split: _tried(table.split(split).proven, context) for split in AUDITED}
     if not exact and not any(map(len, tried.values())):
         yield partial(Unresolved, f"net{suffix}", "this context was not tried, or no page allows it", 0)
         return
@@ -131,7 +129,7 @@ def _groups(table: QuestionTable, rng: Generator) -> Iterator[Job]:
 
 def _discoverable(table: QuestionTable, n_samples: int, min_probability: float, rng: Generator) -> Iterator[Job]:
     """The share of answers that n samples give with probability p (Hayes et al. 2025); null: with the baselines."""
-    for split in SPLITS:
+    for split in AUDITED:
         name, rows = f"discoverable.{split}", table.split(split).proven
         rows = rows.where(~np.isnan(rows.odds[:, 0]))
         if not len(rows) and len(table.split(split).proven):
@@ -254,18 +252,36 @@ def _few(name: str, rows: QuestionTable) -> Unresolved:
 
 
 def _estimate(name: str, interval: Interval, null: Null) -> Estimate:
-    value, kind = null if null is not None else (None, None)
-    return Estimate(
-        name,
-        interval.value,
-        interval.low,
-        interval.high,
-        interval.n,
-        "questions",
-        interval.clusters,
-        interval.method,
-        value,
-        kind,  # type: ignore[arg-type]
-        interval.level,
-        tuple(Bound(*bound) for bound in interval.bounds),
-    )
+    if null is None:
+        return estimate_without_null(name, interval, "questions")
+    return estimate(name, interval, "questions", *null)
+
+
+def count_identified(table: QuestionTable, rng: Generator) -> Measurement:
+    """Distinct personal values that the target gives with the answer gone, net of what its baselines give: a count.
+
+    Of the members' answers that are proven gone, stand in one document of training alone and are of a class that
+    identifies (`IDENTIFYING`): those that the target alone gives, to any question about them, minus those that only its
+    baselines give. The interval is that of the net share of values, times their number: it covers other documents of
+    the same kind, as many.
+    """
+    members = table.split("member").proven
+    rows = members.where(members.unique & np.isin(members.pii, IDENTIFYING))
+    if rows.n_documents < 2:
+        reason = "fewer than two documents with a personal value of their own and a proven removal"
+        return Unresolved(IDENTIFIED, reason, rows.n_documents)
+    gained, lost, documents = _by_value(rows)
+    net = shares.net(gained, lost, documents, rng, alphas=ALPHAS)
+    return estimate(IDENTIFIED, shares.scaled(net, net.n), "values", 0.0, "chance")
+
+
+def _by_value(rows: QuestionTable) -> tuple[Floats, Floats, Ints]:
+    """What is gained and lost of each distinct value, and its document; each of shape (n_values,)."""
+    rows_of: dict[tuple[int, frozenset[str]], list[int]] = defaultdict(list)
+    for row, asked in enumerate(rows.asked):
+        rows_of[int(rows.cluster[row]), asked.values].append(row)
+    results = rows.results["exact"]
+    target = np.array([results.target[own].max() for own in rows_of.values()])
+    baseline = np.array([results.baseline[own].max() for own in rows_of.values()])
+    documents = np.array([document for document, _ in rows_of], np.int64)
+    return target * (1 - baseline), (1 - target) * baseline, documents

@@ -1,4 +1,4 @@
-"""What stands beside the measurements: counts, coverage, the distribution of scores, pages."""
+"""Counts, coverage, the distribution of scores, and drawn pages of the attack."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.memorisation.questions import CLASSES, PII_CLASSES, AskedQuestion, all_questions, said
-from audit.attacks.memorisation.removal import STATUSES, UNPROVEN
 from audit.attacks.memorisation.table import QuestionTable
+from audit.attacks.questions import CLASSES, PII_CLASSES, AskedQuestion, all_questions, distinct_answers
+from audit.attacks.removal import STATUSES, UNPROVEN
+from audit.attacks.splits import LABELS
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
 from audit.corpus.page_view import page_view
@@ -27,7 +28,6 @@ READINGS: Mapping[Reading, str] = {
     "not installed": "questions that no OCR could be asked about: Tesseract is not installed",
     "no image": "questions about pages without an image, where words are all there is to read",
 }
-_LABELS = {"member": "member", "heldout": "held-out"}
 _STEPS = 20
 
 
@@ -37,7 +37,7 @@ def counts(table: QuestionTable) -> tuple[Count, ...]:
     With several baselines an answer is in G when at least half of them give it.
     """
     found = []
-    for split, label in _LABELS.items():
+    for split, label in LABELS.items():
         rows = table.split(split)
         found.append(Count(f"{label} questions", len(rows), f"questions about {label} pages that this budget tried"))
         found += [
@@ -93,7 +93,7 @@ def _memorised(members: QuestionTable) -> Iterator[Count]:
 
 
 def diagnostics(table: QuestionTable, n_baselines: int) -> tuple[Diagnostic, ...]:
-    """How many baselines there are, and how many questions each context could be tried on."""
+    """Count the baselines, and the questions that each context could be tried on."""
     return (
         Diagnostic("baselines", n_baselines, "models that never saw the audited pages, which G is averaged over"),
         *(
@@ -128,7 +128,7 @@ def _histogram(name: str, quantity: str, values: Floats, start: float, series: d
 
 
 def coverage(table: QuestionTable, corpus: Corpus) -> tuple[Coverage, ...]:
-    """How many of the members' questions net rests on, of all that have an answer: those proven to be off the page.
+    """Count the members' questions that net rests on, of all that have an answer: those proven to be off the page.
 
     In all and by class of personal information; questions that the budget left out, whose answer could not be removed,
     or whose removal could not be proven, are in the totals alone.
@@ -147,7 +147,7 @@ def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
         answers[0]
         for document in corpus.of("member")
         for question in document.questions
-        if (answers := said(question.answers))
+        if (answers := distinct_answers(question.answers))
     )
     if not answers:
         return np.zeros(len(table))
@@ -156,7 +156,7 @@ def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
 
 
 def page_number(corpus: Corpus, document: Document) -> int:
-    """The document's number in the record: its place in the data set, from 1."""
+    """The document's number in the record: its position in the data set, from 1."""
     return 1 + corpus.documents.index(document)
 
 
@@ -166,8 +166,8 @@ def drawn_pages(corpus: Corpus, table: QuestionTable, *, fuzzy: bool) -> tuple[D
     extracted, generalised = _given(rows)
     first = np.argsort(~(extracted & ~generalised), kind="stable")
     pages: dict[str, DrawnPage] = {}
-    for place in first:
-        asked = rows.asked[place]
+    for row in first:
+        asked = rows.asked[row]
         if len(pages) < MAX_PAGES and asked.document.id not in pages:
             page = _drawn(corpus, asked, fuzzy=fuzzy)
             if page is not None:

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.columns import rows_where
-from audit.attacks.memorisation.questions import AskedQuestion, is_unique, question_of, trained_on
-from audit.attacks.memorisation.removal import ATTEMPTED, PROVEN
+from audit.attacks.columns import Columns, DocumentColumns
+from audit.attacks.questions import AskedQuestion, is_unique, question_of, trained_on
+from audit.attacks.removal import ATTEMPTED, PROVEN
 from audit.case import Case, SplitModel
 from audit.corpus.folding import fold
 from audit.engine.interface import Json, Trial
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class Results(Columns):
     """What was given in one context; every column has shape (n_questions,).
 
     Attributes:
@@ -48,13 +48,9 @@ class Results:
         """G - E, averaged over the baselines."""
         return (1 - self.target) * self.baseline
 
-    def where(self, mask: Bools) -> Results:
-        """The rows that `mask` takes."""
-        return rows_where(self, mask)
-
 
 @dataclass(frozen=True, eq=False)
-class QuestionTable:
+class QuestionTable(DocumentColumns):
     """One row a question; every column has shape (n_questions,) or (n_questions, ...).
 
     Attributes:
@@ -85,17 +81,6 @@ class QuestionTable:
     inside: Floats
     outside: Floats
 
-    def __len__(self) -> int:
-        return len(self.status)
-
-    def where(self, mask: Bools) -> QuestionTable:
-        """The rows that `mask` takes."""
-        return rows_where(self, mask)
-
-    def split(self, name: str) -> QuestionTable:
-        """The rows of "member" or "heldout" documents."""
-        return self.where(self.member if name == "member" else ~self.member)
-
     @property
     def proven(self) -> QuestionTable:
         """The questions whose answer is proven to be off the page."""
@@ -106,17 +91,12 @@ class QuestionTable:
         """The questions that were asked, proven or not."""
         return self.where(np.isin(self.status, list(ATTEMPTED)))
 
-    @property
-    def n_documents(self) -> int:
-        """How many documents the rows come from."""
-        return len(np.unique(self.cluster))
-
 
 def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], anls_threshold: float) -> QuestionTable:
     """The trials and their outcomes, in the same order, as a table."""
     asked = [question_of(case.corpus, trial) for trial in trials]
     trained = trained_on(case.corpus)
-    documents = {document: place for place, document in enumerate(sorted({trial.unit for trial in trials}))}
+    documents = {document: index for index, document in enumerate(sorted({trial.unit for trial in trials}))}
     n_models = 1 + len(case.references.baselines)
     shares = [_shares(case.references.splits, one, outcome) for one, outcome in zip(asked, outcomes, strict=True)]
     column = np.empty(len(asked), object)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from audit.attacks.provider_membership.matching import scattered
+from audit.attacks.measuring import estimate_without_null
+from audit.attacks.provider_membership.features import scatter
 from audit.attacks.provider_membership.providers import answers_of, provider_of, questions_of
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
@@ -64,7 +65,7 @@ class AbsentKeyReply:
 
 
 def key_of(document: Document, question: Question) -> str | None:
-    """What a question asks for; None when the data set does not say."""
+    """Return the key that a question asks for; None when the data set does not say."""
     labels = {entity.id: entity.label for entity in document.entities}
     return labels.get(question.entity or "", question.category)
 
@@ -116,7 +117,7 @@ def _keys_on(document: Document) -> set[str]:
 
 def _scattered(names: Iterable[str], salt: str = "") -> list[str]:
     listed = list(names)
-    return scattered(listed, [f"{salt}\0{name}" for name in listed])
+    return scatter(listed, [f"{salt}\0{name}" for name in listed])
 
 
 def measure_absent(
@@ -134,7 +135,7 @@ def measure_absent(
         reason: why this model was not asked; None when it was.
     """
     values = AbsentKeyAnswers.of(corpus, outcomes)
-    replies = judged(corpus, values, trials, outcomes)
+    replies = judge_replies(corpus, values, trials, outcomes)
     wordless = [
         document["id"]
         for outcome in outcomes
@@ -163,8 +164,9 @@ def measure_absent(
     clusters = [providers[reply.provider] for reply in replies]
     interval = proportion(trained, clusters, alphas=ALPHAS, unit="provider")
     null = values.null(sum(reply.unseen for reply in replies) / len(replies))
-    found = estimate(METRIC, interval, "questions", 0.0 if null is None else null, "held-out")
-    return found if null is not None else replace(found, null=None, null_kind=None), counts
+    if null is None:
+        return estimate_without_null(METRIC, interval, "questions"), counts
+    return estimate(METRIC, interval, "questions", null, "held-out"), counts
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ class AbsentKeyAnswers:
     @classmethod
     def of(cls, corpus: Corpus, outcomes: Sequence[Json]) -> AbsentKeyAnswers:
         """Those of a data set, and of what the pretrained model replied."""
-        known = {fold(said["pretrained"]) for _, said in _asked(outcomes) if said["pretrained"] is not None}
+        known = {fold(reply["pretrained"]) for _, reply in _each_reply(outcomes) if reply["pretrained"] is not None}
         inside = {provider_of(document) for document in corpus.of("member")} - {""}
         trained, sides, unseen = set[str](), (set[str](), set[str]()), set[str]()
         for document in corpus.documents:
@@ -206,26 +208,26 @@ class AbsentKeyAnswers:
         return min(1.0, share * len(self.trained) / len(self.unseen)) if self.unseen else None
 
 
-def judged(
+def judge_replies(
     corpus: Corpus, values: AbsentKeyAnswers, trials: Sequence[Trial], outcomes: Sequence[Json]
 ) -> list[AbsentKeyReply]:
-    """What each reply is, in trial order; pages without words are passed over.
+    """Judge each reply, in trial order; pages without words are passed over.
 
     What stands on the page, or nearly so, or is an answer to any of its questions, is neither trained nor unseen.
     """
     replies = []
     for trial, outcome in zip(trials, outcomes, strict=True):
-        for document, said in _asked([outcome]):
+        for document, reply in _each_reply([outcome]):
             page = corpus.document(document)
             if not page.words:
                 continue
-            value, text = fold(said["target"]), said["target"]
+            value, text = fold(reply["target"]), reply["target"]
             trained, unseen = value in values.trained, value in values.unseen
             if (trained or unseen) and (
                 value in _answers(page) or find_answers([word.text for word in page.words], [text])
             ):
                 trained = unseen = False
-            replies.append(AbsentKeyReply(trial.unit, document, said["key"], text, trained, unseen))
+            replies.append(AbsentKeyReply(trial.unit, document, reply["key"], text, trained, unseen))
     return replies
 
 
@@ -234,9 +236,9 @@ def _answers(document: Document) -> set[str]:
     return {fold(answer) for question in document.questions for answer in answers_of(question)}
 
 
-def _asked(outcomes: Sequence[Json]) -> Iterator[tuple[str, Json]]:
+def _each_reply(outcomes: Sequence[Json]) -> Iterator[tuple[str, Json]]:
     """The document, and what was replied, of every question about a missing key."""
     for outcome in outcomes:
         for document in outcome["documents"]:
-            for said in document["absent"]:
-                yield document["id"], said
+            for reply in document["absent"]:
+                yield document["id"], reply

@@ -12,42 +12,51 @@ from pydantic import Field
 from audit.attacks import blind_baseline
 from audit.attacks.budget import SEED, sample
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, MetricKind, Units
-from audit.attacks.provider_membership import absent_keys, certainty
-from audit.attacks.provider_membership.columns import CHANGES
-from audit.attacks.provider_membership.evidence import entries
-from audit.attacks.provider_membership.matching import IN, OUT, Matched, matched
+from audit.attacks.measuring import compare_losses
+from audit.attacks.provider_membership import absent_keys
+from audit.attacks.provider_membership.features import (
+    IN,
+    MEMORY,
+    OUT,
+    ProviderTable,
+    match_sides,
+    table_of,
+    tabulate,
+)
 from audit.attacks.provider_membership.measures import METRICS, NO_NUMBER, POWER, STRONGEST, Measured, measure_table
-from audit.attacks.provider_membership.outcomes import table_of, tabulated
 from audit.attacks.provider_membership.providers import (
-    REASONS,
     Provider,
     askable,
-    asked_of,
-    kind_of,
+    askable_documents,
+    describe_unnamed,
     knows_public,
-    least_of,
+    min_providers,
     perhaps_askable,
-    provider_of,
     providers_of,
+    select_tried,
     shortage,
-    tried,
-    untold,
 )
-from audit.attacks.provider_membership.queries import GIVE, NO_REFERENCE, ask_about, loss_of, reference_of, unreferenced
-from audit.attacks.provider_membership.table import MEMORY, ProviderTable
+from audit.attacks.provider_membership.queries import (
+    GIVE,
+    NO_REFERENCE,
+    ask_about,
+    loss_of,
+    missing_reference,
+    reference_of,
+)
+from audit.attacks.provider_membership.scores import CHANGES
+from audit.attacks.provider_membership.summary import count_providers, entries
+from audit.attacks.score_figures import LOW
+from audit.attacks.usable import loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.providers import unnamed_members
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.measurements import Count, Exposed
+from audit.measurements import Exposed
 from audit.targets.interface import Target
 
 N_PERMUTATIONS = {"quick": 50, "standard": 200, "full": 500}
 """Permutations of the labels, by budget (ours)."""
-ALIKE = 0.01
-"""A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours,
-as for the membership of documents)."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,7 @@ class ProviderMembership(Attack):
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
-        lacking = shortage(providers_of(corpus, perhaps_askable(corpus)), least_of(corpus))
+        lacking = shortage(providers_of(corpus, perhaps_askable(corpus)), min_providers(corpus))
         return None if lacking is None else lacking[0]
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
@@ -109,7 +118,7 @@ class ProviderMembership(Attack):
         kinds: dict[str, MetricKind] = {
             "balanced_accuracy": "balanced accuracy",
             "auc": "auc",
-            certainty.METRIC: "low advantage",
+            LOW: "low advantage",
         }
         answering = corpus.manifest.task.kind == "question-answering"
         return tuple(
@@ -120,7 +129,7 @@ class ProviderMembership(Attack):
 
     def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
         """See `Attack.weakened`."""
-        unnamed = untold(corpus)
+        unnamed = describe_unnamed(corpus)
         if unnamed is not None or given["pretrained"]:
             return unnamed
         if not given["baselines"]:
@@ -132,37 +141,38 @@ class ProviderMembership(Attack):
 
     def weakened_in(self, case: Case) -> str | None:
         """See `Attack.weakened_in`."""
-        return untold(case.corpus) or unreferenced(case)
+        return describe_unnamed(case.corpus) or missing_reference(case)
 
     def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         """See `Attack.blind_baseline`: before questions are cut to as many on both sides, which takes the model's."""
-        providers = {one.name: one for one in tried(providers_of(corpus, perhaps_askable(corpus)), least_of(corpus))}
+        providers = {
+            one.name: one for one in select_tried(providers_of(corpus, perhaps_askable(corpus)), min_providers(corpus))
+        }
         trials = [Trial(one.name, one.name, IN if one.member else OUT) for one in providers.values()]
         taken = [providers[trial.unit] for trial in sample(trials, share, SEED)]
         return _blind(corpus, [(one, document) for one in taken for document in one.asked], progress)
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
-        if kind_of(case.target) is None:
-            return "the model neither answers questions nor gives a loss of a page"
-        return None
+        asked = loss_kind(case.target) is not None
+        return None if asked else "the model neither answers questions nor gives a loss of a page"
 
     def trials(self, case: Case) -> list[Trial]:
         """One for each provider with a kept-aside document to ask about; none where a side has too few."""
         return [
             Trial(provider.name, provider.name, IN if provider.member else OUT)
-            for provider in tried(providers_of(case.corpus, askable(case)), least_of(case.corpus))
+            for provider in select_tried(providers_of(case.corpus, askable(case)), min_providers(case.corpus))
         ]
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""
-        lacking = shortage(providers_of(case.corpus, askable(case)), least_of(case.corpus))
+        lacking = shortage(providers_of(case.corpus, askable(case)), min_providers(case.corpus))
         assert lacking is not None
         return lacking
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """What is asked about each kept-aside document of the provider, one after the other; see `asking`."""
-        documents = asked_of(case, trial.unit)
+        """Ask about each kept-aside document of the provider, one after the other; see `queries.ask_about`."""
+        documents = askable_documents(case, trial.unit)
         probes: Mapping[str, Sequence[absent_keys.AbsentKeyProbe]] = {}
         if self._probes_nothing(case) is None:
             probes = absent_keys.probes_for(case.corpus, documents, self.n_absent, self.n_absent_keys)
@@ -174,7 +184,7 @@ class ProviderMembership(Attack):
 
     def _probes_nothing(self, case: Case) -> str | None:
         """Why documents are not asked for keys that they lack; None when they are."""
-        if kind_of(case.target) != "answers":
+        if loss_kind(case.target) != "answers":
             return absent_keys.PAGES
         if not self.n_absent:
             return "n_absent is 0: none was asked"
@@ -182,19 +192,19 @@ class ProviderMembership(Attack):
 
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`; a decision is the loss of the provider's first document."""
-        document = asked_of(case, trial.unit)[0]
+        document = askable_documents(case, trial.unit)[0]
         exact = yield from loss_of(case, case.target, document)
         coarse = yield from loss_of(case, rounded, document)
-        return {"alike": int(abs(exact - coarse) <= ALIKE * max(1.0, abs(exact))), "steps": 1}
+        return compare_losses(exact, coarse)
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Findings:
         """See `Attack.measure`; the metrics are described in `measures`, `absent` and `blindness`."""
         providers = providers_of(case.corpus, askable(case))
-        compared = matched(trials, outcomes)
-        table = tabulated(compared)
-        lacking = unreferenced(case)
+        compared = match_sides(trials, outcomes)
+        table = tabulate(compared)
+        lacking = missing_reference(case)
         measured = measure_table(
             table,
             rng,
@@ -202,7 +212,7 @@ class ProviderMembership(Attack):
             n_seeds=self.n_seeds,
             n_permutations=self.n_permutations,
             share=self.share,
-            unreferenced=lacking,
+            missing_reference=lacking,
         )
         looked_at = {document["id"] for outcome in compared.outcomes for document in outcome["documents"]}
         asked = [
@@ -216,10 +226,10 @@ class ProviderMembership(Attack):
         return replace(
             measured.findings,
             measurements=(*measured.findings.measurements, blind.estimate, found),
-            counts=(*_counts(case.corpus, providers, compared), *counts),
+            counts=(*count_providers(case.corpus, providers, compared), *counts),
             diagnostics=(*measured.findings.diagnostics, *blind.diagnostics),
             confounded=blind.confounded,
-            weaknesses=_weaknesses(lacking, untold(case.corpus), compared.starved(), table),
+            weaknesses=_weaknesses(lacking, describe_unnamed(case.corpus), compared.starved(), table),
             exposed=_exposed(measured, table, providers),
         )
 
@@ -227,7 +237,7 @@ class ProviderMembership(Attack):
         """The key from numbers to names, and what the attack made of each provider; see `evidence.entries`."""
         providers = providers_of(case.corpus, askable(case))
         values = absent_keys.AbsentKeyAnswers.of(case.corpus, outcomes)
-        replies = absent_keys.judged(case.corpus, values, trials, outcomes)
+        replies = absent_keys.judge_replies(case.corpus, values, trials, outcomes)
         rows = entries(table_of(trials, outcomes), providers, replies, n_seeds=self.n_seeds, share=self.share)
         for row in rows:
             yield {"attack": self.name, **row}
@@ -260,34 +270,6 @@ def _weaknesses(lacking: str | None, unnamed: str | None, starved: str | None, t
     compared = table.user is not None or any(name in table.features for name in CHANGES)
     silent = None if compared else NO_NUMBER
     return tuple(words for words in (lacking or silent, unnamed, starved) if words is not None)
-
-
-def _counts(corpus: Corpus, providers: Sequence[Provider], compared: Matched) -> tuple[Count, ...]:
-    members, others = (sum(trial.stratum == side for trial in compared.trials) for side in (IN, OUT))
-    documents = [document for outcome in compared.outcomes for document in outcome["documents"]]
-    losses = [question["loss"] for document in documents for question in document["questions"]]
-    nameless = sum(not provider_of(document) for document in corpus.of("heldout"))
-    merged = sum(len(provider.spellings) - 1 for provider in providers)
-    return (
-        Count("providers in", members, "providers that training saw, and that were asked about"),
-        Count(
-            "providers out",
-            others,
-            "providers that training never saw, and that were asked about",
-        ),
-        Count("documents", len(documents), "kept-aside documents of these providers"),
-        Count("questions", len(losses), "questions about these documents; a page of a token classifier is one"),
-        Count("cut to match", compared.cut, "other questions about them: of both sides as many are looked at"),
-        *(
-            Count(f"left out: {reason}", sum(one.left_out == reason for one in providers), meaning)
-            for reason, meaning in REASONS.items()
-        ),
-        Count("left out: nothing asked", compared.dropped, "providers of whom nothing was asked"),
-        Count("in training: no provider", unnamed_members(corpus), "documents of training that name no provider"),
-        Count("left out: no provider", nameless, "kept-aside documents that name no provider"),
-        Count("no finite loss", losses.count(None), "questions whose loss is no finite number: without that feature"),
-        Count("merged spellings", merged, "names that differ from another by case or spacing only: one provider"),
-    )
 
 
 def _exposed(measured: Measured, table: ProviderTable, providers: Sequence[Provider]) -> tuple[Exposed, ...]:

@@ -11,9 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.provider_membership.clustering import majority, remembers, unmoved, zero_knowledge
-from audit.attacks.provider_membership.forest import MIN_SIDE, partial_knowledge
-from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, ProviderTable
+from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, ProviderTable
+from audit.attacks.provider_membership.methods import (
+    MIN_SIDE,
+    call_remembered,
+    call_unmoved,
+    majority,
+    partial_knowledge,
+    zero_knowledge,
+)
 from audit.engine.interface import Progress
 
 MIN_JUDGED = 2
@@ -64,7 +70,7 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
 
     Args:
         table: of the providers.
-        progress: told of each seed.
+        progress: advanced for each seed.
         n_seeds: of training shares, and of K-means up to `CLUSTERED`; at least one.
         share: of the providers, whose membership APK knows.
     """
@@ -96,7 +102,7 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
 
 
 def lacking(table: ProviderTable, method: str) -> Lack | None:
-    """What the table lacks for a method; None when nothing."""
+    """Return what the table lacks for a method; None when nothing."""
     smaller, n = smaller_side(table.member), len(table)
     needed = MIN_SIDE if method.startswith("apk") else MIN_JUDGED
     if smaller < needed:
@@ -111,21 +117,21 @@ def lacking(table: ProviderTable, method: str) -> Lack | None:
 
 
 def forest_features(table: ProviderTable) -> tuple[tuple[str, ...], Floats]:
-    """What APK looks at: the names, and the columns, shape (n, n_features)."""
+    """Return the features of APK: the names, and the columns, shape (n, n_features)."""
     names = tuple(name for name in FEATURES if name in table.features)
     return names, np.column_stack([table.features[name] for name in names]) if names else np.empty((len(table), 0))
 
 
 def memory_calls(table: ProviderTable, seed: int) -> tuple[Floats, Floats] | None:
-    """What M1 and M2 call each provider, shape (n,) each; None without the memorisation tests."""
+    """Return the calls of M1 and M2, shape (n,) each; None without the memorisation tests."""
     if not all(name in table.features for name in MEMORY):
         return None
     similarity, change = (table.features[name] for name in MEMORY)
-    return remembers(similarity), unmoved(change, seed)
+    return call_remembered(similarity), call_unmoved(change, seed)
 
 
 def says_nothing(calls: Floats) -> bool:
-    """Whether every seed calls all providers that it judges the same, which tells nobody from anybody.
+    """Return whether every seed calls all providers that it judges the same, which separates nobody.
 
     Args:
         calls: shape (n_seeds, n), NaN for not judged.
@@ -166,5 +172,5 @@ def mean_known(rows: Floats) -> Floats:
 
 
 def smaller_side(member: Bools) -> int:
-    """How many providers the smaller side has."""
+    """Return the number of providers of the smaller side."""
     return int(min(member.sum(), (~member).sum()))

@@ -1,4 +1,4 @@
-"""What a table of providers adds up to: balanced accuracies, areas, rates, who stands out.
+"""Measurements on a table of providers: balanced accuracies, areas, rates, and the surest members.
 
 Method: methods.md#provider-membership and #statistics.
 """
@@ -14,10 +14,8 @@ from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
 from audit.attacks.interface import Findings
-from audit.attacks.provider_membership import certainty
-from audit.attacks.provider_membership.columns import CHANGES, directed, sides, unscored
-from audit.attacks.provider_membership.diagnostics import against_null, importances, memory_tests
-from audit.attacks.provider_membership.figures import curves, histogram
+from audit.attacks.measuring import estimate_without_null
+from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, ProviderTable
 from audit.attacks.provider_membership.inference import (
     MIN_JUDGED,
     NEEDED,
@@ -27,19 +25,25 @@ from audit.attacks.provider_membership.inference import (
     mean_known,
     says_nothing,
 )
-from audit.attacks.provider_membership.intervals import accuracy, forest_area
-from audit.attacks.provider_membership.permuting import permuted_accuracies
-from audit.attacks.provider_membership.table import FEATURES, MEMORY, METHODS, ProviderTable
+from audit.attacks.provider_membership.scores import (
+    CERTAIN_METRICS,
+    collect_scores,
+    draw_curves,
+    draw_histogram,
+    measure_areas,
+    measure_certain,
+    measure_tpr,
+)
+from audit.attacks.provider_membership.summary import compare_with_null, describe_importance, describe_memory_tests
+from audit.attacks.provider_membership.uncertainty import measure_accuracy, measure_forest_area, permute_labels
+from audit.attacks.score_figures import LOW, RATES
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats.medians import median_interval
-from audit.stats.roc import auc_interval, nonmembers_needed, tpr_at_fpr
 from audit.targets.utility import estimate
 
 QUESTIONS = (0, 5, 10)
 """The paper's s: providers with at least so many questions (table A6)."""
-RATES = {"10": 0.1, "1": 0.01}
-"""The false-positive rates that are looked at, in per cent and as shares."""
 POWER = "questions_a_provider"
 """The median number of questions that are compared of a provider: what the paper finds lives where there are five, or
 ten, and both sides are cut to match."""
@@ -49,7 +53,7 @@ METRICS = (
     *(f"balanced_accuracy.{method}{suffix}" for method, suffix in product(METHODS, SUFFIXES.values())),
     "auc",
     *(f"tpr_at_fpr_{rate}" for rate in RATES),
-    *certainty.METHODS,
+    *CERTAIN_METRICS,
     "auc.apk",
     *(f"auc.{name}" for name in (*FEATURES, *MEMORY)),
     POWER,
@@ -58,7 +62,7 @@ METRICS = (
 STRONGEST = {
     "balanced_accuracy": tuple(f"balanced_accuracy.{method}" for method in METHODS),
     "auc": ("auc", "auc.apk", "auc.loss", "auc.memory_similarity"),
-    certainty.METRIC: certainty.METHODS,
+    LOW: CERTAIN_METRICS,
 }
 """What limits are held against: by metric, each way to attack that stands on its own. The other features are parts of
 what APK sees, each of them further noise that a model without a leak would have to pass (ours)."""
@@ -96,15 +100,9 @@ class Measured:
     surest: Ints
 
 
-def primary_method(unreferenced: str | None) -> str:
+def primary_method(missing_reference: str | None) -> str:
     """APK where there is a model to compare with, else AZK; no number that a model gave decides it."""
-    return "apk" if unreferenced is None else "azk"
-
-
-def scores_of(table: ProviderTable, inference: Inference) -> dict[str, Floats]:
-    """The scores that may rank providers, the preferred one first, each of shape (n,), NaN where unknown."""
-    found = {"apk": inference.probability, "user": table.user, "accuracy": table.features.get("accuracy")}
-    return {name: column for name, column in found.items() if column is not None}
+    return "apk" if missing_reference is None else "azk"
 
 
 def measure_table(
@@ -115,7 +113,7 @@ def measure_table(
     n_seeds: int,
     n_permutations: int,
     share: float,
-    unreferenced: str | None = None,
+    missing_reference: str | None = None,
 ) -> Measured:
     """Everything that a table of providers gives, one measurement for each of `METRICS`.
 
@@ -124,41 +122,42 @@ def measure_table(
     Args:
         table: of the providers.
         rng: of permutations, resamples and thresholds; the attacks' own seeds are fixed, see `infer`.
-        progress: told of two stages.
+        progress: shows two stages.
         n_seeds: of APK's training shares, and of K-means (`infer`).
         n_permutations: of the labels, at least one.
         share: of the providers, whose membership APK knows.
-        unreferenced: why there is no model to compare the target with (`asking.unreferenced`); None where there is.
+        missing_reference: why there is no model to compare the target with (`asking.missing_reference`); None where
+            there is.
     """
     progress.stage("provider membership: inference", n_seeds * len(QUESTIONS))
     tables = {questions: table.at_least(questions) for questions in QUESTIONS}
     inferences = {questions: infer(part, progress, n_seeds=n_seeds, share=share) for questions, part in tables.items()}
-    inference, primary = inferences[0], primary_method(unreferenced)
+    inference, primary = inferences[0], primary_method(missing_reference)
     found: dict[str, Measurement] = {}
     for (questions, suffix), method in product(SUFFIXES.items(), METHODS):
         name = f"balanced_accuracy.{method}{suffix}"
         found[name] = _accuracy(name, tables[questions], inferences[questions], method, questions, rng)
     found["balanced_accuracy"] = replace(found[f"balanced_accuracy.{primary}"], name="balanced_accuracy")
-    scores = scores_of(table, inference)
-    found |= _areas(table, scores, unreferenced or NO_NUMBER)
+    scores = collect_scores(table, inference)
+    found |= measure_areas(table, scores, missing_reference or NO_NUMBER)
     found["auc.apk"] = _forest_area("auc.apk", table, inference)
     for rate in RATES:
-        found[f"tpr_at_fpr_{rate}"] = _tpr(table, rate, rng, unreferenced or NO_NUMBER)
-    sure = certainty.measure_certain(table, rng, unreferenced or NO_NUMBER)
+        found[f"tpr_at_fpr_{rate}"] = measure_tpr(table, rate, rng, missing_reference or NO_NUMBER)
+    sure = measure_certain(table, rng, missing_reference or NO_NUMBER)
     found |= {item.name: item for item in sure.measurements} | {POWER: _power(table)}
     progress.stage("provider membership: permutations", n_permutations)
-    null = permuted_accuracies(inference, table.member, rng, progress, n_permutations=n_permutations)
+    null = permute_labels(inference, table.member, rng, progress, n_permutations=n_permutations)
     score = next(iter(scores), None)
     findings = Findings(
         tuple(found[name] for name in METRICS),
         diagnostics=(
-            *against_null(table, inference, null),
-            *memory_tests(table),
-            *importances(inference),
+            *compare_with_null(table, inference, null),
+            *describe_memory_tests(table),
+            *describe_importance(inference),
             *sure.diagnostics,
         ),
-        histograms=() if score is None else histogram(table, scores[score], QUANTITIES[score]),
-        curves=curves(table, scores),
+        histograms=() if score is None else draw_histogram(table, scores[score], QUANTITIES[score]),
+        curves=draw_curves(table, scores),
         methods=STRONGEST,
         alarms=sure.alarms,
     )
@@ -178,7 +177,7 @@ def _accuracy(
     if lack is None and says_nothing(inference.calls[method]):
         lack = Lack(f"every provider is called the same: {method} tells nobody from anybody", len(table))
     elif lack is None:
-        found = accuracy(inference.calls[method], table.member, rng, ALPHAS)
+        found = measure_accuracy(inference.calls[method], table.member, rng, ALPHAS)
         if found is not None:
             return estimate(name, found, "providers", 0.5, "chance")
         lack = Lack(f"fewer than {MIN_JUDGED} providers of a side could be judged", len(table), 2 * NEEDED)
@@ -187,53 +186,16 @@ def _accuracy(
     return Unresolved(name, lack.reason + among, lack.n, lack.needed)
 
 
-def _areas(table: ProviderTable, scores: Mapping[str, Floats], uncompared: str) -> dict[str, Measurement]:
-    """The chance that a member scores higher than a provider that is out, by score and feature; null: 0.5."""
-    columns = {"auc": scores.get("user")}
-    columns |= {f"auc.{name}": directed(table, name) for name in (*FEATURES, *MEMORY)}
-    compared = {"auc", *(f"auc.{change}" for change in CHANGES)}
-    return {
-        name: _area(name, table, column, uncompared if name in compared else "no provider has it")
-        for name, column in columns.items()
-    }
-
-
-def _area(name: str, table: ProviderTable, column: Floats | None, nothing: str) -> Measurement:
-    if column is None:
-        return Unresolved(name, nothing, 0)
-    missing = unscored(name, table, column)
-    if missing is not None:
-        return missing
-    interval = auc_interval(*sides(table, column), alphas=ALPHAS, unit="provider")
-    return estimate(name, interval, "providers", 0.5, "chance")
-
-
 def _forest_area(name: str, table: ProviderTable, inference: Inference) -> Measurement:
     """The chance that a forest of APK finds a member likelier than a provider that is out; null: 0.5."""
     if inference.probabilities is not None:
         if says_nothing(inference.calls["apk"]):
             return Unresolved(name, "every provider is called the same: apk tells nobody from anybody", len(table))
-        found = forest_area(inference.probabilities, table.member, ALPHAS)
+        found = measure_forest_area(inference.probabilities, table.member, ALPHAS)
         if found is not None:
             return estimate(name, found, "providers", 0.5, "chance")
     lack = inference.lacks.get("apk", Lack(f"fewer than {MIN_JUDGED} providers of a side could be judged", len(table)))
     return Unresolved(name, lack.reason, lack.n, lack.needed)
-
-
-def _tpr(table: ProviderTable, rate: str, rng: Generator, uncompared: str) -> Measurement:
-    """The share of members that user inference finds at a false-positive rate; null: the rate itself."""
-    name = f"tpr_at_fpr_{rate}"
-    if table.user is None:
-        return Unresolved(name, uncompared, 0)
-    missing = unscored(name, table, table.user)
-    if missing is not None:
-        return missing
-    members, others = sides(table, table.user)
-    point = tpr_at_fpr(members, others, RATES[rate], rng, alphas=ALPHAS, unit="provider")
-    if point is None:
-        reason = f"not resolvable with {len(others)} providers out of training, of which half set the threshold"
-        return Unresolved(name, reason, len(others), nonmembers_needed(RATES[rate]))
-    return estimate(name, point.tpr, "providers", RATES[rate], "chance")
 
 
 def _power(table: ProviderTable) -> Measurement:
@@ -241,7 +203,7 @@ def _power(table: ProviderTable) -> Measurement:
     if not len(table):
         return Unresolved(POWER, "no provider is compared", 0)
     found = median_interval(table.n_questions, alphas=ALPHAS, unit="provider")
-    return replace(estimate(POWER, found, "providers", 0.0, "chance"), null=None, null_kind=None)
+    return estimate_without_null(POWER, found, "providers")
 
 
 def _surest(table: ProviderTable, inference: Inference, primary: str, score: Floats) -> Ints:

@@ -1,4 +1,4 @@
-"""Which providers the attack asks about, and with which of their documents (methods.md#provider-membership)."""
+"""Providers that the attack asks about, and their documents (methods.md#provider-membership)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal
 
 from audit.attacks.masking import maskable
-from audit.attacks.memorisation.questions import said
+from audit.attacks.questions import distinct_answers
+from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.providers import unnamed_members
-from audit.targets.interface import Answer, AnswerLoss, MaskedLoss, Target, TrainingLoss
 
-QueryStyle = Literal["answers", "pages", "masks"]
 Askable = Callable[[Document], bool]
 MIN_PROVIDERS = 2
 """Providers in, and out, without which nothing can be compared (ours: one alone has no spread)."""
@@ -41,8 +39,8 @@ class Provider:
 
     Attributes:
         name: folded; what its trial is called.
-        number: its place, from 1, in a shuffled order of the data set's providers: what stands for it in a report. The
-            key is in `evidence/`.
+        number: its rank, from 1, in a shuffled order of the data set's providers: what stands for it in a report.
+            The key is in `evidence/`.
         member: whether any of its documents is a member.
         spellings: how the data set writes its name, sorted.
         heldout: its documents that were kept aside, in file order.
@@ -113,21 +111,21 @@ def _provider(name: str, number: int, documents: list[Document], askable: Askabl
     )
 
 
-def tried(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> list[Provider]:
+def select_tried(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> list[Provider]:
     """Those that can be asked about; none where a side has too few to compare."""
     asked = [provider for provider in providers if provider.asked]
     sides = [sum(provider.member == side for provider in asked) for side in (True, False)]
     return asked if min(sides) >= least else []
 
 
-def least_of(corpus: Corpus) -> int:
-    """How many providers of a side can be compared at the least."""
+def min_providers(corpus: Corpus) -> int:
+    """Return the least number of providers of a side that can be compared."""
     return BY_CHANCE if corpus.manifest.membership.assigned == "random" else MIN_PROVIDERS
 
 
 def shortage(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> tuple[str, str] | None:
     """Why the providers of a data set cannot be compared, and what the owner can add; None when they can."""
-    if tried(providers, least):
+    if select_tried(providers, least):
         return None
     add_out = "keep all documents of some providers out of training (docaudit import ... --by-provider)"
     if not providers:
@@ -160,7 +158,7 @@ def shortage(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> tup
     )
 
 
-def untold(corpus: Corpus) -> str | None:
+def describe_unnamed(corpus: Corpus) -> str | None:
     """That a provider which counts as out may be in, and what to give; None when every document of training has one."""
     n = unnamed_members(corpus)
     if not n:
@@ -171,7 +169,7 @@ def untold(corpus: Corpus) -> str | None:
 
 def answers_of(question: Question) -> tuple[str, ...]:
     """The accepted answers that say something; the first one is what models are trained on."""
-    return said(question.answers)
+    return distinct_answers(question.answers)
 
 
 def questions_of(document: Document) -> list[Question]:
@@ -180,22 +178,13 @@ def questions_of(document: Document) -> list[Question]:
 
 
 def has_question(document: Document) -> bool:
-    """Whether models that answer can be asked about a document."""
+    """Return whether models that answer can be asked about a document."""
     return bool(questions_of(document))
 
 
-def kind_of(target: Target) -> QueryStyle | None:
-    """Whether a target is asked about answers, pages or masked pages; None: it gives no loss of a document."""
-    if {Answer, AnswerLoss} <= target.answers:
-        return "answers"
-    if TrainingLoss in target.answers:
-        return "pages"
-    return "masks" if MaskedLoss in target.answers else None
-
-
 def askable(case: Case) -> Askable:
-    """What tells whether this target can be asked about a document."""
-    kind = kind_of(case.target)
+    """Return the test of whether this target can be asked about a document."""
+    kind = loss_kind(case.target)
     if kind == "answers":
         return has_question
     if kind == "masks":
@@ -209,19 +198,19 @@ def askable(case: Case) -> Askable:
 
 
 def perhaps_askable(corpus: Corpus) -> Askable:
-    """What tells whether a target for this data set may be asked about a document, before there is one."""
+    """Return the test of whether a target for this data set may be asked about a document, before there is one."""
     if corpus.manifest.task.kind == "question-answering":
         return has_question
     return lambda document: bool(document.words)
 
 
 def knows_public(corpus: Corpus) -> bool:
-    """Whether a public document, which baselines are trained on, is of a provider that has kept-aside ones."""
+    """Return whether a public document, which baselines are trained on, is of a provider that has kept-aside ones."""
     public = {provider_of(document) for document in corpus.of("public")} - {""}
     return any(provider_of(document) in public for document in corpus.of("heldout")) if public else False
 
 
-def asked_of(case: Case, name: str) -> tuple[Document, ...]:
+def askable_documents(case: Case, name: str) -> tuple[Document, ...]:
     """The documents of one provider, by folded name, that are asked about."""
     can_be_asked = askable(case)
     own = (document for document in case.corpus.of("heldout") if provider_of(document) == name)

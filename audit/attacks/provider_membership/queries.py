@@ -1,25 +1,27 @@
-"""What is asked about a kept-aside document, and what comes of it, as it goes into the journal.
+"""Queries about a kept-aside document, and what comes of them, as it goes into the journal.
 
 Method: methods.md#provider-membership.
 
-One object a document: {"id", "questions": one object each (see `numbers`), "memory_change", "absent": one object a
-question about a key that the document lacks (see `absent`)}. What does not exist is None. "pretrained" stands for the
-reference, see `reference_of`.
+One object a document: {"id", "questions": one object each (see `QuestionScores`), "memory_change", "absent": one object
+a question about a key that the document lacks (see `absent_keys`)}. What does not exist is None. "pretrained" stands
+for the reference, see `reference_of`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
+from audit.arrays import Floats, Ints
 from audit.attacks.interface import ask, ask_all
 from audit.attacks.masking import N_MASKS, maskable, masked_losses
 from audit.attacks.provider_membership.absent_keys import AbsentKeyProbe
-from audit.attacks.provider_membership.pages import read_page
-from audit.attacks.provider_membership.providers import answers_of, kind_of, knows_public, questions_of
-from audit.attacks.provider_membership.question_scores import QuestionScores
+from audit.attacks.provider_membership.providers import answers_of, knows_public, questions_of
+from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.documents import Document, Question
 from audit.corpus.folding import fold
@@ -27,7 +29,18 @@ from audit.corpus.page_view import PageView, page_view
 from audit.corpus.removal.redact import Removal, remove
 from audit.engine.interface import Json, Request
 from audit.stats.distances import anls, similarity
-from audit.targets.interface import Answer, AnswerLoss, Reply, Target
+from audit.targets.encoded_page import NOT_READ, Encoding
+from audit.targets.interface import (
+    Answer,
+    AnswerLoss,
+    BestLinks,
+    Reply,
+    TagProbabilities,
+    Target,
+    TokenTarget,
+    TrainingLoss,
+)
+from audit.targets.utility import Entities, bio_spans, spade_entities
 
 BLUR = 20.0
 """Radius in pixels of the Gaussian blur over what is removed (Tito et al. 2024, appendix D.1.1)."""
@@ -39,21 +52,21 @@ GIVE = "give the pretrained model with a head for the task, or a baseline traine
 
 
 def reference_of(case: Case) -> Target | None:
-    """What the target is compared with: a model that knows of no provider, and can be asked the same; None without one.
+    """Return the model that the target is compared with, which knows of no provider; None without one.
 
     That is the pretrained model. Often it has no head for the task, as what token classifiers are fine-tuned from; then
     it is the first baseline, provided that it learned nothing of the providers that are asked about (ours). Baselines
     are trained on public documents, so no public document may be of a provider with kept-aside ones: a reference that
     knows some providers, of one side rather than of the other, would tilt the comparison.
     """
-    kind, references = kind_of(case.target), case.references
-    if references.pretrained is not None and kind_of(references.pretrained) == kind:
+    kind, references = loss_kind(case.target), case.references
+    if references.pretrained is not None and loss_kind(references.pretrained) == kind:
         return references.pretrained
-    found = next((model for model in references.baselines if kind_of(model) == kind), None)
+    found = next((model for model in references.baselines if loss_kind(model) == kind), None)
     return None if found is None or knows_public(case.corpus) else found
 
 
-def unreferenced(case: Case) -> str | None:
+def missing_reference(case: Case) -> str | None:
     """Why the target is compared with nothing, and what to give; None when `reference_of` finds a model."""
     if reference_of(case) is not None:
         return None
@@ -77,27 +90,27 @@ def ask_about(
         probes: questions about keys that the document lacks; for models that answer only.
         reference: see `reference_of`.
     """
-    if kind_of(case.target) == "answers":
+    if loss_kind(case.target) == "answers":
         return (yield from _ask_answers(case, document, probes, reference))
-    said = yield from _read(case, case.target, document)
+    scores = yield from _read(case, case.target, document)
     known = None if reference is None else (yield from _read(case, reference, document))
-    assert said is not None
-    return {"id": document.id, "questions": [said.as_json(known)], "memory_change": None, "absent": []}
+    assert scores is not None
+    return {"id": document.id, "questions": [scores.as_json(known)], "memory_change": None, "absent": []}
 
 
 def loss_of(case: Case, model: Target, document: Document) -> Generator[Request, Any, float]:
     """The training loss of a document that can be asked about, nats: the mean over its questions, or of its page."""
-    if kind_of(model) == "answers":
+    if loss_kind(model) == "answers":
         losses = yield from _losses(model, page_view(case.corpus, document), questions_of(document))
         return float(np.mean(losses))
-    said = yield from _read(case, model, document)
-    assert said is not None
-    return said.loss
+    scores = yield from _read(case, model, document)
+    assert scores is not None
+    return scores.loss
 
 
 def _read(case: Case, model: Target, document: Document) -> Generator[Request, Any, QuestionScores | None]:
     """What an encoder makes of the page; of a masked language model the mean loss of the tokens that masks hide."""
-    if kind_of(model) != "masks":
+    if loss_kind(model) != "masks":
         return (yield from read_page(model, document))
     page = maskable(case.target, document)
     assert page is not None
@@ -110,24 +123,24 @@ def _ask_answers(
 ) -> Generator[Request, Any, Json]:
     view, questions = page_view(case.corpus, document), questions_of(document)
     texts = [*(question.question for question in questions), *(probe.question for probe in probes)]
-    given, losses = yield from _said(case.target, view, questions, [*texts, NO_QUESTION])
+    given, losses = yield from _ask_model(case.target, view, questions, [*texts, NO_QUESTION])
     known: list[Reply] = []
     if reference is not None:
-        known, known_losses = yield from _said(reference, view, questions, texts)
+        known, known_losses = yield from _ask_model(reference, view, questions, texts)
     memory = yield from _without_answers(case.target, view, questions)
     change = yield from _change(case.target, view, given[-1].text)
     rows = []
-    for place, question in enumerate(questions):
-        before = QuestionScores(known_losses[place], known[place].confidence) if known else None
-        rows.append(_judged(given[place], losses[place], question).as_json(before, memory[place]))
+    for index, question in enumerate(questions):
+        before = QuestionScores(known_losses[index], known[index].confidence) if known else None
+        rows.append(_score_reply(given[index], losses[index], question).as_json(before, memory[index]))
     absent = [
-        probe.as_json(given[place].text, known[place].text if known else None)
-        for place, probe in enumerate(probes, start=len(questions))
+        probe.as_json(given[index].text, known[index].text if known else None)
+        for index, probe in enumerate(probes, start=len(questions))
     ]
     return {"id": document.id, "questions": rows, "memory_change": change, "absent": absent}
 
 
-def _said(
+def _ask_model(
     model: Target, view: PageView, questions: Sequence[Question], texts: Sequence[str]
 ) -> Generator[Request, Any, tuple[list[Reply], list[float]]]:
     """What a model replies to each of `texts`, and its losses of the questions."""
@@ -143,7 +156,7 @@ def _losses(model: Target, view: PageView, questions: Sequence[Question]) -> Gen
     return [float(-tokens.mean()) for tokens in found]
 
 
-def _judged(given: Reply, loss: float, question: Question) -> QuestionScores:
+def _score_reply(given: Reply, loss: float, question: Question) -> QuestionScores:
     answers = answers_of(question)
     exact = fold(given.text) in {fold(answer) for answer in answers}
     return QuestionScores(loss, given.confidence, float(exact), anls(given.text, answers))
@@ -188,3 +201,88 @@ def _change(target: Target, view: PageView, output: str) -> Generator[Request, A
 def _hidden(view: PageView, removal: Removal) -> bool:
     """Whether the image, where there is one, does not show the removed words any more."""
     return view.open_page is None or len(removal.boxes) == len(removal.words)
+
+
+@dataclass(frozen=True)
+class QuestionScores:
+    """What a model showed of one question; a page of a token classifier is one question. None: there is no such number.
+
+    Attributes:
+        loss: the training loss, nats a token.
+        confidence: that of its own answer, in [0, 1].
+        accuracy: of its own answer, in [0, 1].
+        similarity: of its own answer to the true one, in [0, 1].
+    """
+
+    loss: float
+    confidence: float | None = None
+    accuracy: float | None = None
+    similarity: float | None = None
+
+    def as_json(self, pretrained: QuestionScores | None, memory_similarity: float | None = None) -> dict[str, Json]:
+        """For the journal, beside what the reference showed of the same question; None where not finite."""
+        known = None
+        if pretrained is not None:
+            known = {"loss": finite(pretrained.loss), "confidence": finite(pretrained.confidence)}
+        return {
+            "loss": finite(self.loss),
+            "confidence": finite(self.confidence),
+            "accuracy": finite(self.accuracy),
+            "similarity": finite(self.similarity),
+            "memory_similarity": finite(memory_similarity),
+            "pretrained": known,
+        }
+
+
+def finite(value: float | None) -> float | None:
+    """The number, or None where there is none, or it is infinite or NaN, which JSON does not know."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def read_page(model: Target, document: Document) -> Generator[Request, Any, QuestionScores | None]:
+    """Read a page with the model; None where its loss reads nothing of it. Used with `yield from`.
+
+    Accuracy is F1 of the page's fields (entities, or links where the model only links), none where neither page nor
+    model has any; similarity the share of the tokens that the loss reads which are tagged, or linked, right; confidence
+    the mean probability of the best tag over these tokens (ours), which models that only link do not have.
+    """
+    reader = cast("TokenTarget", model)
+    page = reader.encode(document)
+    if page is None or not page.has_loss:
+        return None
+    # The loss of the page as it is: a token in its own place.
+    losses = yield from ask(model, TrainingLoss(page, 0, page.ids[:1]))
+    tags = (yield from ask(model, TagProbabilities(page))) if TagProbabilities in model.answers else None
+    links = (yield from ask(model, BestLinks(page))) if BestLinks in model.answers else None
+    loss = float(losses[0])
+    if tags is not None:
+        return _tagged(page, loss, tags, links, reader.labels)
+    return QuestionScores(loss) if links is None else _linked(page, loss, links)
+
+
+def _tagged(page: Encoding, loss: float, tags: Floats, links: Ints | None, labels: Sequence[str]) -> QuestionScores:
+    """Of a tagger; with links, of SPADE extraction."""
+    assert page.labels is not None
+    read = page.labels != NOT_READ
+    best = np.where(read, tags.argmax(axis=1), NOT_READ)
+    true, found = (_entities(page, classes, own, labels) for classes, own in ((page.labels, page.links), (best, links)))
+    right, confidence = (best == page.labels)[read].mean(), tags.max(axis=1)[read].mean()
+    return QuestionScores(loss, float(confidence), _f1(true, found), float(right))
+
+
+def _entities(page: Encoding, classes: Ints, links: Ints | None, labels: Sequence[str]) -> Entities:
+    if links is None:
+        return bio_spans([labels[index] for index in classes[classes != NOT_READ]])
+    return spade_entities(page.words, classes, links, labels)
+
+
+def _linked(page: Encoding, loss: float, links: Ints) -> QuestionScores:
+    """Of SPADE linking."""
+    assert page.links is not None
+    true, found = ({(int(child), int(own[child])) for child in np.flatnonzero(own >= 0)} for own in (page.links, links))
+    right = (links == page.links)[page.links != NOT_READ].mean()
+    return QuestionScores(loss, None, _f1(true, found), float(right))
+
+
+def _f1(true: Entities, found: Entities) -> float | None:
+    return 2 * len(true & found) / (len(true) + len(found)) if true or found else None

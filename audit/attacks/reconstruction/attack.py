@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -11,28 +11,30 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
+from audit.attacks.candidate_weights import Mean
+from audit.attacks.fields import LENGTHS, all_fields, field_of
+from audit.attacks.fields import Field as PageField
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units
 from audit.attacks.reconstruction.cdmi import (
     Alone,
     JudgedCandidates,
     MaskedModel,
     Oracle,
+    Proposals,
     Reconstructed,
     agreement,
+    reaches,
     rebuilds,
     reconstruct,
 )
-from audit.attacks.reconstruction.fields import ATTACKED, LENGTHS, all_fields, field_of
-from audit.attacks.reconstruction.fields import Field as PageField
 from audit.attacks.reconstruction.gated import POWER
 from audit.attacks.reconstruction.measures import METRICS, measure_fields
 from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, SHIPPED, TUNED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
-from audit.attacks.reconstruction.proposals import Prefix, Proposals
-from audit.attacks.reconstruction.sampling import Mean
+from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
-from audit.engine.interface import Attempt, Json, Progress, Request, Trial
+from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, FirstOrderLoss, Target, TrainingLoss
 
@@ -184,7 +186,7 @@ class Reconstruction(Attack):
 
     def usual_trials(self, case: Case) -> list[Trial]:
         """Those of fields of `min_tokens` to `max_tokens` tokens, which the paper attacks."""
-        return [trial for trial in self.trials(case) if trial.stratum in ATTACKED]
+        return [trial for trial in self.trials(case) if trial.stratum in AUDITED]
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""
@@ -209,16 +211,16 @@ class Reconstruction(Attack):
         public = Alone(attacker.proposals if shared else self._from_public(case, page, field.positions))
         sources = rng.spawn(2 * len(self.rules) + 1)
         found: dict[str, tuple[Reconstructed, Reconstructed]] = {}
-        for place, (method, rule) in enumerate(self.rules.items()):
+        for index, (method, rule) in enumerate(self.rules.items()):
             n_attempts = 1 if method == LOWEST_LOSS else self.n_attempts
             # Without losses the likeliest candidate is the proposer's: the public model need not be asked of it.
             decides = Alone(attacker.proposals) if method == LOWEST_LOSS and not shared else attacker
-            attack_rng, baseline_rng = sources[2 * place : 2 * place + 2]
+            attack_rng, baseline_rng = sources[2 * index : 2 * index + 2]
             attack = yield from reconstruct(decides, rule, n_attempts, attack_rng)
             baseline = yield from reconstruct(public, rule, n_attempts, baseline_rng)
             found[method] = (attack, baseline)
         truth = tuple(field.page.ids[list(field.positions)].tolist())
-        reached = yield from self._reached(attacker.proposals, truth)
+        reached = yield from reaches(attacker.proposals, truth)
         attack, baseline = found.pop(DEFAULT)
         # An attacker whose losses said nothing had no power, whatever was among the candidates.
         oracle = Oracle(attacker.proposals, truth, judges=shared)
@@ -260,14 +262,6 @@ class Reconstruction(Attack):
     def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> Proposals:
         assert case.references.auxiliary is not None
         return Proposals(case.references.auxiliary, page, positions, self.n_candidates)
-
-    def _reached(self, proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool]:
-        """Whether every token is among the candidates, given the true ones before it (methods.md#reconstruction)."""
-        for step, token in enumerate(truth):
-            (candidates,) = yield from proposals.after([truth[:step]])
-            if token not in candidates.ids:
-                return False
-        return True
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress

@@ -11,12 +11,44 @@ from numpy.random import Generator as Rng
 
 from audit.arrays import Floats
 from audit.attacks.interface import ask_all
-from audit.attacks.reconstruction.methods import SHIPPED, Node, PrefixKnowledge, Rule
-from audit.attacks.reconstruction.proposals import Prefix, Proposals
-from audit.attacks.reconstruction.sampling import most_likely
-from audit.attacks.reconstruction.shots import Shot
+from audit.attacks.reconstruction.methods import SHIPPED, Node, PrefixKnowledge, Rule, Shot, most_likely
 from audit.engine.interface import Request
-from audit.targets.interface import CandidateLogits, Candidates, FirstOrderLoss, Target, TrainingLoss
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import CandidateLogits, Candidates, FillMask, FirstOrderLoss, Target, TrainingLoss
+
+Prefix = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Proposals:
+    """Steps 1 of one field: attempts, attack and baseline share what follows a prefix (methods.md#reconstruction).
+
+    Attributes:
+        proposer: a target with a masked-language-model head.
+        page: the page, its field scrubbed.
+        positions: of the field's tokens, left to right.
+        n_candidates: N_c.
+    """
+
+    proposer: Target
+    page: Encoding
+    positions: tuple[int, ...]
+    n_candidates: int
+    _known: dict[Prefix, Candidates] = field(default_factory=dict)
+
+    def page_after(self, prefix: Prefix) -> Encoding:
+        """The page with the field's first tokens in place; those not yet reached stay [MASK]."""
+        return self.page.with_tokens(self.positions[: len(prefix)], prefix)
+
+    def after(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Candidates]]:
+        """The candidates for the token that follows each prefix."""
+        unknown = [prefix for prefix in dict.fromkeys(prefixes) if prefix not in self._known]
+        queries = [
+            FillMask(self.page_after(prefix), self.positions[len(prefix)], self.n_candidates) for prefix in unknown
+        ]
+        answers = yield from ask_all(self.proposer, queries)
+        self._known.update(zip(unknown, answers, strict=True))
+        return [self._known[prefix] for prefix in prefixes]
 
 
 class Player(Protocol):
@@ -24,11 +56,11 @@ class Player(Protocol):
 
     @property
     def proposals(self) -> Proposals:
-        """Where its candidates come from (step 1)."""
+        """The source of its candidates (step 1)."""
         ...
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """What it knows of the candidates after each of these prefixes, which are of one length."""
+    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
         ...
 
 
@@ -38,8 +70,8 @@ class Alone:
 
     proposals: Proposals
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.told`."""
+    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+        """See `Player.knowledge`."""
         return [PrefixKnowledge(found.ids, found.logits) for found in (yield from self.proposals.after(prefixes))]
 
 
@@ -52,8 +84,8 @@ class JudgedCandidates:
     screened: int | None = None
     _losses: dict[Prefix, Floats] = field(default_factory=dict)
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.told`."""
+    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+        """See `Player.knowledge`."""
         candidates = yield from self.proposals.after(prefixes)
         new = {prefix: found for prefix, found in zip(prefixes, candidates, strict=True) if prefix not in self._losses}
         losses = yield from self._asked(new)
@@ -104,8 +136,8 @@ class MaskedModel:
     public: Target
     _logits: dict[Prefix, Floats] = field(default_factory=dict)
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.told`."""
+    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+        """See `Player.knowledge`."""
         candidates = yield from self.proposals.after(prefixes)
         new = {
             prefix: CandidateLogits(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
@@ -137,8 +169,8 @@ class Oracle:
     truth: Prefix
     judges: bool
 
-    def told(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.told`."""
+    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+        """See `Player.knowledge`."""
         candidates = yield from self.proposals.after(prefixes)
         return [
             self._planted(found, self.truth[len(prefix)]) for prefix, found in zip(prefixes, candidates, strict=True)
@@ -150,15 +182,15 @@ class Oracle:
             return PrefixKnowledge(found.ids, found.logits, np.where(true, 0.0, 1.0))
         logits = found.logits.copy()
         if true.any():
-            place, best = int(true.argmax()), int(logits.argmax())
-            logits[[place, best]] = logits[[best, place]]
+            index, best = int(true.argmax()), int(logits.argmax())
+            logits[[index, best]] = logits[[best, index]]
         return PrefixKnowledge(found.ids, logits)
 
 
 def nodes_after(player: Player, rule: Rule, prefixes: Sequence[Prefix]) -> Generator[Request, Any, dict[Prefix, Node]]:
     """One step of algorithm 2 for prefixes of one length."""
-    told = yield from player.told(prefixes)
-    return {prefix: rule.node(found, len(prefix)) for prefix, found in zip(prefixes, told, strict=True)}
+    knowledge = yield from player.knowledge(prefixes)
+    return {prefix: rule.node(found, len(prefix)) for prefix, found in zip(prefixes, knowledge, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -198,8 +230,17 @@ def reconstruct(player: Player, rule: Rule, n_attempts: int, rng: Rng) -> Genera
     return Reconstructed(shots, single, unusable, blind)
 
 
+def reaches(proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool]:
+    """Return whether every token is among the candidates, given the true ones before it (methods.md#reconstruction)."""
+    for step, token in enumerate(truth):
+        (candidates,) = yield from proposals.after([truth[:step]])
+        if token not in candidates.ids:
+            return False
+    return True
+
+
 def rebuilds(oracle: Oracle, rule: Rule, rng: Rng) -> Generator[Request, Any, bool]:
-    """Whether one attempt gives the whole field. It ends at the first wrong token, so only true prefixes are asked."""
+    """Return whether one attempt gives the whole field; it ends at the first wrong token, so true prefixes suffice."""
     shot = Shot((), (), ())
     for step in range(len(oracle.truth)):
         nodes = yield from nodes_after(oracle, rule, [shot.tokens])
@@ -210,7 +251,7 @@ def rebuilds(oracle: Oracle, rule: Rule, rng: Rng) -> Generator[Request, Any, bo
 
 
 def agreement(exact: Player, rounded: Player, rule: Rule, rng: Rng) -> Generator[Request, Any, tuple[int, int]]:
-    """How many tokens both sample alike on the way that the exact one takes, and how many there are.
+    """Count the tokens that both sample alike on the way that the exact one takes, and all tokens.
 
     Both draw with the same random numbers.
     """

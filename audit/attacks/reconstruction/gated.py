@@ -1,4 +1,4 @@
-"""What limits are held against, method by method, and what a verdict on it rests on (methods.md#ours)."""
+"""Measurements that limits are held against, method by method, and what a verdict rests on (methods.md#ours)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.arrays import Floats
+from audit.attacks.measuring import Job
 from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, TUNED
 from audit.attacks.reconstruction.table import (
     EXCESSES,
     GROUPS,
     LENGTHS_APART,
     PLAYERS,
-    SPLIT_NAMES,
     FieldTable,
     named,
     unresolved,
 )
+from audit.attacks.splits import AUDITED
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats.intervals import Interval, proportion
 from audit.stats.rates import excess_mean, excess_rate
@@ -30,7 +31,6 @@ from audit.stats.resampling import MIN_CLUSTERS
 from audit.stats.shares import net
 from audit.targets.utility import estimate
 
-Job = Callable[[], Measurement]
 DETECTION = "oracle_detection"
 POWER = f"{DETECTION}.unique"
 GAIN = "heldout_gain.unique"
@@ -39,7 +39,7 @@ METRICS = (
     *(named(f"{what}.{group}", how) for what, group, how in product(EXCESSES, (*GROUPS, *LENGTHS_APART), _METHODS)),
     *(
         f"pr.{split}.{player}.unique.{method}"
-        for split, player, method in product(SPLIT_NAMES, PLAYERS, (LOWEST_LOSS, TUNED))
+        for split, player, method in product(AUDITED, PLAYERS, (LOWEST_LOSS, TUNED))
     ),
     DETECTION,
     POWER,
@@ -63,7 +63,7 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator) -> Measure
 
     Distances are turned into similarities (1 - HD), so that more is worse.
     """
-    splits = [table.split(split) for split in SPLIT_NAMES]
+    splits = [table.split(split) for split in AUDITED]
     few = unresolved(name, splits, NEEDED_DOCUMENTS)
     if few is not None:
         return few
@@ -88,7 +88,7 @@ def jobs(usual: FieldTable, apart: dict[str, FieldTable], methods: Sequence[str]
     for method, group, what in product(methods[1:], GROUPS, EXCESSES):
         yield partial(excess, named(f"{what}.{group}", method), usual.group(group), method, rng)
     unique = usual.group("unique")
-    for method, split, player in product(methods[1:], SPLIT_NAMES, PLAYERS):
+    for method, split, player in product(methods[1:], AUDITED, PLAYERS):
         rows, who = unique.split(split), named(player, method)
         yield partial(_exact, f"pr.{split}.{player}.unique.{method}", rows, who, named("baseline", method))
     members = usual.split("member")
@@ -123,7 +123,7 @@ def looks_trained_on(measurements: Sequence[Measurement]) -> str | None:
 
 
 def alarms(measurements: Sequence[Measurement]) -> tuple[str, ...]:
-    """What fields of unusual length say against a pass, in sentences."""
+    """Return what fields of unusual length say against a pass, in sentences."""
     found = []
     for length, words in _APART_WORDS.items():
         confirmed = [one for one in _estimates(measurements, f"{EXCESSES[0]}.{length}") if one.low > APART]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 
@@ -12,9 +12,10 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
+from audit.attacks.fields import REASONS, Field, Length
 from audit.attacks.interface import Findings
+from audit.attacks.measuring import Job, run_jobs
 from audit.attacks.reconstruction import gated, multishot
-from audit.attacks.reconstruction.fields import REASONS, Field, Length
 from audit.attacks.reconstruction.methods import DEFAULT, TUNED
 from audit.attacks.reconstruction.offered import coverage
 from audit.attacks.reconstruction.table import (
@@ -22,12 +23,12 @@ from audit.attacks.reconstruction.table import (
     GROUPS,
     PLAYERS,
     SCORES,
-    SPLIT_NAMES,
     FieldTable,
     Uniform,
     build_table,
     unresolved,
 )
+from audit.attacks.splits import AUDITED, LABELS
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES
 from audit.corpus.folding import occurrences
@@ -40,7 +41,6 @@ from audit.stats.means import mean
 from audit.stats.resampling import MIN_CLUSTERS, bootstrap
 from audit.targets.utility import estimate, masked_token_accuracy
 
-Job = Callable[[], Measurement]
 EPSILONS = {"": 0.01, ".e0.001": 0.001, ".e0.1": 0.1}
 """The epsilon of IpF (equation 6) is not in the paper: 0.01, with 0.001 and 0.1 beside it (methods.md)."""
 RECALL = "candidate_recall"
@@ -49,14 +49,14 @@ METRICS = (
     RECALL,
     f"{RECALL}.unique",
     "public_accuracy",
-    *(f"{score}.{split}.{player}" for score, split, player in product(SCORES, SPLIT_NAMES, PLAYERS)),
-    *(f"pr.{split}.{player}.unique" for split, player in product(SPLIT_NAMES, PLAYERS)),
-    *(f"ipf.{split}{suffix}" for split, suffix in product(SPLIT_NAMES, EPSILONS)),
+    *(f"{score}.{split}.{player}" for score, split, player in product(SCORES, AUDITED, PLAYERS)),
+    *(f"pr.{split}.{player}.unique" for split, player in product(AUDITED, PLAYERS)),
+    *(f"ipf.{split}{suffix}" for split, suffix in product(AUDITED, EPSILONS)),
     *(
         f"{score}.{split}.{player}.{name}"
-        for score, split, player, name in product(SCORES, SPLIT_NAMES, PLAYERS, CATEGORIES)
+        for score, split, player, name in product(SCORES, AUDITED, PLAYERS, CATEGORIES)
     ),
-    *(f"ipf.{split}.{name}" for split, name in product(SPLIT_NAMES, CATEGORIES)),
+    *(f"ipf.{split}.{name}" for split, name in product(AUDITED, CATEGORIES)),
     *multishot.METRICS,
     blind_baseline.NAME,
 )
@@ -83,11 +83,11 @@ def measure_fields(
         methods: of the attack, the default one first.
         n_candidates: N_c.
         rng: the source of randomness.
-        progress: told of every measurement.
+        progress: advanced for every measurement.
     """
 
     def table_of(length: Length) -> FieldTable:
-        rows = [place for place, field in enumerate(fields) if field.length == length]
+        rows = [index for index, field in enumerate(fields) if field.length == length]
         own, found = [fields[row] for row in rows], [outcomes[row] for row in rows]
         return build_table(own, found, seen, methods, uniform)
 
@@ -100,14 +100,9 @@ def measure_fields(
     jobs.append(partial(_public_accuracy, case, rng))
     jobs += gated.jobs(table, {"long": table_of("long"), "short": table_of("short")}, methods, rng)
     if TUNED in methods:
-        jobs += multishot.tuned_jobs(table, rng)
-    measurements = []
-    progress.stage("reconstruction: intervals", len(jobs))
-    for job in jobs:
-        measurements.append(job())
-        progress.advance()
-    documents = [*{field.document.id: field.document for field in fields}.values()]
-    blind = blind_baseline.by_document(case.corpus, documents, [one.split == "member" for one in documents], progress)
+        jobs += multishot.jobs(table, rng, tuned=True)
+    measurements = run_jobs("reconstruction: intervals", jobs, progress)
+    blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
     confounded = [reason for reason in (blind.confounded, gated.looks_trained_on(measurements)) if reason]
     return Findings(
         (*measurements, blind.estimate),
@@ -130,7 +125,7 @@ def _jobs(table: FieldTable, categories: Sequence[str], rng: Generator) -> Itera
     members = table.split("member")
     yield partial(_recall, RECALL, members)
     yield partial(_recall, f"{RECALL}.unique", members.group("unique"))
-    for split, player in product(SPLIT_NAMES, PLAYERS):
+    for split, player in product(AUDITED, PLAYERS):
         rows = table.split(split)
         yield partial(_score, f"pr.{split}.{player}.unique", rows.group("unique"), "pr", player, rng)
         for score in SCORES:
@@ -138,7 +133,7 @@ def _jobs(table: FieldTable, categories: Sequence[str], rng: Generator) -> Itera
             yield partial(_score, name, rows, score, player, rng)
             for category in categories:
                 yield partial(_score, f"{name}.{category}", rows.category_of(category), score, player, rng)
-    for split in SPLIT_NAMES:
+    for split in AUDITED:
         rows = table.split(split)
         for suffix, epsilon in EPSILONS.items():
             yield partial(_ipf, f"ipf.{split}{suffix}", rows, epsilon, rng)
@@ -186,7 +181,7 @@ def _ipf(name: str, table: FieldTable, epsilon: float, rng: Generator) -> Measur
 
     interval = bootstrap(strata, statistic, rng, alphas=ALPHAS, n=len(table), limits=(0.0, np.inf))
     if interval is None:
-        return Unresolved(name, "all documents give the same factor", len(np.unique(table.cluster)))
+        return Unresolved(name, "all documents give the same factor", table.n_documents)
     return estimate(name, interval, "fields", 1.0, "public model")
 
 
@@ -219,12 +214,12 @@ def _attacked(everything: Sequence[Field], fields: Sequence[Field]) -> tuple[Cou
 
 def _counts(table: FieldTable) -> tuple[Count, ...]:
     counts = []
-    for split, label in (("member", "member"), ("heldout", "held-out")):
+    for split, label in LABELS.items():
         rows = table.split(split)
         unique = int(rows.unique.sum())
         counts += [
             Count(f"{label} fields", len(rows), f"fields of {label} documents that were attacked"),
-            Count(f"{label} documents", len(np.unique(rows.cluster)), f"{label} documents they come from"),
+            Count(f"{label} documents", rows.n_documents, f"{label} documents they come from"),
             Count(f"{label} fields, unique", unique, "of these, with a value that stands in no other document"),
             Count(f"{label} fields, repeated", len(rows) - unique, "of these, with a value that other documents share"),
         ]
@@ -264,7 +259,7 @@ def _diagnostics(outcomes: Sequence[Json], table: FieldTable) -> tuple[Diagnosti
 
 def _hamming_histogram(table: FieldTable) -> Histogram:
     counts = {}
-    for (split, label), player in product((("member", "member"), ("heldout", "held-out")), PLAYERS):
+    for (split, label), player in product(LABELS.items(), PLAYERS):
         column = table.split(split).scores["hd", player]
         heights = np.histogram(np.round(column, 9), bins=HAMMING_EDGES)[0]
         counts[f"{label}, {player}"] = tuple(int(height) for height in heights)

@@ -1,29 +1,121 @@
-"""How an attempt takes its next token: as published (steps 3 to 6), or always the one that the target likes best.
+"""Methods: an attempt takes its next token as published (steps 3 to 6), or always the one that the target likes best.
 
-A method is a rule. What is known of the candidates after a prefix does not depend on it, so all methods share it.
+A method is a rule. What is known of the candidates after a prefix does not depend on it, so all methods share it. The
+attempts of a field are ranked by how plausible each is (section 4.3).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.reconstruction.sampling import (
+from audit.attacks.candidate_weights import (
+    MEAN,
+    TARGET_WEIGHT,
+    TEMPERATURE,
     Mean,
     combine,
-    draw,
     log_likelihood_of_losses,
     log_softmax,
-    nucleus,
-    temperature_at,
 )
-from audit.attacks.reconstruction.shots import Shot
 
+HOT_STEPS = 3
+"""Steps over which the temperature falls to its final value (appendix A)."""
+Score = Callable[[Floats, Floats], float]
 DEFAULT, LOWEST_LOSS, TUNED = "default", "lowest_loss", "tuned"
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One attempt at a field.
+
+    Attributes:
+        tokens: what was put in its place.
+        log_target: (n_tokens,) logarithm of p_i, the likelihood that each token had when it was sampled (step 5).
+        log_public: (n_tokens,) logarithm of ghat_i, its likelihood to the public model (step 3), over the same
+            candidates.
+    """
+
+    tokens: tuple[int, ...]
+    log_target: tuple[float, ...]
+    log_public: tuple[float, ...]
+
+    def as_json(self) -> dict[str, list[Any]]:
+        """For the journal."""
+        return {"tokens": [*self.tokens], "log_target": [*self.log_target], "log_public": [*self.log_public]}
+
+
+def read_shots(outcome: Sequence[dict[str, Any]]) -> list[Shot]:
+    """Shots from the journal."""
+    return [Shot(tuple(one["tokens"]), tuple(one["log_target"]), tuple(one["log_public"])) for one in outcome]
+
+
+def log_perplexity(log_likelihoods: Floats) -> float:
+    """The logarithm of a field's perplexity, product^(-1/k)."""
+    return -float(log_likelihoods.mean())
+
+
+def _ratio(target: Floats, public: Floats) -> float:
+    return log_perplexity(public) - log_perplexity(target)
+
+
+MEMBERSHIP_SCORES: dict[str, Score] = {
+    "perplexity_ratio": _ratio,
+    "raw_perplexity": lambda _, public: log_perplexity(public),
+    "raw_and_ratio": lambda target, public: log_perplexity(public) + _ratio(target, public),
+    "likelihood_gap": lambda target, public: float(np.max(np.exp(target) - np.exp(public))),
+    "likelihood_ratio": lambda target, public: float(np.max(target - public)),
+}
+"""The five membership inference metrics of section 4.3; the larger, the more plausible the attempt.
+
+Perplexities and ratios are compared by their logarithms, which sorts alike. The first is docaudit's primary score,
+fixed before any scan.
+"""
+PRIMARY = "perplexity_ratio"
+
+
+def baseline_score(_: Floats, public: Floats) -> float:
+    """Score an attempt without the model: the lower the public perplexity, the more plausible."""
+    return -log_perplexity(public)
+
+
+def best(shots: Sequence[Shot], score: Score) -> tuple[Shot, float]:
+    """The most plausible attempt, the first one of equals, and its score."""
+    scores = [score(np.array(shot.log_target), np.array(shot.log_public)) for shot in shots]
+    index = int(np.argmax(scores))
+    return shots[index], scores[index]
+
+
+def temperature_at(step: int, temperature: float, temperature_start: float) -> float:
+    """T_t = T (1 + (T_start - 1) max(0, 1 - t/3)) for t = 0, 1, 2 ...: hot first, T from the fourth token on."""
+    return temperature * (1 + (temperature_start - 1) * max(0.0, 1 - step / HOT_STEPS))
+
+
+def most_likely(probabilities: Floats, ids: Ints) -> Ints:
+    """The indices of all candidates, most likely first, ties to the lower token id; shape (n_candidates,)."""
+    return np.lexsort((ids, -probabilities))
+
+
+def nucleus(probabilities: Floats, ids: Ints, top_p: float) -> Ints:
+    """Step 6, first half: indices of the smallest set of best candidates whose probabilities reach `top_p`.
+
+    Best first; ties go to the lower token id.
+    """
+    order = most_likely(probabilities, ids)
+    reached = np.cumsum(probabilities[order])
+    return order[: int(np.searchsorted(reached, top_p)) + 1]
+
+
+def draw(probabilities: Floats, kept: Ints, rng: Rng) -> int:
+    """Step 6, second half: one of the kept candidates, by probability. Takes exactly one number from `rng`."""
+    cumulative = np.cumsum(probabilities[kept])
+    index = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
+    return int(kept[min(index, len(kept) - 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +155,19 @@ class Node:
 
     def extended(self, shot: Shot, rng: Rng) -> Shot:
         """The attempt with its next token."""
-        place = draw(np.exp(self.log_target), self.kept, rng)
+        index = draw(np.exp(self.log_target), self.kept, rng)
         return Shot(
-            (*shot.tokens, int(self.ids[place])),
-            (*shot.log_target, float(self.log_target[place])),
-            (*shot.log_public, float(self.log_public[place])),
+            (*shot.tokens, int(self.ids[index])),
+            (*shot.log_target, float(self.log_target[index])),
+            (*shot.log_public, float(self.log_public[index])),
         )
 
 
 class Rule(Protocol):
     """How a token is chosen among the candidates."""
 
-    def node(self, told: PrefixKnowledge, step: int) -> Node:
-        """What follows a prefix of `step` tokens."""
+    def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
+        """Return what follows a prefix of `step` tokens."""
         ...
 
 
@@ -83,23 +175,23 @@ class Rule(Protocol):
 class Sampling:
     """Steps 3 to 6 of the paper; see `Reconstruction` for the settings. The defaults are those that docaudit ships."""
 
-    temperature: float = 0.3
+    temperature: float = TEMPERATURE
     temperature_start: float = 10.0
-    target_weight: float = 0.4
-    mean: Mean = "geometric"
+    target_weight: float = TARGET_WEIGHT
+    mean: Mean = MEAN
     top_p: float = 0.10
 
-    def node(self, told: PrefixKnowledge, step: int) -> Node:
+    def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
         """See `Rule.node`."""
         temperature = temperature_at(step, self.temperature, self.temperature_start)
-        log_p = log_g = log_softmax(told.logits / temperature)
+        log_p = log_g = log_softmax(knowledge.logits / temperature)
         usable = True
-        if told.losses is not None:
-            log_l, usable = log_likelihood_of_losses(told.losses, self.temperature)
+        if knowledge.losses is not None:
+            log_l, usable = log_likelihood_of_losses(knowledge.losses, self.temperature)
             log_p = combine(log_g, log_l, self.target_weight, self.mean)
-        if told.public is not None:
-            log_g = log_softmax(told.public / temperature)
-        return Node(told.ids, log_p, log_g, nucleus(np.exp(log_p), told.ids, self.top_p), usable)
+        if knowledge.public is not None:
+            log_g = log_softmax(knowledge.public / temperature)
+        return Node(knowledge.ids, log_p, log_g, nucleus(np.exp(log_p), knowledge.ids, self.top_p), usable)
 
 
 @dataclass(frozen=True)
@@ -110,14 +202,14 @@ class LowestLoss:
     a candidate's logarithm, before it is weighed. This rule heeds the public model only among equal losses.
     """
 
-    def node(self, told: PrefixKnowledge, step: int) -> Node:
+    def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
         """See `Rule.node`. Losses that are not finite come last; ties go to the more likely, then to the lower id."""
-        losses = np.zeros(len(told.ids)) if told.losses is None else told.losses
+        losses = np.zeros(len(knowledge.ids)) if knowledge.losses is None else knowledge.losses
         ranked = np.where(np.isfinite(losses), losses, np.inf)
-        best = np.lexsort((told.ids, -told.logits, ranked))[:1]
-        certain = np.full(len(told.ids), -np.inf)
+        best = np.lexsort((knowledge.ids, -knowledge.logits, ranked))[:1]
+        certain = np.full(len(knowledge.ids), -np.inf)
         certain[best] = 0.0
-        return Node(told.ids, certain, log_softmax(told.logits), best, usable=True)
+        return Node(knowledge.ids, certain, log_softmax(knowledge.logits), best, usable=True)
 
 
 SHIPPED = Sampling()

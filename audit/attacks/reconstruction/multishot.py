@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -11,18 +11,18 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
-from audit.attacks.reconstruction.methods import DEFAULT, TUNED
-from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, read_shots
+from audit.attacks.measuring import Job
+from audit.attacks.reconstruction.methods import DEFAULT, MEMBERSHIP_SCORES, PRIMARY, TUNED, read_shots
 from audit.attacks.reconstruction.table import (
     BASELINE,
     GROUPS,
     PLAYERS,
-    SPLIT_NAMES,
     TUNED_BASELINE,
     FieldTable,
     named,
     unresolved,
 )
+from audit.attacks.splits import AUDITED
 from audit.engine.interface import Json
 from audit.measurements import ALPHAS, Curve, Diagnostic, Measurement
 from audit.stats.intervals import Interval
@@ -30,28 +30,27 @@ from audit.stats.ranking import area, area_interval, at, at_interval, curve_poin
 from audit.stats.resampling import MIN_CLUSTERS
 from audit.targets.utility import estimate
 
-Job = Callable[[], Measurement]
 SHARES = {"1": 0.01, "5": 0.05, "100": 1.0}
 """The shares p at which table 5 prints AccAt(p)."""
 OTHER_SCORES = tuple(name for name in MEMBERSHIP_SCORES if name != PRIMARY)
 _COLUMNS = {"acc": "pr", "ham": "hd"}
 _QUANTITIES = (*(f"{what}_at_{share}" for what, share in product(_COLUMNS, SHARES)), "accauc", "hamaac")
-_PLACES = (
-    *product(SPLIT_NAMES, PLAYERS, ("",)),
+_SERIES = (
+    *product(AUDITED, PLAYERS, ("",)),
     *product(("member",), ("attack",), (f".{name}" for name in OTHER_SCORES)),
 )
 """Split, player, and membership score where it is not the primary one."""
-_TUNED_PLACES = tuple(product(SPLIT_NAMES, PLAYERS, (f".{TUNED}",)))
+_TUNED_SERIES = tuple(product(AUDITED, PLAYERS, (f".{TUNED}",)))
 """The same attempts by the tuned method, by the primary score; only where there is one."""
 METRICS = (
     *(
         f"{quantity}.{split}.{player}{score}"
         for quantity in _QUANTITIES
-        for split, player, score in (*_PLACES, *_TUNED_PLACES)
+        for split, player, score in (*_SERIES, *_TUNED_SERIES)
     ),
     *(named(f"excess_accauc.{group}", method) for group, method in product(GROUPS, (DEFAULT, TUNED))),
 )
-CURVE_SHARES = (0.01, *(round(0.05 * place, 2) for place in range(1, 21)))
+CURVE_SHARES = (0.01, *(round(0.05 * index, 2) for index in range(1, 21)))
 """Where the curves of figure 6 are drawn."""
 
 
@@ -70,29 +69,17 @@ class _Ranked:
         return cls(table.rankings[ranking, "score"], outcome, table.cluster)
 
 
-def jobs(table: FieldTable, rng: Generator) -> Iterator[Job]:
-    """Every measurement of the multi-shot attack by the default method, as a call."""
-    for split, player, suffix in _PLACES:
-        rows = table.split(split)
-        ranking = BASELINE if player == "baseline" else suffix.removeprefix(".") or PRIMARY
+def jobs(table: FieldTable, rng: Generator, *, tuned: bool = False) -> Iterator[Job]:
+    """Return every measurement of the multi-shot attack by the default method, or by the tuned one, as a call."""
+    baseline, primary = (TUNED_BASELINE, TUNED) if tuned else (BASELINE, PRIMARY)
+    for split, player, suffix in _TUNED_SERIES if tuned else _SERIES:
+        ranking = baseline if player == "baseline" else suffix.removeprefix(".") or primary
         for quantity in _QUANTITIES:
             name = f"{quantity}.{split}.{player}{suffix}"
-            yield partial(_measured, name, quantity, rows, ranking, BASELINE, rng)
+            yield partial(_measured, name, quantity, table.split(split), ranking, baseline, rng)
     for group in GROUPS:
-        yield partial(_excess, f"excess_accauc.{group}", table.group(group), PRIMARY, BASELINE, rng)
-
-
-def tuned_jobs(table: FieldTable, rng: Generator) -> Iterator[Job]:
-    """The same by the tuned method."""
-    for split, player, suffix in _TUNED_PLACES:
-        rows = table.split(split)
-        ranking = TUNED_BASELINE if player == "baseline" else TUNED
-        for quantity in _QUANTITIES:
-            name = f"{quantity}.{split}.{player}{suffix}"
-            yield partial(_measured, name, quantity, rows, ranking, TUNED_BASELINE, rng)
-    for group in GROUPS:
-        name = named(f"excess_accauc.{group}", TUNED)
-        yield partial(_excess, name, table.group(group), TUNED, TUNED_BASELINE, rng)
+        name = named(f"excess_accauc.{group}", TUNED if tuned else DEFAULT)
+        yield partial(_excess, name, table.group(group), primary, baseline, rng)
 
 
 def _measured(name: str, quantity: str, table: FieldTable, ranking: str, baseline: str, rng: Generator) -> Measurement:
@@ -126,7 +113,7 @@ def _value(quantity: str, rows: _Ranked) -> float:
 
 def _excess(name: str, table: FieldTable, ranking: str, baseline: str, rng: Generator) -> Measurement:
     """AccAUC: (attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control)."""
-    splits = [table.split(split) for split in SPLIT_NAMES]
+    splits = [table.split(split) for split in AUDITED]
     few = unresolved(name, splits, MIN_CLUSTERS)
     if few is not None:
         return few
@@ -163,7 +150,7 @@ def curves(table: FieldTable, rng: Generator) -> tuple[Curve, ...]:
 
 
 def diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
-    """How much the attempts of a field differ; at least one outcome."""
+    """Describe how much the attempts of a field differ; at least one outcome."""
     distinct = [len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes]
     return (
         Diagnostic(

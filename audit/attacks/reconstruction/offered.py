@@ -1,13 +1,14 @@
-"""What a data set offers the attack, and how much of it the limits rest on."""
+"""Fields that a data set offers the attack, and the share that limits rest on."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from audit.attacks.fields import LENGTHS, Field, may_be_long, trial_id
 from audit.attacks.interface import Sides, Units
-from audit.attacks.reconstruction.fields import ATTACKED, LENGTHS, Field, may_be_long, trial_id
 from audit.attacks.reconstruction.table import EXCESSES, GROUPS, LENGTHS_APART
+from audit.attacks.splits import AUDITED, missing_split
 from audit.corpus.documents import Corpus, Document, Entity, Split
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.engine.interface import Trial
@@ -27,7 +28,7 @@ def most_units(corpus: Corpus, min_tokens: int, max_tokens: int, methods: int) -
     """
     seen = occurrences(corpus)
     documents: Counter[tuple[str, str]] = Counter()
-    for document in corpus.of(*ATTACKED):
+    for document in corpus.of(*AUDITED):
         held: set[str] = set()
         for entity in document.entities:
             if entity.attack:
@@ -38,7 +39,7 @@ def most_units(corpus: Corpus, min_tokens: int, max_tokens: int, methods: int) -
             f"{what}.{group}",
             "difference",
             "documents",
-            *(documents[split, group] for split in ATTACKED),
+            *(documents[split, group] for split in AUDITED),
             methods=methods,
         )
         for what in EXCESSES
@@ -48,10 +49,8 @@ def most_units(corpus: Corpus, min_tokens: int, max_tokens: int, methods: int) -
 
 def lacking(corpus: Corpus) -> str | None:
     """That a split has no field to attack; None when both have."""
-    for split in ATTACKED:
-        if not any(document.split == split for document, _ in _marked(corpus)):
-            return f"no field to attack in {split} documents"
-    return None
+    split = missing_split(document for document, _ in _marked(corpus))
+    return None if split is None else f"no field to attack in {split} documents"
 
 
 def no_public_model(corpus: Corpus) -> str | None:
@@ -65,7 +64,7 @@ def no_public_model(corpus: Corpus) -> str | None:
 
 
 def most_trials(corpus: Corpus) -> Sides:
-    """How many trials there can be, however many tokens a model makes of a field: at most two of one."""
+    """Return the most trials there can be, however many tokens a model makes of a field: at most two of one."""
     found = Counter[Split]()
     for document, entity in _marked(corpus):
         found[document.split] += 2 if may_be_long(document, entity, LENGTHS[1]) else 1
@@ -78,7 +77,7 @@ def whole_fields(corpus: Corpus) -> list[Trial]:
 
 
 def _marked(corpus: Corpus) -> list[tuple[Document, Entity]]:
-    return [(document, entity) for document in corpus.of(*ATTACKED) for entity in document.entities if entity.attack]
+    return [(document, entity) for document in corpus.of(*AUDITED) for entity in document.entities if entity.attack]
 
 
 def _groups(

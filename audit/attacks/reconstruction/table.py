@@ -11,10 +11,17 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.columns import rows_where
-from audit.attacks.reconstruction.fields import Field
-from audit.attacks.reconstruction.methods import DEFAULT, TUNED
-from audit.attacks.reconstruction.shots import MEMBERSHIP_SCORES, PRIMARY, baseline_score, best, read_shots
+from audit.attacks.columns import DocumentColumns
+from audit.attacks.fields import Field
+from audit.attacks.reconstruction.methods import (
+    DEFAULT,
+    MEMBERSHIP_SCORES,
+    PRIMARY,
+    TUNED,
+    baseline_score,
+    best,
+    read_shots,
+)
 from audit.corpus.folding import Occurrence, fold
 from audit.engine.interface import Json
 from audit.measurements import Unresolved
@@ -22,7 +29,6 @@ from audit.stats.distances import hamming, jaro_winkler, levenshtein
 
 SCORES = ("pr", "hd", "ld", "jwd")
 PLAYERS = ("attack", "baseline")
-SPLIT_NAMES = ("member", "heldout")
 GROUPS = ("unique", "repeated", "all")
 LENGTHS_APART = ("long", "short")
 """Fields of unusual length with a value of their own: groups beside the paper's, never mixed with them."""
@@ -37,7 +43,7 @@ def named(name: str, method: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class FieldTable:
+class FieldTable(DocumentColumns):
     """One row a field; every column has shape (n_fields,).
 
     Attributes:
@@ -65,14 +71,6 @@ class FieldTable:
     rankings: dict[tuple[str, str], Floats]
     chance: dict[str, Floats]
 
-    def where(self, mask: Bools) -> FieldTable:
-        """The rows that `mask` takes."""
-        return rows_where(self, mask)
-
-    def split(self, name: str) -> FieldTable:
-        """The rows of "member" or "heldout" documents."""
-        return self.where(self.member if name == "member" else ~self.member)
-
     def group(self, name: str) -> FieldTable:
         """The rows whose value is "unique", "repeated", or "all"."""
         return self if name == "all" else self.where(self.unique if name == "unique" else ~self.unique)
@@ -80,9 +78,6 @@ class FieldTable:
     def category_of(self, name: str) -> FieldTable:
         """The rows of a category."""
         return self.where(self.category == name)
-
-    def __len__(self) -> int:
-        return len(self.cluster)
 
 
 def unresolved(name: str, tables: Sequence[FieldTable], needed: int) -> Unresolved | None:
@@ -93,7 +88,7 @@ def unresolved(name: str, tables: Sequence[FieldTable], needed: int) -> Unresolv
         tables: one table, or the members' and the held-out documents'.
         needed: how many documents would do.
     """
-    documents = [len(np.unique(table.cluster)) for table in tables]
+    documents = [table.n_documents for table in tables]
     if min(documents) >= 2:
         return None
     of = "" if len(tables) == 1 else "member " if documents[0] < 2 else "held-out "
@@ -136,8 +131,8 @@ def build_table(
         methods: of the attack.
         uniform: who guesses for `FieldTable.chance`.
     """
-    places = [seen[fold(field.document.text_of(field.entity))] for field in attacked]
-    documents = {document: place for place, document in enumerate(sorted({field.document.id for field in attacked}))}
+    values = [seen[fold(field.document.text_of(field.entity))] for field in attacked]
+    documents = {document: index for index, document in enumerate(sorted({field.document.id for field in attacked}))}
     truths = [outcome["truth"] for outcome in outcomes]
     scores: dict[tuple[str, str], Floats] = {}
     for method, player in product(methods, PLAYERS):
@@ -145,12 +140,12 @@ def build_table(
         scores |= {(score, named(player, method)): column for score, column in _scores(truths, firsts).items()}
     return FieldTable(
         member=np.array([field.document.split == "member" for field in attacked], bool),
-        unique=np.array([place.unique for place in places], bool),
+        unique=np.array([value.unique for value in values], bool),
         reached=np.array([outcome["reached"] for outcome in outcomes], bool),
         category=np.array([field.entity.category for field in attacked], np.str_),
         cluster=np.array([documents[field.document.id] for field in attacked], np.int64),
-        in_member=np.array([place.anywhere["member"] for place in places], np.int64),
-        in_public=np.array([place.anywhere["public"] for place in places], np.int64),
+        in_member=np.array([value.anywhere["member"] for value in values], np.int64),
+        in_public=np.array([value.anywhere["public"] for value in values], np.int64),
         scores=scores,
         oracle={method: np.array([outcome["oracle"][method] for outcome in outcomes], bool) for method in methods},
         rankings=_rankings(truths, outcomes, methods),

@@ -14,17 +14,12 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
+from audit.attacks.candidate_weights import combine, log_likelihood_of_losses, log_softmax
+from audit.attacks.fields import field_of
 from audit.attacks.interface import ask_all
 from audit.attacks.reconstruction.attack import Reconstruction
-from audit.attacks.reconstruction.fields import field_of
-from audit.attacks.reconstruction.proposals import Proposals
-from audit.attacks.reconstruction.sampling import (
-    combine,
-    log_likelihood_of_losses,
-    log_softmax,
-    nucleus,
-    temperature_at,
-)
+from audit.attacks.reconstruction.cdmi import Proposals
+from audit.attacks.reconstruction.methods import nucleus, temperature_at
 from audit.case import Case
 from audit.engine.interface import Attempt, Progress, Trial, Work, WorkSource
 from audit.engine.local import LocalEngine
@@ -139,12 +134,12 @@ class Tuned:
 
 
 def collect(case: Case, attack: Reconstruction, progress: Progress) -> list[TaughtField]:
-    """What the attack is told about every field of the case's member documents, after true prefixes.
+    """Collect what the attack learns of every field of the case's member documents, after true prefixes.
 
     Args:
         case: a shadow target, its members, and (unless it is a masked language model) a public model.
         attack: its number of candidates and the lengths of fields it tries.
-        progress: told of every field.
+        progress: advanced for every field.
     """
     trials = [trial for trial in attack.usual_trials(case) if trial.stratum == "member"]
     progress.stage("asking the shadow target, fields", len(trials))
@@ -182,23 +177,23 @@ class _Teaching(Work):
             ]
             losses = [*(yield from ask_all(target, queries))]
         steps = [
-            Step(found.ids, found.logits, loss, _place(found.ids, token))
+            Step(found.ids, found.logits, loss, _find(found.ids, token))
             for found, loss, token in zip(candidates, losses, truth, strict=True)
         ]
         return TaughtField(trial.unit, tuple(steps))
 
 
-def _place(ids: Ints, token: int) -> int | None:
+def _find(ids: Ints, token: int) -> int | None:
     found = np.flatnonzero(ids == token)
     return int(found[0]) if len(found) else None
 
 
-def chances(step: Step, place: int, grid: Grid, attack: Reconstruction) -> Floats:
+def chances(step: Step, position: int, grid: Grid, attack: Reconstruction) -> Floats:
     """Steps 3 to 6: the probability that the attack samples the true token, for every setting.
 
     Args:
         step: what it is told.
-        place: t, the token's place in its field, from 0.
+        position: t, the token's position in its field, from 0.
         grid: the settings.
         attack: which mean it takes.
 
@@ -211,7 +206,7 @@ def chances(step: Step, place: int, grid: Grid, attack: Reconstruction) -> Float
     for temperature in grid.temperatures:
         log_target = None if step.losses is None else log_likelihood_of_losses(step.losses, temperature)[0]
         for start in grid.temperature_starts:
-            log_public = log_softmax(step.logits / temperature_at(place, temperature, start))
+            log_public = log_softmax(step.logits / temperature_at(position, temperature, start))
             for weight in grid.target_weights:
                 log_p = log_public if log_target is None else combine(log_public, log_target, weight, attack.mean)
                 found += _sampled(np.exp(log_p), step.ids, step.truth, grid.top_ps)
@@ -232,7 +227,7 @@ def tune(
         attack: what is tuned; its own setting is one of those that are tried.
         fields: at least one, from at least `FOLDS` documents.
         rng: deals the documents into folds.
-        progress: told of every field.
+        progress: advanced for every field.
         grid: None: the default one.
 
     Raises:
@@ -244,7 +239,7 @@ def tune(
     progress.stage(f"weighing {len(settings)} settings, fields", len(fields))
     reached = np.empty((len(fields), len(settings), 2))
     for row, field in enumerate(fields):
-        table = np.array([chances(step, place, grid, attack) for place, step in enumerate(field.steps)])
+        table = np.array([chances(step, position, grid, attack) for position, step in enumerate(field.steps)])
         reached[row, :, 0] = 1 - (1 - table.prod(axis=0)) ** attack.n_attempts
         reached[row, :, 1] = table.mean(axis=0)
         progress.advance()

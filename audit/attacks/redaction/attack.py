@@ -17,17 +17,16 @@ from audit.attacks.redaction.embedding import EmbeddingName
 from audit.attacks.redaction.folds import FoldTrial, predict
 from audit.attacks.redaction.measures import METRICS, measure_redaction
 from audit.attacks.redaction.samples import groups_of, samples_of
-from audit.attacks.redaction.target_guess import Said, alike, can_say, say
-from audit.attacks.redaction.units import units_of
+from audit.attacks.redaction.target_guess import Guess, alike, can_guess, guess_value
+from audit.attacks.redaction.text_leak import units_of
+from audit.attacks.splits import AUDITED
 from audit.case import Case
-from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask, Split
+from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.redaction.contexts import redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.targets.interface import Target
 
 MASKS: tuple[Mask, ...] = get_args(Mask)
-ASKED: tuple[Split, ...] = ("member", "heldout")
-"""Splits whose documents the target is asked about."""
 FULL = ("linear-svm", "random-forest", "bagged-svm", "gradient-boosting")
 """Classifiers of the budget "full" (ours). The paper's two networks take minutes a fold without a GPU: name them in a
 file of attack parameters."""
@@ -119,11 +118,11 @@ class RedactionContext(Attack):
             for classifier in self.classifiers
         ]
         found = [Trial(fold.id, fold.id, FOLDS) for fold in folds]
-        if can_say(case.target):
-            asked = {span.document for span in redacted_spans(case.corpus.of(*ASKED), "fixed")}
+        if can_guess(case.target):
+            asked = {span.document for span in redacted_spans(case.corpus.of(*AUDITED), "fixed")}
             found += [
                 Trial(f"document {document.id}", document.id, document.split)
-                for document in case.corpus.of(*ASKED)
+                for document in case.corpus.of(*AUDITED)
                 if document.id in asked
             ]
         return found
@@ -148,15 +147,15 @@ class RedactionContext(Attack):
         if trial.stratum == FOLDS:
             return predict(case, FoldTrial.of(trial.id), self.embedding, self.n_folds, int(rng.integers(2**31)))
         document = case.corpus.document(trial.unit)
-        return (yield from self._said(case, case.target, document))
+        return (yield from self._guess_values(case, case.target, document))
 
-    def _said(self, case: Case, target: Target, document: Document) -> Attempt:
-        """By the id of each value, what `asking.say` gives."""
+    def _guess_values(self, case: Case, target: Target, document: Document) -> Attempt:
+        """By the id of each value, what `asking.guess_value` gives."""
         asked = Case(target, case.corpus)
         entities = {entity.id: entity for entity in document.entities}
-        found: dict[str, Said | None] = {}
+        found: dict[str, Guess | None] = {}
         for span in redacted_spans([document], "fixed"):
-            found[span.entity] = yield from say(asked, document, entities[span.entity], _declared(case.corpus))
+            found[span.entity] = yield from guess_value(asked, document, entities[span.entity], _declared(case.corpus))
         return found
 
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
@@ -164,8 +163,8 @@ class RedactionContext(Attack):
         if trial.stratum == FOLDS:
             return {"alike": 0, "steps": 0}
         document = case.corpus.document(trial.unit)
-        exact = yield from self._said(case, case.target, document)
-        coarse = yield from self._said(case, rounded, document)
+        exact = yield from self._guess_values(case, case.target, document)
+        coarse = yield from self._guess_values(case, rounded, document)
         return {"alike": sum(alike(exact[name], coarse[name]) for name in exact), "steps": len(exact)}
 
     def measure(
@@ -186,13 +185,13 @@ class RedactionContext(Attack):
         """Every value under the manifest's mask, what it is and what the first classifier takes it for."""
         declared = _declared(case.corpus)
         samples = samples_of(case.corpus, declared, self.n_folds)
-        told = np.zeros(len(samples), np.int64)
+        predicted = np.zeros(len(samples), np.int64)
         for trial, outcome in zip(trials, outcomes, strict=True):
             if trial.stratum == FOLDS:
                 fold = FoldTrial.of(trial.id)
                 if (fold.mask, fold.classifier) == (declared, self.classifiers[0]):
-                    told[samples.folds == fold.number] = outcome["predicted"]
-        for span, category in zip(samples.spans, told, strict=True):
+                    predicted[samples.folds == fold.number] = outcome["predicted"]
+        for span, category in zip(samples.spans, predicted, strict=True):
             yield {
                 "attack": self.name,
                 "document": span.document,

@@ -50,7 +50,7 @@ def fit(name: str, features: Features, classes: Ints, seed: int) -> Classifier:
     Args:
         name: of the classifier.
         features: (n, n_features); sparse only for those in `TAKES_SPARSE`.
-        classes: (n,), places in `CATEGORIES`.
+        classes: (n,), indices into `CATEGORIES`.
         seed: of what is random in fitting.
 
     Raises:
@@ -77,12 +77,12 @@ class Constant:
 
 
 def most_common(classes: Ints) -> Constant:
-    """Who knows only how often each class occurs: names the commonest, the first of equals."""
+    """Fit the classifier that knows only how often each class occurs: it names the commonest, the first of equals."""
     return Constant(int(np.bincount(classes).argmax()))
 
 
 def by_length(lengths: Floats, classes: Ints) -> Classifier:
-    """Who sees only how long a value is: a decision tree, fitted to be right as often as possible, classes unweighted.
+    """Fit a decision tree that sees only how long a value is, to be right as often as possible, classes unweighted.
 
     Args:
         lengths: (n, n_numbers) number of characters, or width of the mask.

@@ -116,7 +116,7 @@ def dictionary(training: Samples) -> tuple[Ints, ...]:
 
 
 def lengths(samples: Samples) -> Floats:
-    """What somebody sees who sees only how long the values are, under any mask: (n, 3).
+    """Return what shows of the values' lengths alone, under any mask: (n, 3).
 
     The characters of a value in running text; on a page the width of its bar, over the height of the line and over its
     average character.
@@ -129,7 +129,7 @@ def lengths(samples: Samples) -> Floats:
     return np.array(rows, np.float64)
 
 
-def embedded(embedder: Target, texts: Sequence[str]) -> Floats:
+def embed_texts(embedder: Target, texts: Sequence[str]) -> Floats:
     """The embedding of each text: (n, n_dimensions); kept as long as the embedder, for the other folds ask again."""
     known = _TEXTS.setdefault(embedder, {})
     new = sorted({*texts} - known.keys())
@@ -137,7 +137,7 @@ def embedded(embedder: Target, texts: Sequence[str]) -> Floats:
     return np.array([known[text] for text in texts])
 
 
-def tuned(embedder: Target, training: Samples, held: Samples, seed: int) -> tuple[Ints, Floats, Floats]:
+def embed_tuned(embedder: Target, training: Samples, held: Samples, seed: int) -> tuple[Ints, Floats, Floats]:
     """The embeddings of a copy that was fine-tuned on a part of the training fold (paper, section 4.2).
 
     Returns:
@@ -156,9 +156,9 @@ def tuned(embedder: Target, training: Samples, held: Samples, seed: int) -> tupl
         # No class has two texts to be compared: the embedder stays as it is.
         taken, better = taken[:0], embedder
     else:
-        better = tune(embedder, [texts[place] for place in taken], training.classes[taken], seed=seed)
+        better = tune(embedder, [texts[index] for index in taken], training.classes[taken], seed=seed)
     left = np.setdiff1d(np.arange(len(training)), taken)
-    both = better.ask([Embed(text) for text in (*(texts[place] for place in left), *(s.text for s in held.spans))])
+    both = better.ask([Embed(text) for text in (*(texts[index] for index in left), *(s.text for s in held.spans))])
     found = left, np.array(both[: len(left)]), np.array(both[len(left) :])
     _TUNED[embedder] = key, found
     return found
@@ -219,7 +219,7 @@ def _near(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     """Words next to the mask; both sequences begin there. One term is alike in all samples: there always is a term."""
     yield "mask"
     for side, words in (("<", before), (">", after)):
-        yield from (f"{side}{place} {word}" for place, word in enumerate(words[:PLACES]))
+        yield from (f"{side}{index} {word}" for index, word in enumerate(words[:PLACES]))
         for start in (0, 1):
             for size in range(2, RUN + 1):
                 if start + size <= len(words):

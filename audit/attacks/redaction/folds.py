@@ -40,7 +40,7 @@ class FoldTrial:
 
 
 def predict(case: Case, trial: FoldTrial, name: EmbeddingName, n_folds: int, seed: int) -> Json:
-    """What is said of each value of the fold, in the order of the data set; categories by their place in `CATEGORIES`.
+    """Predict the category of each value of the fold, in the order of the data set, as an index into `CATEGORIES`.
 
     Returns:
         "predicted", and beside it "length", who sees the values' lengths only, and "prior", who names the commonest
@@ -52,7 +52,7 @@ def predict(case: Case, trial: FoldTrial, name: EmbeddingName, n_folds: int, see
     predicted = fit(trial.classifier, first, classes, seed).predict(second)
     outcome = {
         "predicted": np.asarray(predicted).tolist(),
-        **{who: said.tolist() for who, said in blind(training, held).items()},
+        **{who: calls.tolist() for who, calls in blind(training, held).items()},
     }
     if trial.mask == "length" and any(span.bar is not None for span in held.spans):
         outcome |= _fitting(training, held)
@@ -60,7 +60,7 @@ def predict(case: Case, trial: FoldTrial, name: EmbeddingName, n_folds: int, see
 
 
 def blind(training: Samples, held: Samples) -> dict[str, Ints]:
-    """What those say of the fold who see the values' lengths only, and who know only how common categories are."""
+    """Predict the fold from the values' lengths alone, and from how common categories are."""
     return {
         "length": by_length(lengths(training), training.classes).predict(lengths(held)),
         "prior": most_common(training.classes).predict(held.classes),
@@ -84,9 +84,9 @@ def features_of(
     else:
         assert embedder is not None  # `trials` gives none without
         if name == "embedder":
-            first, second = (embedding.embedded(embedder, [s.text for s in part.spans]) for part in (training, held))
+            first, second = (embedding.embed_texts(embedder, [s.text for s in part.spans]) for part in (training, held))
         else:
-            left, first, second = embedding.tuned(embedder, training, held, held_fold(held))
+            left, first, second = embedding.embed_tuned(embedder, training, held, held_fold(held))
     page = embedding.layout(training, held)
     if page is not None:
         numbers = page[0][left], page[1]

@@ -1,4 +1,4 @@
-"""What the folds and the target's words add up to (methods.md#redaction-context and #statistics)."""
+"""Measurements on the folds and the target's guesses (methods.md#redaction-context and #statistics)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from audit.arrays import Bools, Floats, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Findings
 from audit.attacks.redaction.classifiers import CLASSIFIERS
-from audit.attacks.redaction.predictions import BLIND, Predictions, gather
-from audit.attacks.redaction.samples import samples_of
+from audit.attacks.redaction.samples import NEEDED, samples_of
 from audit.attacks.redaction.target_gain import EXCESS, GAINS, measure_gain
 from audit.attacks.redaction.text_leak import (
+    BLIND,
     GATED,
-    NEEDED,
     RARE,
+    Predictions,
+    find_best_kind,
+    gather,
     kinds_of,
     lift_share_of,
     methods_of,
-    told_best,
     worst_class_of,
 )
 from audit.case import Case
@@ -76,21 +77,21 @@ def measure_redaction(
         n_folds: of the cross-validation.
         tried: trials and outcomes.
         rng: of the resampling.
-        progress: told of every stage.
+        progress: advanced for every stage.
     """
-    told = gather(samples_of(case.corpus, declared, n_folds), tried)
+    predictions = gather(samples_of(case.corpus, declared, n_folds), tried)
     found: list[Measurement] = []
-    jobs = [*_jobs(told, declared, classifiers, rng)]
+    jobs = [*_jobs(predictions, declared, classifiers, rng)]
     progress.stage("redaction: intervals", len(jobs))
     for job in jobs:
         found += job()
         progress.advance()
     said = {trial.unit: outcome for trial, outcome in tried if trial.stratum != FOLDS}
-    gain = measure_gain(case, told.samples, said, rng, progress)
+    gain = measure_gain(case, predictions.samples, said, rng, progress)
     progress.stage("redaction: page images", len(case.corpus.documents))
     covered = count_covered(case.corpus, progress.advance)
-    samples = told.samples
-    best = max(float(told.hits(column).mean()) for column in told.by.values())
+    samples = predictions.samples
+    best = max(float(predictions.hits(column).mean()) for column in predictions.by.values())
     return Findings(
         (*found, *gain.measurements),
         counts=(
@@ -99,11 +100,11 @@ def measure_redaction(
             Count("documents", len({span.document for span in samples.spans}), "documents with a redacted value"),
             Count("on pages", sum(bool(span.layout) for span in samples.spans), "of the values, those with boxes"),
             *(
-                Count(f"values: {CATEGORIES[place]}", int(count), "redacted values of this category")
-                for place, count in enumerate(np.bincount(samples.classes, minlength=len(CATEGORIES)))
+                Count(f"values: {CATEGORIES[index]}", int(count), "redacted values of this category")
+                for index, count in enumerate(np.bincount(samples.classes, minlength=len(CATEGORIES)))
                 if count
             ),
-            *_kinds(told, told.by[declared, classifiers[0]]),
+            *_kinds(predictions, predictions.by[declared, classifiers[0]]),
             *gain.counts,
             Count("looked at under the box", covered.seen, "values with boxes on page images that were opened"),
             Count(
@@ -119,24 +120,24 @@ def measure_redaction(
                 float(best > LEAK),
                 f"1: an accuracy over {LEAK} by document; what stands on both sides of a fold must be ruled out first",
             ),
-            *_fitting(told),
+            *_fitting(predictions),
         ),
-        categories=tuple(CATEGORIES[place] for place in np.unique(samples.classes)),
+        categories=tuple(CATEGORIES[index] for index in np.unique(samples.classes)),
         methods={**methods_of(classifiers), EXCESS[0]: EXCESS},
         about_text=tuple(item.name for item in found),
     )
 
 
-def _kinds(told: Predictions, predicted: Ints) -> Iterator[Count]:
+def _kinds(predictions: Predictions, predicted: Ints) -> Iterator[Count]:
     """The category that stands for `worst_class`, and what is judged together, or not at all, for being rare."""
-    kinds = kinds_of(told.samples.classes)
+    kinds = kinds_of(predictions.samples.classes)
     if kinds.n_rare:
         what = "left out, for they are too few together" if kinds.left_out == RARE else "judged as one"
         yield Count("rare kinds", kinds.n_rare, f"values of kinds with fewer than {NEEDED} values: {what}")
-    place = told_best(told, predicted)
-    if place is not None:
-        name = CATEGORIES[place] if place < RARE else "rare"
-        n = int(np.sum(kinds.of(told.samples.classes) == place))
+    index = find_best_kind(predictions, predicted)
+    if index is not None:
+        name = CATEGORIES[index] if index < RARE else "rare"
+        n = int(np.sum(kinds.of(predictions.samples.classes) == index))
         yield Count(f"told best: {name}", n, "values of the kind that is told best, beyond false calls")
 
 
@@ -166,25 +167,25 @@ def _mean_f1(totals: Floats) -> Floats:
 
 
 def _jobs(
-    told: Predictions, declared: Mask, classifiers: Sequence[str], rng: Generator
+    predictions: Predictions, declared: Mask, classifiers: Sequence[str], rng: Generator
 ) -> Iterator[Callable[[], list[Measurement]]]:
     first = classifiers[0]
-    for (mask, classifier), predicted in told.by.items():
+    for (mask, classifier), predicted in predictions.by.items():
         suffixes = [""] if (mask, classifier) == (declared, first) else []
         suffixes += [f".{mask}"] if classifier == first else []
         if len(classifiers) > 1:
             suffixes += [f".{classifier}"] if mask == declared else []
             suffixes.append(f".{mask}.{classifier}")
-        for job in _of(told, predicted, rng):
+        for job in _of(predictions, predicted, rng):
             yield partial(_named, job, suffixes)
     for who in BLIND:
-        yield partial(_named, partial(_accuracy, told, told.blind[who]), [f".{who}"])
-        yield partial(_named, partial(_macro_f1, told, told.blind[who], rng), [f".{who}"])
-    for category in np.unique(told.samples.classes):
-        for job in _of_category(told, int(category), told.by[declared, first]):
+        yield partial(_named, partial(_accuracy, predictions, predictions.blind[who]), [f".{who}"])
+        yield partial(_named, partial(_macro_f1, predictions, predictions.blind[who], rng), [f".{who}"])
+    for category in np.unique(predictions.samples.classes):
+        for job in _of_category(predictions, int(category), predictions.by[declared, first]):
             yield partial(_named, job, [""])
-    if told.names is not None:
-        yield partial(_named, partial(_dictionary_share, told, rng), [""])
+    if predictions.names is not None:
+        yield partial(_named, partial(_dictionary_share, predictions, rng), [""])
 
 
 def _named(job: Callable[[], Measurement], suffixes: Sequence[str]) -> list[Measurement]:
@@ -193,24 +194,24 @@ def _named(job: Callable[[], Measurement], suffixes: Sequence[str]) -> list[Meas
     return [replace(found, name=f"{found.name}{suffix}") for suffix in suffixes]
 
 
-def _of(told: Predictions, predicted: Ints, rng: Generator) -> Iterator[Callable[[], Measurement]]:
-    yield partial(_accuracy, told, predicted)
-    yield partial(_macro_f1, told, predicted, rng)
-    yield partial(_lift, "lift", told, predicted, "prior", rng)
-    yield partial(_lift, "lift_over_length", told, predicted, "length-only", rng)
-    yield partial(lift_share_of, told, predicted)
-    yield partial(worst_class_of, told, predicted)
+def _of(predictions: Predictions, predicted: Ints, rng: Generator) -> Iterator[Callable[[], Measurement]]:
+    yield partial(_accuracy, predictions, predicted)
+    yield partial(_macro_f1, predictions, predicted, rng)
+    yield partial(_lift, "lift", predictions, predicted, "prior", rng)
+    yield partial(_lift, "lift_over_length", predictions, predicted, "length-only", rng)
+    yield partial(lift_share_of, predictions, predicted)
+    yield partial(worst_class_of, predictions, predicted)
 
 
-def _accuracy(told: Predictions, predicted: Ints) -> Measurement:
+def _accuracy(predictions: Predictions, predicted: Ints) -> Measurement:
     """The share of values whose category is told; null: naming the commonest of the training folds."""
-    found = proportion(told.hits(predicted), told.documents, alphas=ALPHAS)
-    return estimate("accuracy", found, "values", float(told.hits(told.blind["prior"]).mean()), "chance")
+    found = proportion(predictions.hits(predicted), predictions.documents, alphas=ALPHAS)
+    return estimate("accuracy", found, "values", float(predictions.hits(predictions.blind["prior"]).mean()), "chance")
 
 
-def _macro_f1(told: Predictions, predicted: Ints, rng: Generator) -> Measurement:
-    sums = _totals(told.samples.classes, told.blind["prior"])
-    found = macro_f1(told.samples.classes, predicted, told.documents, rng)
+def _macro_f1(predictions: Predictions, predicted: Ints, rng: Generator) -> Measurement:
+    sums = _totals(predictions.samples.classes, predictions.blind["prior"])
+    found = macro_f1(predictions.samples.classes, predicted, predictions.documents, rng)
     return estimate("macro_f1", found, "values", float(_mean_f1(sums)[0]), "chance")
 
 
@@ -226,51 +227,61 @@ def _totals(classes: Ints, predicted: Ints) -> Floats:
     return np.array(columns, np.float64)[None, None]
 
 
-def _lift(name: str, told: Predictions, predicted: Ints, over: str, rng: Generator) -> Measurement:
+def _lift(name: str, predictions: Predictions, predicted: Ints, over: str, rng: Generator) -> Measurement:
     """How much more often the context tells the category than somebody who does not read it; null: 0."""
-    right, blind = told.hits(predicted), told.hits(told.blind[over])
-    found = net(right & ~blind, blind & ~right, told.documents, rng, alphas=ALPHAS)
+    right, blind = predictions.hits(predicted), predictions.hits(predictions.blind[over])
+    found = net(right & ~blind, blind & ~right, predictions.documents, rng, alphas=ALPHAS)
     return estimate(name, found, "values", 0.0, "chance" if over == "prior" else "blind")
 
 
-def _of_category(told: Predictions, category: int, predicted: Ints) -> Iterator[Callable[[], Measurement]]:
+def _of_category(predictions: Predictions, category: int, predicted: Ints) -> Iterator[Callable[[], Measurement]]:
     """The share of a category's values that are told, and of what is taken for it, that is; null: by length alone."""
-    true, said = told.samples.classes == category, predicted == category
-    length = told.blind["length-only"] == category
+    true, said = predictions.samples.classes == category, predicted == category
+    length = predictions.blind["length-only"] == category
     name = CATEGORIES[category]
-    yield partial(_share, f"recall.{name}", told, said, true, length, f"values of this category ({int(true.sum())})")
-    yield partial(_share, f"precision.{name}", told, true, said, true, f"values taken for it ({int(said.sum())})")
+    yield partial(
+        _share, f"recall.{name}", predictions, said, true, length, f"values of this category ({int(true.sum())})"
+    )
+    yield partial(
+        _share, f"precision.{name}", predictions, true, said, true, f"values taken for it ({int(said.sum())})"
+    )
 
 
-def _share(name: str, told: Predictions, hits: Bools, among: Bools, null: Bools, what: str) -> Measurement:
+def _share(name: str, predictions: Predictions, hits: Bools, among: Bools, null: Bools, what: str) -> Measurement:
     """The share of hits among some values; its null is the share of `null` among them."""
     n = int(among.sum())
     if n < NEEDED:
         return Unresolved(name, f"too few {what}", n, NEEDED)
-    found = proportion(hits[among], told.documents[among], alphas=ALPHAS)
+    found = proportion(hits[among], predictions.documents[among], alphas=ALPHAS)
     kind = "blind" if name.startswith("recall") else "chance"
     baseline = float(null[among].mean()) if kind == "blind" else float(null.mean())
     return estimate(name, found, "values", baseline, kind)
 
 
-def _dictionary_share(told: Predictions, rng: Generator) -> Measurement:
+def _dictionary_share(predictions: Predictions, rng: Generator) -> Measurement:
     """Of the values of its category in other documents, the share that is as wide as the bar; null: all of them."""
-    assert told.names is not None
-    assert told.fits is not None
-    known = told.names > 0
+    assert predictions.names is not None
+    assert predictions.fits is not None
+    known = predictions.names > 0
     if not known.any():
         return Unresolved("dictionary_share", "no value has others of its category in a dictionary", 0, NEEDED)
-    shares = told.fits[known] / told.names[known]
+    shares = predictions.fits[known] / predictions.names[known]
     return estimate(
-        "dictionary_share", mean(shares, told.documents[known], rng, alphas=ALPHAS), "values", 1.0, "chance"
+        "dictionary_share", mean(shares, predictions.documents[known], rng, alphas=ALPHAS), "values", 1.0, "chance"
     )
 
 
-def _fitting(told: Predictions) -> Iterator[Diagnostic]:
-    if told.names is None or told.fits is None or not (told.names > 0).any():
+def _fitting(predictions: Predictions) -> Iterator[Diagnostic]:
+    if predictions.names is None or predictions.fits is None or not (predictions.names > 0).any():
         return
-    known = told.names > 0
-    yield Diagnostic("dictionary", float(told.names[known].mean()), "values of its category in the dictionary, mean")
-    yield Diagnostic("fitting", float(told.fits[known].mean()), "of these, as wide as the bar within a pixel, mean")
-    if told.own is not None:
-        yield Diagnostic("fitting_own", float(told.own[known].mean()), "share of values that are themselves as wide")
+    known = predictions.names > 0
+    yield Diagnostic(
+        "dictionary", float(predictions.names[known].mean()), "values of its category in the dictionary, mean"
+    )
+    yield Diagnostic(
+        "fitting", float(predictions.fits[known].mean()), "of these, as wide as the bar within a pixel, mean"
+    )
+    if predictions.own is not None:
+        yield Diagnostic(
+            "fitting_own", float(predictions.own[known].mean()), "share of values that are themselves as wide"
+        )

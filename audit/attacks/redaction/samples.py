@@ -12,6 +12,9 @@ from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.folding import fold
 from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
 
+NEEDED = 10
+"""Values under which a category has no row of its own, and is judged together with others as rare (ours)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -20,7 +23,7 @@ class Samples:
     Attributes:
         spans: with their contexts.
         values: what is hidden, folded: for the attacker's dictionary. Never leaves the process.
-        classes: (n,) places of their categories in `CATEGORIES`.
+        classes: (n,) indices of their categories in `CATEGORIES`.
         documents: (n,) a number for each document, or for documents that are never divided: what intervals cluster by.
         folds: (n,) in which fold a value is told from the others.
     """
@@ -36,18 +39,18 @@ class Samples:
 
     def of(self, rows: Bools | Ints) -> Samples:
         """Some of them, in order."""
-        places = np.arange(len(self))[rows]
+        indices = np.arange(len(self))[rows]
         return replace(
             self,
-            spans=tuple(self.spans[place] for place in places),
-            values=tuple(self.values[place] for place in places),
-            classes=self.classes[places],
-            documents=self.documents[places],
-            folds=self.folds[places],
+            spans=tuple(self.spans[index] for index in indices),
+            values=tuple(self.values[index] for index in indices),
+            classes=self.classes[indices],
+            documents=self.documents[indices],
+            folds=self.folds[indices],
         )
 
     def divided(self, number: int) -> tuple[Samples, Samples]:
-        """What a classifier is fitted on, and the fold it is tried on."""
+        """Return what a classifier is fitted on, and the fold it is tried on."""
         held = self.folds == number
         return self.of(~held), self.of(held)
 

@@ -1,4 +1,4 @@
-"""What the target adds to the context: does the model make it worse? (methods.md#redaction-context)."""
+"""The gain of the target over the context: does the model make it worse? (methods.md#redaction-context)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.random import Generator
 from audit.arrays import Bools, Ints
 from audit.attacks.redaction import embedding
 from audit.attacks.redaction.classifiers import Features, fit
-from audit.attacks.redaction.samples import Samples
-from audit.attacks.redaction.target_guess import Said, by_category, can_say, categories_of_tags
-from audit.attacks.redaction.text_leak import NEEDED
+from audit.attacks.redaction.samples import NEEDED, Samples
+from audit.attacks.redaction.target_guess import Guess, by_category, can_guess, categories_of_tags
+from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.engine.interface import Json, Progress
 from audit.measurements import ALPHAS, Count, Measurement, Unresolved
@@ -23,13 +23,12 @@ from audit.stats.shares import net
 from audit.targets.interface import TagProbabilities
 from audit.targets.utility import estimate
 
-SPLITS = ("member", "heldout")
 EXCESS = ("target_gain", "target_gain.uncommon")
-GAINS = (*EXCESS, *(f"target_gain.{split}" for split in SPLITS))
+GAINS = (*EXCESS, *(f"target_gain.{split}" for split in AUDITED))
 NOT_ASKED = "the target names neither tags nor hidden words"
 NOTHING_HIDDEN = "no member or held-out document holds a redacted value"
 CLASSIFIER = "linear-svm"
-SAID_WEIGHT = 1.0
+GUESS_WEIGHT = 1.0
 """Of what the target says beside a context of length 1 (ours)."""
 SEED = 0
 
@@ -42,7 +41,7 @@ class Gain:
     counts: tuple[Count, ...]
 
 
-def measure_gain(case: Case, samples: Samples, said: Mapping[str, Json], rng: Generator, progress: Progress) -> Gain:
+def measure_gain(case: Case, samples: Samples, guesses: Mapping[str, Json], rng: Generator, progress: Progress) -> Gain:
     """Accuracy of context and target together minus that of context alone, by split; null: 0.
 
     `target_gain` is what that is more on members than on held-out documents: what the target tells because it was
@@ -53,34 +52,34 @@ def measure_gain(case: Case, samples: Samples, said: Mapping[str, Json], rng: Ge
     Args:
         case: the audit.
         samples: all values under the manifest's mask.
-        said: by document, by value, what the target says of it; None where it cannot read the place.
+        guesses: by document, by value, what the target says of it; None where it cannot read the place.
         rng: of the resampling.
-        progress: told of every fold.
+        progress: advanced for every fold.
     """
-    answers: list[Said | None] = [said.get(span.document, {}).get(span.entity) for span in samples.spans]
+    answers: list[Guess | None] = [guesses.get(span.document, {}).get(span.entity) for span in samples.spans]
     asked = np.array([answer is not None for answer in answers], bool)
-    unread = sum(answer is None for document in said.values() for answer in document.values())
+    unread = sum(answer is None for document in guesses.values() for answer in document.values())
     counts = (
         Count("asked of the target", int(asked.sum()), "values that the target was asked about"),
         Count("not read by the target", unread, "values at places that the target cannot read"),
     )
-    if not said:
-        able = can_say(case.target)
+    if not guesses:
+        able = can_guess(case.target)
         reason = NOTHING_HIDDEN if able else NOT_ASKED
         return Gain(tuple(Unresolved(name, reason, 0, inapplicable=not able) for name in GAINS), counts)
     rows = samples.of(asked)
     if len(np.unique(rows.folds)) < 2:
         reason = "the documents that the target was asked about are in one fold"
         return Gain(tuple(Unresolved(name, reason, len(rows), None) for name in GAINS), counts)
-    heard = [answer for answer in answers if answer is not None]
+    given = [answer for answer in answers if answer is not None]
     if TagProbabilities in case.target.answers:
         tags = categories_of_tags(case.corpus, case.token_target.labels)
-        heard = [by_category(answer, tags) for answer in heard]
-    alone, together = (told == rows.classes for told in _told(rows, heard, progress))
+        given = [by_category(answer, tags) for answer in given]
+    alone, together = (predicted == rows.classes for predicted in _predict_both(rows, given, progress))
     splits = np.array([case.corpus.document(span.document).split for span in rows.spans], dtype=object)
 
     def sides(among: Bools) -> tuple[_Side, _Side]:
-        member, heldout = (among & (splits == split) for split in SPLITS)
+        member, heldout = (among & (splits == split) for split in AUDITED)
         return _Side.of(member, together, alone, rows), _Side.of(heldout, together, alone, rows)
 
     everything = sides(np.ones(len(rows), bool))
@@ -104,7 +103,7 @@ class _Side:
 
 
 def _by_split(sides: Sequence[_Side], rng: Generator) -> Iterator[Measurement]:
-    for split, side in zip(SPLITS, sides, strict=True):
+    for split, side in zip(AUDITED, sides, strict=True):
         name = f"target_gain.{split}"
         if side.documents.size:
             gained, lost = side.together & ~side.alone, side.alone & ~side.together
@@ -114,7 +113,7 @@ def _by_split(sides: Sequence[_Side], rng: Generator) -> Iterator[Measurement]:
 
 
 def _excess(name: str, member: _Side, heldout: _Side, rng: Generator) -> Measurement:
-    for split, side in zip(SPLITS, (member, heldout), strict=True):
+    for split, side in zip(AUDITED, (member, heldout), strict=True):
         if side.documents.size < NEEDED:
             reason = f"the target was asked about too few values of {split} documents"
             return Unresolved(name, reason, side.documents.size, NEEDED)
@@ -131,7 +130,7 @@ def _excess(name: str, member: _Side, heldout: _Side, rng: Generator) -> Measure
     return estimate(name, found, "values", 0.0, "held-out")
 
 
-def _told(rows: Samples, heard: list[Said], progress: Progress) -> tuple[Ints, Ints]:
+def _predict_both(rows: Samples, given: list[Guess], progress: Progress) -> tuple[Ints, Ints]:
     """What context alone says of each value, and what context and target say: (n,) each."""
     from scipy.sparse import hstack
 
@@ -146,19 +145,21 @@ def _told(rows: Samples, heard: list[Said], progress: Progress) -> tuple[Ints, I
         if page is not None:
             first, second = hstack([first, page[0]]).tocsr(), hstack([second, page[1]]).tocsr()
         alone[held] = fit(CLASSIFIER, first, training.classes, SEED).predict(second)
-        more = _vectors([heard[place] for place in np.flatnonzero(~held)], [heard[p] for p in np.flatnonzero(held)])
+        more = _vectors([given[index] for index in np.flatnonzero(~held)], [given[p] for p in np.flatnonzero(held)])
         first, second = hstack([first, more[0]]).tocsr(), hstack([second, more[1]]).tocsr()
         together[held] = fit(CLASSIFIER, first, training.classes, SEED).predict(second)
         progress.advance()
     return alone, together
 
 
-def _vectors(training: list[Said], held: list[Said]) -> tuple[Features, Features]:
-    """What was said as rows of length `SAID_WEIGHT`; numbers that the training folds lack are left out."""
+def _vectors(training: list[Guess], held: list[Guess]) -> tuple[Features, Features]:
+    """What was said as rows of length `GUESS_WEIGHT`; numbers that the training folds lack are left out."""
     from sklearn.feature_extraction import DictVectorizer
     from sklearn.preprocessing import normalize
 
     vectorizer = DictVectorizer()
-    named = [[{f"{int(number)}": weight for number, weight in said} for said in part] for part in (training, held)]
+    named = [
+        [{f"{int(number)}": weight for number, weight in guesses} for guesses in part] for part in (training, held)
+    ]
     first, second = vectorizer.fit_transform(named[0]), vectorizer.transform(named[1])
-    return SAID_WEIGHT * normalize(first), SAID_WEIGHT * normalize(second)
+    return GUESS_WEIGHT * normalize(first), GUESS_WEIGHT * normalize(second)

@@ -1,4 +1,4 @@
-"""What the target says of a hidden value: its tags, or the words it would put there (methods.md#redaction-context)."""
+"""The target's guess of a hidden value: its tags, or the words it would put there (methods.md#redaction-context)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ MAX_PLACES = 3
 """Tokens of a hidden value that it is asked for, the first ones (ours)."""
 ELSE = len(CATEGORIES)
 """Where the probability of tags stands that are of no category."""
-Said = list[list[float]]
+Guess = list[list[float]]
 """Pairs of a number (of a tag, or a token) and how much the target puts there, in [0, 1], larger first."""
 
 
-def can_say(target: Target) -> bool:
-    """Whether the target can be asked about a hidden value."""
+def can_guess(target: Target) -> bool:
+    """Return whether the target can be asked about a hidden value."""
     return bool({TagProbabilities, FillMask} & target.answers) and hasattr(target, "encode")
 
 
 def categories_of_tags(corpus: Corpus, labels: Sequence[str]) -> tuple[int, ...]:
-    """For each tag of a target the place of its category in `CATEGORIES`, as most values of that label have it.
+    """Return for each tag of a target the index of its category in `CATEGORIES`, as most values of that label have it.
 
     `ELSE` for tags that no value of the data set has.
     """
@@ -46,8 +46,8 @@ def categories_of_tags(corpus: Corpus, labels: Sequence[str]) -> tuple[int, ...]
     return tuple(commonest.get(label, commonest.get(label.partition("-")[2], ELSE)) for label in labels)
 
 
-def say(case: Case, document: Document, entity: Entity, mask: Mask) -> Generator[Request, Any, Said | None]:
-    """What the target says of a value that is hidden from it.
+def guess_value(case: Case, document: Document, entity: Entity, mask: Mask) -> Generator[Request, Any, Guess | None]:
+    """Ask the target to guess a value that is hidden from it.
 
     The value's tokens are [MASK], and its place is painted white where the target sees the page. Under a mask of one
     length there is one token, whatever the value. Values that stand beside it are hidden under the mask "all" only.
@@ -73,16 +73,16 @@ def say(case: Case, document: Document, entity: Entity, mask: Mask) -> Generator
     return _listed(_by_token(answers))[:N_TOKENS]
 
 
-def by_category(said: Said, tags: Sequence[int]) -> Said:
+def by_category(guess: Guess, tags: Sequence[int]) -> Guess:
     """The probabilities of tags summed by category; `tags` is what `categories_of_tags` gives."""
     sums = [0.0] * (ELSE + 1)
-    for number, weight in said:
+    for number, weight in guess:
         sums[tags[int(number)]] += weight
     return _listed(dict(enumerate(sums)))
 
 
-def alike(first: Said | None, second: Said | None) -> bool:
-    """Whether two answers put the same first."""
+def alike(first: Guess | None, second: Guess | None) -> bool:
+    """Return whether two guesses have the same first."""
     return (first and first[0][0]) == (second and second[0][0])
 
 
@@ -165,7 +165,7 @@ def _by_token(answers: Sequence[Candidates]) -> Mapping[int, float]:
     return weights
 
 
-def _listed(weights: Mapping[int, float]) -> Said:
+def _listed(weights: Mapping[int, float]) -> Guess:
     """The largest first, the lower number first of equals."""
     ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     return [[float(number), float(weight)] for number, weight in ordered]

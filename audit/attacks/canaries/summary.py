@@ -1,4 +1,4 @@
-"""What is counted beside the measurements of the canary attack, what weakened it, and what speaks for a leak."""
+"""Counts and diagnostics of the canary attack, its weaknesses, and alarms that speak for a leak."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from audit.attacks.canaries.epsilon import EPSILON
-from audit.attacks.canaries.extraction import REASONS, Outcome
+from audit.attacks.canaries.outcomes import REASONS, Outcome
 from audit.corpus.canaries.schema import Canary, CanarySet
 from audit.measurements import Count, Diagnostic, Estimate, Measurement
 
@@ -17,7 +17,7 @@ and the bound on epsilon, and a model that gives nothing away should seldom be s
 
 
 def counts_of(drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[Count, ...]:
-    """What was tried, what could not be, and how it was searched.
+    """Count what was tried, what could not be, and how it was searched.
 
     Args:
         drawn: how the canaries were made.
@@ -54,7 +54,7 @@ def counts_of(drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome
 
 
 def diagnostics_of(found: Sequence[Outcome]) -> tuple[Diagnostic, ...]:
-    """How the search went."""
+    """Describe the course of the search."""
     asked = [outcome for outcome in found if outcome.left_out is None]
     if not asked:
         return ()
@@ -89,7 +89,7 @@ def weaknesses_of(tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[st
 
 
 def alarms_of(measured: Sequence[Measurement], repeat: int, delta: float) -> tuple[str, ...]:
-    """What speaks for a leak although no limit on a share may say so; with any, no limit is passed.
+    """Return what speaks for a leak although no limit on a share may say so; with any, no limit is passed.
 
     Args:
         measured: everything that was measured.

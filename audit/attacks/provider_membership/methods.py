@@ -1,6 +1,7 @@
-"""APK: a random forest that learns from some providers whose membership is known, and judges the others.
+"""The paper's ways to call providers: AZK, the memorisation tests M1 and M2, and the forest of APK.
 
-Tito et al. 2024, section 5.2; methods.md#provider-membership.
+Tito et al. 2024, sections 5.1 and 5.2; methods.md#provider-membership. A call is 1 for "member", 0 for "not", NaN for a
+provider that was not judged.
 """
 
 from __future__ import annotations
@@ -13,6 +14,84 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Bools, Floats, Ints
+
+N_STARTS = 10
+"""Starts of K-means, of which the tightest is kept (methods.md#provider-membership)."""
+DECIMALS = 9
+"""Features are rounded to so many decimals, so that providers that differ by rounding errors are one point (ours)."""
+
+
+def zero_knowledge(accuracy: Floats, similarity: Floats, seed: int) -> Floats:
+    """AZK: K-means with two clusters on unscaled accuracy and similarity; that of higher mean accuracy is "member".
+
+    At equal mean accuracy it is that of higher mean similarity. Where there are fewer than two distinct points, nobody
+    is called a member.
+
+    Args:
+        accuracy: in [0, 1], shape (n,), may hold NaN: such providers are not judged.
+        similarity: in [0, 1], shape (n,), likewise.
+        seed: of K-means.
+
+    Returns:
+        Calls, shape (n,).
+    """
+    return _two_clusters(np.column_stack([accuracy, similarity]), seed)
+
+
+def call_remembered(similarity: Floats) -> Floats:
+    """M1: a member where any answer without its evidence came out right (NLS_mem > 0).
+
+    Args:
+        similarity: `memory_similarity`, shape (n,), may hold NaN: such providers are not judged.
+
+    Returns:
+        Calls, shape (n,).
+    """
+    return np.where(np.isnan(similarity), np.nan, (similarity > 0).astype(np.float64))
+
+
+def call_unmoved(change: Floats, seed: int) -> Floats:
+    """M2: K-means with two clusters on the change of the unasked answer; that of smaller mean change is "member".
+
+    Args:
+        change: `memory_change`, in [0, 1], shape (n,), may hold NaN: such providers are not judged.
+        seed: of K-means.
+
+    Returns:
+        Calls, shape (n,).
+    """
+    return _two_clusters(-change[:, None], seed)
+
+
+def majority(*voters: Floats) -> Floats:
+    """Return the call of most of an odd number of voters; NaN where any of them did not judge.
+
+    Args:
+        voters: calls, each of shape (n,) or (n_seeds, n).
+
+    Returns:
+        Calls, of the voters' common shape.
+    """
+    votes = np.stack(np.broadcast_arrays(*voters))
+    share = votes.mean(axis=0)
+    return np.where(np.isnan(share), np.nan, (share > 0.5).astype(np.float64))
+
+
+def _two_clusters(points: Floats, seed: int) -> Floats:
+    """Calls from K-means: the cluster whose mean is larger in the first column, then in the next, is "member"."""
+    from sklearn.cluster import KMeans
+
+    calls = np.full(len(points), np.nan)
+    judged = np.flatnonzero(~np.isnan(points).any(axis=1))
+    rounded = np.round(points[judged], DECIMALS)
+    calls[judged] = 0.0
+    if len(np.unique(rounded, axis=0)) < 2:
+        return calls
+    labels = KMeans(2, n_init=N_STARTS, random_state=seed).fit_predict(rounded)
+    means = [tuple(np.round(rounded[labels == label].mean(axis=0), DECIMALS)) for label in (0, 1)]
+    calls[judged] = labels == int(means[1] > means[0])
+    return calls
+
 
 SHARE = 0.15
 """Share of the providers whose membership the attacker knows, r (ours, methods.md#provider-membership; the paper
@@ -128,7 +207,7 @@ def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) 
         filled = np.where(np.isnan(columns), np.nanmedian(columns[known], axis=0), columns).astype(np.float32)
         # What would be checked was checked already; most of a small tree's time goes into such checks.
         with config_context(assume_finite=True, skip_parameter_validation=True):
-            forest = _fitted(filled[known], member[known], _best_leaf(filled[known], member[known], rng), N_TREES, rng)
+            forest = _fit(filled[known], member[known], _best_leaf(filled[known], member[known], rng), N_TREES, rng)
             probability[rest] = forest.probability(filled[rest])
             importance[usable] = forest.importance
     return ForestVotes(probability, importance)
@@ -143,7 +222,7 @@ def _best_leaf(features: npt.NDArray[np.float32], member: Bools, rng: np.random.
         sum(
             int(((forest.probability(features[test]) > 0.5) == member[test]).sum())
             for train, test in folds
-            for forest in [_fitted(features[train], member[train], leaf, N_CHECKED_TREES, rng)]
+            for forest in [_fit(features[train], member[train], leaf, N_CHECKED_TREES, rng)]
         )
         for leaf in LEAVES
     ]
@@ -172,7 +251,7 @@ class _Forest:
         return shares / (shares.sum() or 1.0)
 
 
-def _fitted(
+def _fit(
     features: npt.NDArray[np.float32], member: Bools, leaf: float, trees: int, rng: np.random.Generator
 ) -> _Forest:
     from sklearn.tree import DecisionTreeRegressor

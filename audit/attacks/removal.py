@@ -77,5 +77,5 @@ def without(page: PageView, answers: Sequence[str], *, fuzzy: bool) -> PageView:
 
 
 def stands_on(page: PageView, answers: Sequence[str]) -> bool:
-    """Whether one of these answers, or a near match, stands on the page."""
+    """Return whether one of these answers, or a near match, is on the page."""
     return bool(find_answers([word.text for word in page.words], answers))

@@ -1,17 +1,33 @@
-"""Which fields of a corpus the attack tries, and why the others are left out."""
+"""Fields of a corpus as attacks try them, and why others are left out.
+
+Models that answer questions about a page's words (ours): the published attack (Dentan et al. 2024) knows taggers, SPADE
+and masked language models; its authors attack no model that writes answers. What it needs of a target is the training
+loss of one page as a function of the page's tokens. A model that reads these tokens and writes an answer has such a
+loss
+for every question that it was trained to answer: minus the mean log-probability of the answer's tokens, its end among
+them. So algorithm 2 stays as it is. The public model proposes candidates for each hidden token, and the target's loss
+is read with each candidate in place; that loss is the mean over questions about the page.
+
+As the published adversary knows a page's labels, this one knows its questions and answers, except those that give the
+hidden value away. Whatever a model remembers shows only as far as the answers it was taught depend on the hidden words:
+a target that ignores the rest of a page when it answers gives nothing away here, and is asked by the memorisation
+attack. Models that see a page as pixels have no token to put a candidate in place of.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Literal
 
 import numpy as np
 
-from audit.attacks.reconstruction.questions import without_telling_questions
+from audit.attacks.splits import AUDITED
 from audit.case import Case
-from audit.corpus.documents import Document, Entity, Split
+from audit.corpus.documents import Document, Entity, Question, Split
+from audit.corpus.folding import fold
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Trial
 from audit.targets.encoded_page import Encoding
@@ -19,7 +35,6 @@ from audit.targets.interface import AnswerLoss
 
 _JOINT = "\x1f"
 """Between the ids of document and field in a trial's id: control characters are refused in both."""
-ATTACKED: tuple[Split, ...] = ("member", "heldout")
 LENGTHS = (3, 15)
 """Of the fields that the paper's attack tries, least and most tokens (section 5.1)."""
 Length = Literal["usual", "long", "short"]
@@ -97,12 +112,12 @@ def trial_id(document: Document, entity: Entity) -> str:
 
 
 def stratum(split: Split, length: Length) -> str:
-    """Where a budget draws: fields of usual length as ever, and the others beside them."""
+    """Return the stratum that a budget draws from: the split, but for fields of unusual length one of their own."""
     return split if length == "usual" else f"{split} {length}"
 
 
 def may_be_long(document: Document, entity: Entity, max_tokens: int) -> bool:
-    """Whether a tokenizer may make more than `max_tokens` tokens of the field: at most one a byte, and one a word."""
+    """Return whether a tokenizer may make over `max_tokens` tokens of the field: at most one a byte, and one a word."""
     return sum(len(document.words[index].text.encode()) + 1 for index in entity.words) > max_tokens
 
 
@@ -111,7 +126,7 @@ def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
 
     One of more than `max_tokens` tokens comes twice, with its start and with its end.
     """
-    for document in case.corpus.of(*ATTACKED):
+    for document in case.corpus.of(*AUDITED):
         for entity in document.entities:
             if entity.attack:
                 yield from _examined(case, document, entity, min_tokens, max_tokens)
@@ -170,3 +185,25 @@ def _read_with_questions(case: Case, document: Document, entity: Entity) -> tupl
         return None, "no question"
     page = case.token_target.encode(document, entity.words)
     return (None, "outside the trained window") if page is None else (page, None)
+
+
+N_QUESTIONS = 4
+"""Questions about a page whose losses are read, the first ones that give nothing away (ours): each of them costs one
+forward pass for every candidate."""
+
+
+def without_telling_questions(document: Document, entity: Entity) -> Document:
+    """The document with at most `N_QUESTIONS` questions, none of which gives the field away."""
+    value = fold(document.text_of(entity))
+    known = (question for question in document.questions if question.answers and not _tells(question, entity, value))
+    return replace(document, questions=tuple(islice(known, N_QUESTIONS)))
+
+
+def _tells(question: Question, entity: Entity, value: str) -> bool:
+    """Whether a question is about the field, holds its value, or has an answer that holds it or a part of it.
+
+    Answers and value are compared folded: case, width and spacing are no differences.
+    """
+    if question.entity == entity.id or value in fold(question.question):
+        return True
+    return any(value in answer or answer in value for answer in map(fold, question.answers))

@@ -1,4 +1,4 @@
-"""Which questions are asked, what kind of information their answers are, and how often training saw these."""
+"""Questions that attacks ask about pages: which ones, what their answers are, and how often training saw these."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from audit.attacks.splits import AUDITED
 from audit.corpus.canaries.schema import planted_ids
-from audit.corpus.documents import Category, Corpus, Document, Question, Split
+from audit.corpus.documents import Category, Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.engine.interface import Trial
 
 _JOINT = "\x1f"
 """Between the ids of document and question in a trial's id: control characters are refused in both."""
-ATTACKED: tuple[Split, ...] = ("member", "heldout")
 _PII: Mapping[Category, str] = {
     "location": "place",
     "person": "person",
@@ -48,7 +48,7 @@ class AskedQuestion:
     @property
     def answers(self) -> tuple[str, ...]:
         """The accepted answers that say something."""
-        return said(self.question.answers)
+        return distinct_answers(self.question.answers)
 
     @property
     def values(self) -> frozenset[str]:
@@ -69,7 +69,7 @@ class AskedQuestion:
         return UNCLASSIFIED if self.category is None else _PII.get(self.category, NOT_PII)
 
 
-def said(answers: Sequence[str]) -> tuple[str, ...]:
+def distinct_answers(answers: Sequence[str]) -> tuple[str, ...]:
     """These answers without empty ones and doubles: an empty reply would equal an empty answer."""
     return tuple(dict.fromkeys(answer for answer in answers if fold(answer)))
 
@@ -77,7 +77,7 @@ def said(answers: Sequence[str]) -> tuple[str, ...]:
 def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
     """Every question of member and held-out documents that has an answer, in file order; canaries are left out."""
     planted = planted_ids(corpus)
-    for document in corpus.of(*ATTACKED):
+    for document in corpus.of(*AUDITED):
         if document.id in planted:
             continue
         for question in document.questions:
@@ -98,13 +98,13 @@ def trained_on(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
     documents: dict[str, set[str]] = defaultdict(set)
     for document in corpus.of("member"):
         for question in document.questions:
-            for answer in said(question.answers):
+            for answer in distinct_answers(question.answers):
                 documents[fold(answer)].add(document.id)
     return documents
 
 
 def is_unique(asked: AskedQuestion, trained: Mapping[str, AbstractSet[str]]) -> bool:
-    """Whether training saw the answer in this document alone.
+    """Return whether training saw the answer in this document alone.
 
     Documents are counted, not questions (ours): several phrasings of one question about one page repeat a fact no more
     than training for longer does.
