@@ -36,7 +36,6 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import LayoutLMConfig, PreTrainedTokenizerFast
 
-from audit import runner
 from audit.attacks.budget import sample
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.fields import field_of
@@ -59,6 +58,7 @@ from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.target import best_first
 from audit.targets.interface import NOT_READ, Encoding, TrainingLoss
+from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
 
 HERE = Path(__file__).parent
 SEED = 0
@@ -110,10 +110,10 @@ def main() -> None:
     print(json.dumps(report, indent=1))
 
 
-def open_case(options: argparse.Namespace) -> runner.ScanSetup:
+def open_case(options: argparse.Namespace) -> ScanSetup:
     """The EE-BIO model of `cdmi_tables.py` on SROIE."""
-    return runner.open_scan(
-        runner.ScanOptions(
+    return open_scan(
+        ScanOptions(
             model_dir=options.work / "sroie-token-classification-unimodal-precision",
             data_dir=options.work / "data-sroie-token-classification",
             out=options.work / "speed",

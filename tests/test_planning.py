@@ -23,6 +23,7 @@ from audit.attacks.memorisation import Memorisation
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case
 from audit.cli import app
+from audit.cli.plan_tables import costs_table, limits_table, reasons
 from audit.corpus.documents import (
     Corpus,
     Document,
@@ -36,12 +37,13 @@ from audit.corpus.documents import (
 from audit.corpus.documents import MembershipInference as Assigned
 from audit.engine.interface import Silent
 from audit.errors import PolicyError
-from audit.planning.confounding import blind_checks
-from audit.planning.cost import Cost, Time, at_most
-from audit.planning.limits import checked, plan
-from audit.planning.words import conclusion, costs_table, limits_table, reasons
 from audit.policy import Gap, Limit, Policy
-from audit.runner import ScanOptions, open_scan
+from audit.workflows.gate import check_policy
+from audit.workflows.plan.audit import blind_checks
+from audit.workflows.plan.cost import Cost, Time, at_most
+from audit.workflows.plan.limits import plan_limits
+from audit.workflows.plan.summary import conclusion
+from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = pytest.mark.slow
 
@@ -85,15 +87,15 @@ def limit(attack, metric, **settings):
 
 
 def planned(made, *limits, budget="standard", costs=None):
-    policy = checked(Policy(1, "mine", limits))
-    return plan(made, policy, budget, at_most(made, budget) if costs is None else costs, {})
+    policy = check_policy(Policy(1, "mine", limits))
+    return plan_limits(made, policy, budget, at_most(made, budget) if costs is None else costs, {})
 
 
 def checked_blindly(made, *limits, budget="standard"):
     """With the blind check, as on the command line."""
-    policy = checked(Policy(1, "mine", limits))
+    policy = check_policy(Policy(1, "mine", limits))
     costs = at_most(made, budget)
-    return plan(made, policy, budget, costs, blind_checks(made, policy, budget, costs))
+    return plan_limits(made, policy, budget, costs, blind_checks(made, policy, budget, costs))
 
 
 NET = limit("memorisation", "net", max=0.05)
@@ -313,7 +315,7 @@ def test_providers_are_checked_as_providers():
 
 def test_what_no_limit_asks_for_or_cannot_be_fed_is_not_checked():
     made = corpus(pages(40, 40))
-    policy = checked(Policy(1, "mine", (AUC, limit("provider_membership", "balanced_accuracy", max=0.65))))
+    policy = check_policy(Policy(1, "mine", (AUC, limit("provider_membership", "balanced_accuracy", max=0.65))))
     told = []
 
     class Told(Silent):
@@ -328,7 +330,7 @@ def test_what_no_limit_asks_for_or_cannot_be_fed_is_not_checked():
 
 def test_reconstruction_is_checked_blindly_on_documents_with_fields():
     made = corpus([*pages(40, 40), page("bare", "member", ["x"], attack=False)], "token-classification", "by-date")
-    policy = checked(Policy(1, "mine", (EXCESS,)))
+    policy = check_policy(Policy(1, "mine", (EXCESS,)))
     told = []
 
     class Told(Silent):
@@ -359,14 +361,14 @@ def test_reconstruction_is_not_planned_for_models_that_answer_before_there_is_on
 def test_a_gap_excuses_no_model_at_hand_that_can_be_attacked():
     made = corpus(pages(150, 150))
     gap = Gap("reconstruction", ("question-answering",), "it sees pixels")
-    policy = checked(Policy(1, "mine", (EXCESS,), gaps=(gap,)))
+    policy = check_policy(Policy(1, "mine", (EXCESS,), gaps=(gap,)))
     lacking = {"lacks": "it needs a reference", "inapplicable": None}
     for exact, outcome in ((False, "inapplicable"), (True, "lacks")):
         costs = [
             replace(cost, exact=exact, **lacking) if cost.attack == "reconstruction" else cost
             for cost in at_most(made, "standard")
         ]
-        assert plan(made, policy, "standard", costs, {}).limits[0].outcome == outcome
+        assert plan_limits(made, policy, "standard", costs, {}).limits[0].outcome == outcome
 
 
 def test_a_budget_takes_fewer_trials_and_reaches_fewer_units():
@@ -435,7 +437,7 @@ def test_the_times_of_all_attacks_add_up():
 
 def test_a_misspelt_metric_is_an_error():
     with pytest.raises(PolicyError, match="did you mean 'auc"):
-        checked(Policy(1, "mine", (limit("membership", "aucc", max=0.6),)))
+        check_policy(Policy(1, "mine", (limit("membership", "aucc", max=0.6),)))
 
 
 # On the command line
@@ -461,7 +463,7 @@ def questions(tmp_path_factory):
 def short(monkeypatch):
     """A round of one trial, however fast it is."""
     for name, value in {"SECONDS": 0.0, "MAX_ROUNDS": 2, "AT_ONCE": 1}.items():
-        monkeypatch.setattr(f"audit.planning.probing.{name}", value)
+        monkeypatch.setattr(f"audit.workflows.plan.timing.{name}", value)
     # Adapting takes up to 200 training steps a document.
     monkeypatch.setattr("audit.attacks.membership.attack.N_ADAPTED", dict.fromkeys(SHARES, 1))
 
