@@ -16,7 +16,7 @@ import tiny
 from typer.testing import CliRunner
 
 from audit import policy as policies
-from audit.attacks import BATTERY
+from audit.attacks import BATTERY, known_metrics
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.membership import MembershipInference
 from audit.attacks.memorisation import Memorisation
@@ -34,11 +34,10 @@ from audit.corpus.documents import (
     Task,
     Word,
 )
-from audit.corpus.documents import MembershipInference as Assigned
+from audit.corpus.documents import Membership as Assigned
 from audit.engine.interface import Silent
 from audit.errors import PolicyError
-from audit.policy import Gap, Limit, Policy
-from audit.workflows.gate import check_policy
+from audit.policy import Gap, Limit, Policy, check_names
 from audit.workflows.plan.audit import blind_checks
 from audit.workflows.plan.cost import Cost, Time, at_most
 from audit.workflows.plan.limits import plan_limits
@@ -86,14 +85,19 @@ def limit(attack, metric, **settings):
     return Limit(attack=attack, metric=metric, rationale="r", **settings)
 
 
+def checked(policy):
+    check_names(policy, known_metrics())
+    return policy
+
+
 def planned(made, *limits, budget="standard", costs=None):
-    policy = check_policy(Policy(1, "mine", limits))
+    policy = checked(Policy(1, "mine", limits))
     return plan_limits(made, policy, budget, at_most(made, budget) if costs is None else costs, {})
 
 
 def checked_blindly(made, *limits, budget="standard"):
     """With the blind check, as on the command line."""
-    policy = check_policy(Policy(1, "mine", limits))
+    policy = checked(Policy(1, "mine", limits))
     costs = at_most(made, budget)
     return plan_limits(made, policy, budget, costs, blind_checks(made, policy, budget, costs))
 
@@ -315,7 +319,7 @@ def test_providers_are_checked_as_providers():
 
 def test_what_no_limit_asks_for_or_cannot_be_fed_is_not_checked():
     made = corpus(pages(40, 40))
-    policy = check_policy(Policy(1, "mine", (AUC, limit("provider_membership", "balanced_accuracy", max=0.65))))
+    policy = checked(Policy(1, "mine", (AUC, limit("provider_membership", "balanced_accuracy", max=0.65))))
     told = []
 
     class Told(Silent):
@@ -330,7 +334,7 @@ def test_what_no_limit_asks_for_or_cannot_be_fed_is_not_checked():
 
 def test_reconstruction_is_checked_blindly_on_documents_with_fields():
     made = corpus([*pages(40, 40), page("bare", "member", ["x"], attack=False)], "token-classification", "by-date")
-    policy = check_policy(Policy(1, "mine", (EXCESS,)))
+    policy = checked(Policy(1, "mine", (EXCESS,)))
     told = []
 
     class Told(Silent):
@@ -361,7 +365,7 @@ def test_reconstruction_is_not_planned_for_models_that_answer_before_there_is_on
 def test_a_gap_excuses_no_model_at_hand_that_can_be_attacked():
     made = corpus(pages(150, 150))
     gap = Gap("reconstruction", ("question-answering",), "it sees pixels")
-    policy = check_policy(Policy(1, "mine", (EXCESS,), gaps=(gap,)))
+    policy = checked(Policy(1, "mine", (EXCESS,), gaps=(gap,)))
     lacking = {"lacks": "it needs a reference", "inapplicable": None}
     for exact, outcome in ((False, "inapplicable"), (True, "lacks")):
         costs = [
@@ -437,7 +441,7 @@ def test_the_times_of_all_attacks_add_up():
 
 def test_a_misspelt_metric_is_an_error():
     with pytest.raises(PolicyError, match="did you mean 'auc"):
-        check_policy(Policy(1, "mine", (limit("membership", "aucc", max=0.6),)))
+        checked(Policy(1, "mine", (limit("membership", "aucc", max=0.6),)))
 
 
 # On the command line

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 import redacted
-from test_planning import AUC, EXCESS, GIVEN, NET, corpus, limit, pages, planned, providers
+from test_planning import AUC, EXCESS, GIVEN, NET, checked, corpus, limit, pages, planned, providers
 
 from audit.cli.plan_tables import costs_table, limits_table
 from audit.corpus import manifest
 from audit.policy import Gap, Policy
 from audit.stats.power import pass_power
-from audit.workflows.gate import check_policy
 from audit.workflows.plan import timing
 from audit.workflows.plan.cost import Cost, Time, at_most
 from audit.workflows.plan.joint import joint
@@ -126,7 +125,7 @@ def test_an_attack_that_models_of_a_task_go_without_blocks_nothing_where_the_pol
         ((Gap("memorisation", ("token-classification",), "r"),), "inapplicable", 0),
     ):
         unasked = replace(made, documents=tuple(replace(one, questions=()) for one in made.documents))
-        policy = check_policy(Policy(1, "mine", (AUC, NET), gaps=gaps))
+        policy = checked(Policy(1, "mine", (AUC, NET), gaps=gaps))
         found = plan_limits(unasked, policy, "standard", at_most(unasked, "standard"), {})
         assert found.limits[1].outcome == outcome
         assert len(joint(found).blocked) == blocked

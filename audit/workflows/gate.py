@@ -11,25 +11,17 @@ from audit.policy import Policy, Verdict
 
 
 def load_policy(name_or_path: str, *, complete: bool = True) -> Policy:
-    """Read a policy, a shipped one or a file, and check it, see `check_policy`.
-
-    Raises:
-        PolicyError: it cannot be read, or does not fit what there is.
-    """
-    return check_policy(policies.load(name_or_path), complete=complete)
-
-
-def check_policy(policy: Policy, *, complete: bool = True) -> Policy:
-    """Refuse a policy that asks for what there is not, before anything is run that may take hours.
+    """Read a policy, and check it before anything is run that may take hours.
 
     Args:
-        policy: what to check.
+        name_or_path: a shipped policy or a file.
         complete: check its names too; without, a record says itself which attacks there were.
 
     Raises:
-        PolicyError: it names an attack or a metric that does not exist, or a limit can never be reached.
+        PolicyError: it cannot be read, names an attack or a metric that does not exist, or a limit can never be
+            reached.
     """
-    metrics = known_metrics()
+    policy, metrics = policies.load(name_or_path), known_metrics()
     if complete:
         policies.check_names(policy, metrics)
     policies.check_ranges(policy, metrics)
