@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from audit.cli import console
 from audit.cli.options import DataDir, Debug, Seed, show_errors
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ def insert(
     is.
     """
     with show_errors(debug):
-        from audit.cli import console
         from audit.corpus import manifest
         from audit.corpus.canaries import insertion
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,9 +17,11 @@ from rich.table import Table
 
 from audit.corpus.paths import printable
 from audit.errors import DocauditError
-from audit.measurements import Estimate
-from audit.policy import Decision, Outcome, Overall, Verdict
-from audit.record import AuditRecord, Completed
+
+if TYPE_CHECKING:
+    from audit.measurements import Estimate
+    from audit.policy import Decision, Outcome, Overall, Verdict
+    from audit.record import AuditRecord
 
 T = TypeVar("T")
 _STYLES: dict[Outcome | Overall, str] = {
@@ -233,10 +235,13 @@ def show_sweep(
 
 def _estimates(record: AuditRecord | None) -> dict[tuple[str, str], Estimate]:
     """All estimates, by attack and name."""
-    completed = [result for result in (record.attacks if record is not None else ()) if isinstance(result, Completed)]
+    from audit.measurements import Estimate
+    from audit.record import Completed
+
     return {
         (result.attack, item.name): item
-        for result in completed
+        for result in (record.attacks if record is not None else ())
+        if isinstance(result, Completed)
         for item in result.measurements
         if isinstance(item, Estimate)
     }

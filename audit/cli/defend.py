@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from audit.cli import console
 from audit.cli.options import Debug, Device, PolicyName, Pretrained, Seed, named_paths, show_errors
 from audit.errors import UsageError
 
@@ -34,7 +35,6 @@ def defend(
     {kinds}
     """
     with show_errors(debug):
-        from audit.cli import console
         from audit.defenses.interface import DataDefense
         from audit.defenses.registry import DEFENSES
 
@@ -74,46 +74,43 @@ def defend(
 
 
 def _show_comparison(comparison: DefenseComparison) -> None:
-    from audit.cli.console import format_estimate, say, show_table
-
     rows = [
         (
             change.metric,
             change.context or "complete pages",
-            format_estimate(change.before),
-            format_estimate(change.after),
-            format_estimate(change.difference),
+            console.format_estimate(change.before),
+            console.format_estimate(change.after),
+            console.format_estimate(change.difference),
             f"{change.p:.4f}",
         )
         for change in comparison.changes
     ]
-    show_table("What the countermeasure changes", ("", "context", "before", "after", "difference", "p"), rows)
+    console.show_table("What the countermeasure changes", ("", "context", "before", "after", "difference", "p"), rows)
     if comparison.channel is not None:
-        shown = format_estimate(comparison.channel)
-        say(f"AUC of saying that the answer is not there, as a sign of membership: {shown}")
-    say(f"Read {', '.join(map(str, comparison.files))}")
+        shown = console.format_estimate(comparison.channel)
+        console.say(f"AUC of saying that the answer is not there, as a sign of membership: {shown}")
+    console.say(f"Read {', '.join(map(str, comparison.files))}")
 
 
 def _show_evaluation(evaluation: Evaluation, out: Path) -> None:
-    from audit.cli.console import format_estimate, say, show_table
     from audit.workflows.evade import COMPARISON, DATA
 
     rows = [
         (
             one.attacker.words,
-            format_estimate(one.accuracy),
-            format_estimate(one.macro_f1),
-            format_estimate(one.lift),
-            "-" if one.change is None else format_estimate(one.change),
+            console.format_estimate(one.accuracy),
+            console.format_estimate(one.macro_f1),
+            console.format_estimate(one.lift),
+            "-" if one.change is None else console.format_estimate(one.change),
             "-" if one.p is None else f"{one.p:.4f}",
         )
         for one in evaluation.attacked
     ]
     setting = f"mask {evaluation.mask}, {evaluation.classifier} on {evaluation.embedding}"
     title = f"What redactions give away ({setting})"
-    show_table(title, ("", "accuracy", "macro-F1", "lift", "change", "p"), rows)
+    console.show_table(title, ("", "accuracy", "macro-F1", "lift", "change", "p"), rows)
     cost = evaluation.cost
     if cost.answers:
-        say(f"{cost.answers_lost} of {cost.answers} answers stand on their page no more")
-    say(evaluation.sentence)
-    say(f"The evaded copy is {out / DATA}, the numbers are in {out / COMPARISON}")
+        console.say(f"{cost.answers_lost} of {cost.answers} answers stand on their page no more")
+    console.say(evaluation.sentence)
+    console.say(f"The evaded copy is {out / DATA}, the numbers are in {out / COMPARISON}")

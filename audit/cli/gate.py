@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from audit.cli import console
 from audit.cli.options import Debug, PolicyName, show_errors
 
 
@@ -19,7 +20,6 @@ def gate(
 ) -> None:
     """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU."""
     with show_errors(debug):
-        from audit.cli import console
         from audit.workflows.gate import gate_record
 
         verdict = gate_record(record_path, policy)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from audit.cli import console
 from audit.cli.options import Debug, FilledCommand, Seed, show_errors
 from audit.errors import UsageError, listed
 
@@ -130,7 +131,6 @@ def import_data(
 ) -> None:
     """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
     with show_errors(debug):
-        from audit.cli import console
         from audit.corpus.importers.providers import ByProvider
         from audit.corpus.importers.registry import FORMATS, check_options, has_parts
         from audit.corpus.importers.splits import NamedMembers, demands
@@ -167,16 +167,14 @@ def _check_members(members: Path | None, assigned: str | None, share: float | No
 
 def _show_import(report: ImportReport, destination: Path) -> None:
     """The documents and fields of an import, and those that it could not find."""
-    from audit.cli.console import say, show_table
-
     rows = []
     for label, count in report.fields.items():
         lost = ", ".join(f"{number} {reason}" for reason, number in report.not_located.get(label, {}).items() if number)
         rows.append((label, count, sum(report.located.get(label, {}).values()), lost or "-"))
     if rows:
-        show_table("Fields", ("label", "fields", "located", "not located"), rows)
-    show_table("Documents", ("split", "documents"), list(report.documents.items()))
+        console.show_table("Fields", ("label", "fields", "located", "not located"), rows)
+    console.show_table("Documents", ("split", "documents"), list(report.documents.items()))
     for name, count in report.notes.items():
-        say(f"{name}: {count}")
-    say(f"{len(report.duplicates)} groups of documents with the same image, never in two splits")
-    say(f"Written to {destination}; fields without words are listed in {destination / 'import-report.json'}")
+        console.say(f"{name}: {count}")
+    console.say(f"{len(report.duplicates)} groups of documents with the same image, never in two splits")
+    console.say(f"Written to {destination}; fields without words are listed in {destination / 'import-report.json'}")

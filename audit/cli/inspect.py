@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from audit.cli import console
 from audit.cli.options import DataDir, Debug, show_errors
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ def inspect(
     """Check a data set and say what is in it and which attacks it can feed."""
     with show_errors(debug):
         from audit.attacks import BATTERY
-        from audit.cli import console
         from audit.corpus import manifest
         from audit.corpus.summary import summarise
 
@@ -44,13 +44,12 @@ def inspect(
 
 def _show_summary(summary: Summary) -> None:
     """The counts of a data set; warnings last."""
-    from audit.cli.console import say, show_table, warn
     from audit.corpus.documents import SPLITS
 
-    say(f"{summary.name}: {summary.task}, membership assigned {summary.assigned}, sha256 {summary.sha256[:16]}")
-    say("")
+    console.say(f"{summary.name}: {summary.task}, membership assigned {summary.assigned}, sha256 {summary.sha256[:16]}")
+    console.say("")
     providers = [summary.providers[split] for split in SPLITS]
-    show_table(
+    console.show_table(
         "Documents",
         ("", *SPLITS),
         [
@@ -68,31 +67,30 @@ def _show_summary(summary: Summary) -> None:
     if summary.categories:
         _show_fields(summary)
     if summary.words is not None:
-        say(f"words a document: {_range(summary.words)} (least to greatest, median)")
+        console.say(f"words a document: {_range(summary.words)} (least to greatest, median)")
     if summary.questions_a_document is not None:
-        say(f"questions a document: {_range(summary.questions_a_document)} (least to greatest, median)")
-    say(f"images found in several splits: {summary.duplicate_images.across}")
+        console.say(f"questions a document: {_range(summary.questions_a_document)} (least to greatest, median)")
+    console.say(f"images found in several splits: {summary.duplicate_images.across}")
     asked = summary.asked_providers
-    say(
+    console.say(
         f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}; "
         f"spellings merged: {asked.merged}"
     )
     canaries = summary.canaries
     if canaries is not None:
-        say(
+        console.say(
             f"canaries: {canaries.canaries} of pattern {', '.join(canaries.patterns)}, {canaries.included} of them in "
             f"{canaries.documents} documents, {canaries.canaries - canaries.included} in none"
         )
-    say("")
-    warn(*summary.warnings)
+    console.say("")
+    console.warn(*summary.warnings)
 
 
 def _show_fields(summary: Summary) -> None:
-    from audit.cli.console import show_table
     from audit.corpus.documents import SPLITS
 
     categories = summary.categories.items()
-    show_table(
+    console.show_table(
         "Fields marked for attack, of all",
         ("category", *SPLITS),
         [
@@ -100,7 +98,7 @@ def _show_fields(summary: Summary) -> None:
             for name, counts in categories
         ],
     )
-    show_table(
+    console.show_table(
         "Values of all fields",
         ("category", "distinct", "unique", "repeated in split", "in another split"),
         [
@@ -114,7 +112,7 @@ def _show_fields(summary: Summary) -> None:
             for name, counts in categories
         ],
     )
-    show_table(
+    console.show_table(
         "Lengths of all fields (least to greatest, median)",
         ("category", "words", "characters"),
         [(name, _range(counts.words), _range(counts.characters)) for name, counts in categories],

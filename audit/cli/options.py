@@ -13,6 +13,7 @@ import click
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from audit.cli import console
 from audit.errors import DocauditError, UsageError, listed
 
 EXIT_HELP = (
@@ -123,8 +124,6 @@ def show_errors(debug: bool) -> Iterator[None]:
     try:
         yield
     except DocauditError as error:
-        from audit.cli import console
-
         if debug:
             traceback.print_exc()
         console.show_error(error)

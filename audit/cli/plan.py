@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from audit.cli import console
 from audit.cli.options import Budget, DataDir, Debug, Device, PolicyName, named_paths, show_errors
 
 
@@ -31,7 +32,6 @@ def plan(
     without training reference models.
     """
     with show_errors(debug):
-        from audit.cli import console
         from audit.cli.plan_tables import show_plan
         from audit.workflows.plan.audit import plan_audit
 

@@ -37,22 +37,24 @@ def limits_table(plan: Plan) -> Table:
 
 def _row(limit: LimitPlan) -> tuple[str, ...]:
     asked = f"{limit.attack}\n{limit.metric}" + (f" <= {limit.max:g}" if limit.max is not None else "")
-    found = limit.resolution
-    if found is None:
+    resolution = limit.resolution
+    if resolution is None:
         return (asked, *["-"] * 5, limit.outcome)
+    least = ">= " if resolution.at_least and resolution.pass_power < NEARLY_ALWAYS else ""
     return (
         asked,
-        _units(found).replace(f" {found.unit}", f"\n{found.unit}"),
-        f"{found.certified:.3f}",
-        f"{'>= ' if found.at_least and found.pass_power < NEARLY_ALWAYS else ''}{percent(found.pass_power)}",
-        f"{percent(found.power)}\nof {found.effect:.3g}",
-        "-" if found.needed is None else f"{'<= ' if found.at_least else ''}{found.needed}",
+        _units(resolution).replace(f" {resolution.unit}", f"\n{resolution.unit}"),
+        f"{resolution.certified:.3f}",
+        least + percent(resolution.pass_power),
+        f"{percent(resolution.power)}\nof {resolution.effect:.3g}",
+        "-" if resolution.needed is None else f"{'<= ' if resolution.at_least else ''}{resolution.needed}",
         limit.outcome,
     )
 
 
-def _units(found: Resolution) -> str:
-    return f"{found.members} + {found.others} {found.unit}" if found.others else f"{found.members} {found.unit}"
+def _units(resolution: Resolution) -> str:
+    others = f" + {resolution.others}" if resolution.others else ""
+    return f"{resolution.members}{others} {resolution.unit}"
 
 
 def legend() -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from audit.cli import console
 from audit.cli.options import Debug, PolicyName, Reveal, show_errors
 
 
@@ -32,7 +33,6 @@ def report(
     Several records, of checkpoints of one training run, draw leak and usefulness against epoch: trend.html, trend.pdf.
     """
     with show_errors(debug):
-        from audit.cli import console
         from audit.workflows.report import Report, report_records
 
         written = report_records(record_paths, policy, out, reveal)

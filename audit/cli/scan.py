@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from audit.cli import console
 from audit.cli.options import Budget, Debug, Device, PolicyName, Reveal, Seed, named_paths, show_errors
 from audit.errors import UsageError
 
@@ -159,7 +160,6 @@ def scan(
 
 def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
     """Scan a checkpoint, and give the exit code."""
-    from audit.cli import console
     from audit.workflows.scan import audit_checkpoint
     from audit.workflows.setup import open_scan
 
@@ -174,19 +174,18 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
 
 def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool) -> int:
     """Scan every checkpoint that matches, and give the exit code of them all."""
-    from audit.cli import console
     from audit.workflows import sweep
 
-    found = sweep.find_checkpoints(pattern)
+    run = sweep.find_checkpoints(pattern)
     results = []
     with console.Reporter() as progress:
-        for result in progress.follow(sweep.sweep_checkpoints(found, options, policy, reveal, progress)):
+        for result in progress.follow(sweep.sweep_checkpoints(run, options, policy, reveal, progress)):
             if result.refusal is not None:
                 console.show_error(result.refusal)
             results.append(result)
-    console.warn(*sweep.write_trend(found, results, options.out))
+    console.warn(*sweep.write_trend(run, results, options.out))
     rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
-    console.show_sweep(found.axis, rows, sweep.summary(results), options.out)
+    console.show_sweep(run.axis, rows, sweep.summary(results), options.out)
     return sweep.exit_code(results)
 
 

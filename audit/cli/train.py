@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from audit.cli import console
 from audit.cli.options import DataDir, Debug, Device, Pretrained, Seed, named_paths, show_errors
 from audit.errors import UsageError
 
@@ -29,7 +30,6 @@ def train_baseline(
     the member documents.
     """
     with show_errors(debug):
-        from audit.cli import console
         from audit.workflows.train import train_baselines
 
         with console.Reporter() as progress:
@@ -54,7 +54,6 @@ def train_splits(
 ) -> None:
     """Train K models, each on half of the member documents: for memorisation scores, LiRA and RMIA."""
     with show_errors(debug):
-        from audit.cli import console
         from audit.workflows import train
 
         with console.Reporter() as progress:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from audit.cli import console
 from audit.cli.options import DataDir, Debug, Device, Seed, named_paths, show_errors
 from audit.training.defaults import EPOCHS, SHARE
 
@@ -46,7 +47,6 @@ def tune_attack(
 ) -> None:
     """Fit the reconstruction attack's parameters on a shadow target inside the public split, not on audited fields."""
     with show_errors(debug):
-        from audit.cli import console
         from audit.workflows import tune
 
         options = tune.TuningOptions(

@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -40,7 +40,7 @@ from audit.targets.environment import device_words, instructions, packages, thre
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.references.resolve import LoadedReferences
-from audit.workflows.setup import ScanSetup, defended_references, parameters_of, wrap_target
+from audit.workflows.setup import ScanSetup, defended_references, wrap_target
 
 M = TypeVar("M", bound=Target)
 PREFLIGHT_STEPS = 64
@@ -275,7 +275,7 @@ def _journal_key(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: 
     """Hash all that an outcome depends on, apart from its trial; a change of any starts another journal."""
     card, loaded = target.card, _LoadedModel.of(target)
     depends_on = {
-        "parameters": parameters_of(attack),
+        "parameters": asdict(attack),
         "seed": opened.options.seed,
         "target": card.sha256,
         "defence": opened.options.defense,

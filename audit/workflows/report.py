@@ -56,18 +56,18 @@ def report_records(paths: Sequence[Path], policy: str, out: Path | None, reveal:
             "a trend of several records needs --out" if out is None else "a trend has no values to reveal",
             "docaudit report RECORD RECORD ... --out FOLDER",
         )
-    found = [records.read(path) for path in paths]
+    read = [records.read(path) for path in paths]
     chosen = load_policy(policy, complete=False)
-    verdicts = [policies.evaluate(record, chosen, policies.today()) for record in found]
+    verdicts = [policies.evaluate(record, chosen, policies.today()) for record in read]
     source = paths[0] if paths[0].is_dir() else paths[0].parent
     folder = out or source
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
-    if len(found) > 1:
-        return _write_trend(found, verdicts, folder)
-    warnings = write_report(found[0], verdicts[0], chosen, folder, source if reveal else None)
+    if len(read) > 1:
+        return _write_trend(read, verdicts, folder)
+    warnings = write_report(read[0], verdicts[0], chosen, folder, source if reveal else None)
     return Report(folder, verdicts[0], warnings)
 
 
@@ -84,14 +84,10 @@ def write_report(
     return warnings
 
 
-def _write_trend(found: Sequence[AuditRecord], verdicts: Sequence[Verdict], folder: Path) -> Trend:
-    axis, positions = places(found)
-    names = [record.target.name for record in found]
-    rows = list(zip(positions, names, found, verdicts, strict=True))
+def _write_trend(audits: Sequence[AuditRecord], verdicts: Sequence[Verdict], folder: Path) -> Trend:
+    axis, positions = places(audits)
+    names = [record.target.name for record in audits]
+    rows = list(zip(positions, names, audits, verdicts, strict=True))
     warnings = trend.write(rows, axis, folder)
-    return Trend(axis, rows, trend_files(folder), warnings)
-
-
-def trend_files(folder: Path) -> list[Path]:
-    """The files of a trend that are in a folder."""
-    return [folder / name for name in (trend.PDF_NAME, trend.HTML_NAME) if (folder / name).exists()]
+    files = [folder / name for name in (trend.PDF_NAME, trend.HTML_NAME)]
+    return Trend(axis, rows, [path for path in files if path.exists()], warnings)

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
 from audit.workflows.execution import choose_number_format, collect_outcomes
 from audit.workflows.report import write_report
-from audit.workflows.setup import ScanSetup, parameters_of, references_to_fill
+from audit.workflows.setup import ScanSetup, references_to_fill
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _run_attack(
 
 
 def _record_failure(opened: ScanSetup, attack: Attack, error: Exception) -> Failed:
-    """What the record says of an attack that broke down: type and place; the owner finds the story in evidence/."""
+    """Record type and line of the error of an attack that broke down, and the traceback for the owner in evidence/."""
     story = "".join(traceback.format_exception(error))
     (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
     return Failed(attack.name, attack.metrics, type(error).__name__, _line_of(error))
@@ -240,7 +240,7 @@ def _measure(
     return Completed(
         attack=attack.name,
         metrics=attack.metrics,
-        parameters=parameters_of(attack),
+        parameters=asdict(attack),
         measurements=findings.measurements,
         counts=findings.counts,
         diagnostics=(*findings.diagnostics, *agreement),

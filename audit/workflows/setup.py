@@ -21,7 +21,6 @@ from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
 from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
-from audit.engine.interface import Json
 from audit.engine.local import WIDTH
 from audit.errors import ManifestError, UsageError
 from audit.targets.answering.denoiser import Denoiser
@@ -232,18 +231,13 @@ def _check_engine(options: ScanOptions) -> None:
         )
 
 
-def references_of(attacks: Sequence[Attack]) -> set[str]:
-    """The references that these attacks cannot do without, or take when they are there."""
-    return {need for attack in attacks for need in (*attack.needs, *attack.uses)}
-
-
 def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
-    """The same as far as this target can be compared with them.
+    """The references that these attacks need or take, as far as this target can be compared with them.
 
     Attacks that can do without the public model take it beside a masked language model only, which alone can be asked
     the same.
     """
-    needs = references_of(attacks)
+    needs = {need for attack in attacks for need in (*attack.needs, *attack.uses)}
     if MaskedLoss not in target.answers and not any("auxiliary" in attack.needs for attack in attacks):
         needs.discard("auxiliary")
     return needs
@@ -273,8 +267,7 @@ def _choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tup
 
 def _with_noise(attack: Attack) -> Attack:
     """The attack with noise in place of the images, when it has that parameter."""
-    parameters = parameters_of(attack)
-    return dataclasses.replace(attack, image_noise=True) if "image_noise" in parameters else attack  # type: ignore[call-arg]
+    return dataclasses.replace(attack, image_noise=True) if hasattr(attack, "image_noise") else attack  # type: ignore[call-arg]
 
 
 def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
@@ -288,8 +281,3 @@ def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
         found = Counter(trial.stratum for trial in attack.trials(case))
         counts += [(kind.name, stratum, count) for stratum, count in sorted(found.items())]
     return counts
-
-
-def parameters_of(attack: Attack) -> dict[str, Json]:
-    """An attack's parameters, by name."""
-    return dataclasses.asdict(attack)

@@ -1,4 +1,4 @@
-"""What an audit can decide: every limit of a policy beside the units that a data set has for it.
+"""What an audit can decide: every limit of a policy and the units that a data set has for it.
 
 Method: methods.md#statistics.
 
@@ -230,13 +230,13 @@ def _out_of_reach(limit: float, units: Units) -> str | None:
     )
 
 
-def _too_small(limit: float, found: Resolution) -> str:
-    if found.certified > limit:
-        chance = f"without any leak the interval reaches {found.certified:.3f}"
+def _too_small(limit: float, resolution: Resolution) -> str:
+    if resolution.certified > limit:
+        chance = f"without any leak the interval reaches {resolution.certified:.3f}"
     else:
-        least = "at least " if found.at_least else ""
-        chance = f"a model that leaks nothing passes in {least}{100 * found.pass_power:.0f} % of audits"
-    if found.needed is None:
-        return f"{chance}; no number of {found.unit} leaves room for chance under this limit"
-    side = " a side" if found.others else ""
-    return f"{chance}; about {found.needed} {found.unit}{side} are needed"
+        least = "at least " if resolution.at_least else ""
+        chance = f"a model that leaks nothing passes in {least}{100 * resolution.pass_power:.0f} % of audits"
+    if resolution.needed is None:
+        return f"{chance}; no number of {resolution.unit} leaves room for chance under this limit"
+    side = " a side" if resolution.others else ""
+    return f"{chance}; about {resolution.needed} {resolution.unit}{side} are needed"

@@ -58,7 +58,7 @@ def confirming_level(n_tests: int) -> float:
 
 
 def is_comparable(units: Units) -> bool:
-    """Whether there are units on all sides that the metric compares."""
+    """Check that there are units on all sides that the metric compares."""
     return units.members > 0 and (units.others > 0 or units.kind == "paired difference")
 
 

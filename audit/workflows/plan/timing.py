@@ -49,7 +49,7 @@ def probe(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
 
     Args:
         opened: the scan; its `out` is not touched.
-        progress: told of every round.
+        progress: of every round.
     """
     filled = _given(opened)
     return tuple(_cost(opened, attack, filled, progress) for attack in opened.attacks)
@@ -103,7 +103,7 @@ def estimated(work: Work, trials: Sequence[Trial], at_once: int, progress: Progr
         work: what the trials are of.
         trials: at least one.
         at_once: trials in flight.
-        progress: told of every round.
+        progress: of every round.
         name: of the attack.
     """
     first = _seconds(work, trials[:1], FIRST_SECONDS)
@@ -136,22 +136,22 @@ def _rounds(
 
     `guess` is how long a trial takes, as far as it is known. Empty where not even one was done in `FIRST_SECONDS`.
     """
-    found: list[tuple[float, int]] = []
+    rounds: list[tuple[float, int]] = []
     spent, start = 0.0, 0
-    while start < len(trials) and len(found) < MAX_ROUNDS and spent <= seconds:
+    while start < len(trials) and len(rounds) < MAX_ROUNDS and spent <= seconds:
         in_time = int((seconds - spent) / (spent / start if start else guess))
         tried = trials[start : start + max(1, min(at_once, in_time))]
         taken = _seconds(work, tried, max(seconds - spent, FIRST_SECONDS))
         if taken is None:
-            if found or at_once == 1:
+            if rounds or at_once == 1:
                 break
             at_once = 1
             continue
-        found.append((taken, len(tried)))
+        rounds.append((taken, len(tried)))
         spent, start = spent + taken, start + len(tried)
         progress.advance()
-    progress.advance(MAX_ROUNDS - len(found))
-    return found
+    progress.advance(MAX_ROUNDS - len(rounds))
+    return rounds
 
 
 class _TimeUpError(Exception):
