@@ -224,7 +224,7 @@ def chosen_epochs(fitted: Fitted) -> dict[str, int]:
 def audit_model(
     setting: Setting, criterion: str, data: Path, work: Path, device: str, dtype: str, *, noise: bool = False
 ) -> None:
-    """Scan one checkpoint through the library's own runner; the record goes to `benchmarks/cdmi_tables/`.
+    """Scan one checkpoint through the library's own workflow; the record goes to `benchmarks/cdmi_tables/`.
 
     Both criteria may choose the same epoch: the same weights, the same record.
     """

@@ -107,7 +107,7 @@ class Attack(ABC):
 
     Attributes:
         name: as policies write it.
-        needs: the references it cannot do without ("auxiliary", ...); the runner fills them before any trial.
+        needs: the references it cannot do without ("auxiliary", ...); the scan fills them before any trial.
         uses: the references it takes when somebody gave them.
         metrics: the metrics a policy may ask for, by name.
         described: those of them that are no shares or areas, and those that sum the attack up.

@@ -1,4 +1,4 @@
-"""What the runner decides before any trial: the number format of the encoder."""
+"""The number format of the encoder, which a scan settles on before any trial."""
 
 from __future__ import annotations
 
