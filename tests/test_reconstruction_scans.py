@@ -93,7 +93,7 @@ def test_a_t5_named_as_what_the_target_was_fine_tuned_from_proposes_and_is_asked
     options = ScanOptions(model, place / "data", tmp_path, "quick", references={"pretrained": [place / "t5"]})
     found = open_scan(options)
     assert found.prepared.auxiliary is not None
-    assert [peer.role for peer in found.prepared.peers] == []
+    assert [reference.role for reference in found.prepared.same_kind] == []
 
 
 def test_without_a_public_model_the_attack_is_skipped_and_says_what_to_give(place, tmp_path):
