@@ -1,4 +1,4 @@
-"""Where `templates/` and `policies/` are: inside the package when installed from a wheel, beside it in a checkout."""
+"""The folders `templates/` and `policies/`: in the package when installed from a wheel, next to it in a checkout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def folder(name: str) -> Path:
     Raises:
         FileNotFoundError: the installation lacks it.
     """
-    for place in (_PACKAGE / name, _PACKAGE.parent / name):
-        if place.is_dir():
-            return place
+    for path in (_PACKAGE / name, _PACKAGE.parent / name):
+        if path.is_dir():
+            return path
     raise FileNotFoundError(f"docaudit's {name}/ folder is missing from this installation: install it again")

@@ -36,7 +36,6 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import LayoutLMConfig, PreTrainedTokenizerFast
 
-from audit import runner
 from audit.attacks.budget import sample
 from audit.attacks.candidate_weights import combine, log_likelihood_of_losses, log_softmax
 from audit.attacks.fields import field_of
@@ -53,6 +52,7 @@ from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.target import best_first
 from audit.targets.interface import TrainingLoss
+from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
 
 HERE = Path(__file__).parent
 SEED = 0
@@ -104,10 +104,10 @@ def main() -> None:
     print(json.dumps(report, indent=1))
 
 
-def open_case(options: argparse.Namespace) -> runner.ScanSetup:
+def open_case(options: argparse.Namespace) -> ScanSetup:
     """The EE-BIO model of `cdmi_tables.py` on SROIE."""
-    return runner.open_scan(
-        runner.ScanOptions(
+    return open_scan(
+        ScanOptions(
             model_dir=options.work / "sroie-token-classification-unimodal-precision",
             data_dir=options.work / "data-sroie-token-classification",
             out=options.work / "speed",

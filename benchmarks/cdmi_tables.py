@@ -29,9 +29,8 @@ from cdmi_report import write_table
 from transformers import BertModel, LayoutLMConfig, LayoutLMForMaskedLM
 
 from audit import record as records
-from audit import runner
 from audit.attacks.reconstruction import Reconstruction
-from audit.console import Reporter
+from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
@@ -39,6 +38,8 @@ from audit.corpus.importers.registry import FORMATS
 from audit.targets.checkpoint.loading import load, load_tokenizer
 from audit.training.encoders import Fitted, Recipe, fit
 from audit.training.starting import starting_model
+from audit.workflows.scan import claim_folder, run_scan
+from audit.workflows.setup import ScanOptions, open_scan
 
 HERE = Path(__file__).parent
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
@@ -223,7 +224,7 @@ def chosen_epochs(fitted: Fitted) -> dict[str, int]:
 def audit_model(
     setting: Setting, criterion: str, data: Path, work: Path, device: str, dtype: str, *, noise: bool = False
 ) -> None:
-    """Scan one checkpoint through the library's own runner; the record goes to `benchmarks/cdmi_tables/`.
+    """Scan one checkpoint through the library's own workflow; the record goes to `benchmarks/cdmi_tables/`.
 
     Both criteria may choose the same epoch: the same weights, the same record.
     """
@@ -232,7 +233,7 @@ def audit_model(
     committed = HERE / "cdmi_tables" / f"{setting.name}-{'noise' if noise else criterion}.json"
     committed.parent.mkdir(exist_ok=True)
     if not (out / "record.json").exists():
-        options = runner.ScanOptions(
+        options = ScanOptions(
             model_dir=work / f"{setting.name}-{criterion}",
             data_dir=data,
             out=out,
@@ -240,11 +241,11 @@ def audit_model(
             dtype=dtype,
             references={"auxiliary": [work / f"{setting.corpus}-public-mlm-loss"]},
         )
-        opened = runner.open_scan(options)
+        opened = open_scan(options)
         attack = Reconstruction(n_candidates=setting.n_candidates, image_noise=noise)
         opened = replace(opened, budget="benchmark", share=setting.share, attacks=(attack,))
-        with runner.claimed(out), Reporter() as progress:
-            records.write(runner.run(opened, progress), out / "record.json")
+        with claim_folder(out), Reporter() as progress:
+            records.write(run_scan(opened, progress), out / "record.json")
     records.write(records.read(out), committed)
 
 

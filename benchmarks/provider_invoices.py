@@ -33,9 +33,8 @@ from provider_invoices_training import fit
 from small_donut import Size, write_untrained
 
 from audit import record as records
-from audit import runner
 from audit.attacks.provider_membership import ProviderMembership
-from audit.console import Reporter
+from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Document, TrainingRecipe
 from audit.corpus.page_view import PageView
@@ -43,6 +42,8 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.usefulness import held_out_anls
 from audit.training.answering import AnsweringRecipe, samples_of
+from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
+from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
 
 HERE = Path(__file__).parent
 ATTACK = "provider_membership"
@@ -185,8 +186,8 @@ def audit(model: Path, data: Path, out: Path, result: Path) -> None:
     opened = _opened_scan(model, data, out)
     if not (out / "record.json").exists():
         began = time.monotonic()
-        with runner.claimed(out), Reporter(model.name) as progress:
-            records.write(runner.run(opened, progress), out / "record.json")
+        with claim_folder(out), Reporter() as progress:
+            records.write(run_scan(opened, Labelled(progress, model.name)), out / "record.json")
         print(f"{model.name}: audited in {(time.monotonic() - began) / 60:.1f} min", flush=True)
     records.write(records.read(out), result)
 
@@ -197,15 +198,15 @@ def permute(data: Path, options: argparse.Namespace) -> None:
     opened = _opened_scan(options.work / f"model-{MODELS[0]}", data, out)
     (attack,) = opened.attacks
     assert isinstance(attack, ProviderMembership)
-    with runner.claimed(out):
-        _, trials, outcomes = runner.attempted(opened, ATTACK)  # all from the journal of the scan
+    with claim_folder(out):
+        _, trials, outcomes = read_outcomes(opened, ATTACK)  # all from the journal of the scan
     found = rerun(attack, trials, outcomes, options.permuted, SEED)
     (options.out / f"{MODELS[0]}.permuted.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
-def _opened_scan(model: Path, data: Path, out: Path) -> runner.ScanSetup:
-    return runner.open_scan(
-        runner.ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu", dtype="float32")
+def _opened_scan(model: Path, data: Path, out: Path) -> ScanSetup:
+    return open_scan(
+        ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu", dtype="float32")
     )
 
 

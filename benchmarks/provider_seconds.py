@@ -23,8 +23,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from audit.engine.interface import SILENT
-from audit.runner.opening import ScanOptions, open_scan
-from audit.runner.scan import attempted, claimed
+from audit.workflows.scan import claim_folder, read_outcomes
+from audit.workflows.setup import ScanOptions, open_scan
 
 SAMPLE = Path(__file__).parent.parent / "sample_models" / "questions"
 NAME = "provider_membership"
@@ -47,9 +47,9 @@ def shares(model: Path, budget: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         opened = open_scan(ScanOptions(model, SAMPLE / "data", out, budget=budget, only=(NAME,)))
-        with claimed(out):
+        with claim_folder(out):
             began = time.process_time()
-            case, trials, outcomes = attempted(opened, NAME)
+            case, trials, outcomes = read_outcomes(opened, NAME)
             asked = time.process_time()
             (attack,) = opened.attacks
             attack.measure(case, trials, outcomes, np.random.default_rng(0), SILENT)

@@ -19,8 +19,8 @@ from audit.corpus.documents import Mask
 from audit.corpus.importers.registry import FORMATS
 from audit.corpus.redaction.contexts import RedactedSpan
 from audit.defenses.evaluation import Text
-from audit.evading import readings
 from audit.training.embedder import choose_texts
+from audit.workflows.evade import readings
 
 Protocol = Literal["document", "balanced", "sentence", "flawed"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)

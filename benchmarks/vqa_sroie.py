@@ -29,13 +29,12 @@ from vqa_sroie_guessing import guesses
 from vqa_sroie_models import Shape, make_start
 from vqa_sroie_report import write_report
 
-from audit import defending, runner
 from audit import record as records
 from audit.arrays import Bools, Floats
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE, Context
 from audit.attacks.memorisation.table import build_table
-from audit.console import Reporter
+from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
 from audit.corpus.importers.receipt_questions import PHRASINGS
@@ -43,6 +42,9 @@ from audit.corpus.importers.registry import FORMATS
 from audit.targets.answering.loading import load_answering
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.references.baselines import train_baseline
+from audit.workflows.defend import measure_defense
+from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
+from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
 
 HERE = Path(__file__).parent
 SEED = 0
@@ -279,8 +281,8 @@ def _baseline(setting: Setting, options: argparse.Namespace) -> Path:
 def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> None:
     """Scan the model; its record, its training and the answers, question by question, go into `--out`."""
     out = options.work / f"report-{setting.name}"
-    opened = runner.open_scan(
-        runner.ScanOptions(
+    opened = open_scan(
+        ScanOptions(
             model_dir=options.work / f"model-{setting.name}",
             data_dir=data,
             out=out,
@@ -294,8 +296,8 @@ def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> No
     opened = replace(opened, budget="benchmark", share=options.share, attacks=(attack,))
     if not (out / "record.json").exists():
         began = time.monotonic()
-        with runner.claimed(out), Reporter(setting.name) as progress:
-            records.write(runner.run(opened, progress), out / "record.json")
+        with claim_folder(out), Reporter() as progress:
+            records.write(run_scan(opened, Labelled(progress, setting.name)), out / "record.json")
         print(f"{setting.name}: audited in {(time.monotonic() - began) / 60:.1f} min", flush=True)
     records.write(records.read(out), options.out / f"{setting.name}.json")
     shutil.copyfile(options.work / f"{setting.name}.json", options.out / f"{setting.name}.training.json")
@@ -303,12 +305,12 @@ def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> No
     (options.out / f"{setting.name}.answers.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
-def answers_of(opened: runner.ScanSetup, attack: Memorisation) -> dict[str, dict[str, object]]:
+def answers_of(opened: ScanSetup, attack: Memorisation) -> dict[str, dict[str, object]]:
     """By split: the questions (page numbers and fields, no text) and by context who gave the answer.
 
     Only questions whose answer is proven to be gone; a digit each: 1 given, 0 not, "-" not asked in this context.
     """
-    case, trials, outcomes = runner.attempted(opened, attack.name)
+    case, trials, outcomes = read_outcomes(opened, attack.name)
     table = build_table(case, trials, outcomes, attack.anls_threshold)
     places = {document.id: place for place, document in enumerate(opened.corpus.documents, start=1)}
     found: dict[str, dict[str, object]] = {}
@@ -336,7 +338,7 @@ def block(setting: Setting, data: Path, start: Path, options: argparse.Namespace
     parameters = options.work / "blocking.toml"
     parameters.write_text(f"[memorisation]\ncontexts = {json.dumps(options.contexts)}\n")
     if not (out / "comparison.json").exists():
-        scan = runner.ScanOptions(
+        scan = ScanOptions(
             model_dir=options.work / f"model-{setting.name}",
             data_dir=data,
             out=out,
@@ -347,7 +349,9 @@ def block(setting: Setting, data: Path, start: Path, options: argparse.Namespace
             references={"baselines": [_baseline(setting, options)], "pretrained": [start]},
             attack_parameters=parameters,
         )
-        defending.measure("blocking", scan, "default")
+        with Reporter() as progress:
+            for step in measure_defense("blocking", scan, "default", progress):
+                print(step)
     shutil.copyfile(out / "comparison.json", options.out / f"{setting.name}.blocking.json")
     shutil.copyfile(out / "after" / "record.json", options.out / f"{setting.name}.blocked.json")
 

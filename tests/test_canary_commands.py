@@ -11,13 +11,13 @@ import tiny
 import typer
 from typer.testing import CliRunner
 
-from audit import canary_commands
 from audit.cli import app as docaudit
+from audit.cli import canary
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import ReferencePaths
 
 app = typer.Typer()
-app.add_typer(canary_commands.app, name="canary")
+app.add_typer(canary.app, name="canary")
 
 
 def insert(*arguments: object):

@@ -487,7 +487,7 @@ def test_every_command_has_help():
 def test_a_log_keeps_the_names_of_metrics_whole(tmp_path):
     """Where nobody looks at a terminal there is no width to fold at."""
     code = (
-        "from audit import console;"
+        "from audit.cli import console;"
         "console.show_table('t', ('attack', 'metric', 'limit', 'measured'),"
         " [('provider_membership', 'balanced_accuracy.apk_ensemble', '<= 0.65', '0.637 [0.548, 0.716] ' * 3)])"
     )

@@ -12,7 +12,6 @@ import tiny
 from typer.testing import CliRunner
 
 from audit import policy as policies
-from audit import runner
 from audit.attacks.reconstruction import Reconstruction
 from audit.cli import app
 from audit.corpus import manifest as manifests
@@ -20,18 +19,20 @@ from audit.corpus.images import open_image
 from audit.corpus.near_copies import find_copies
 from audit.engine.interface import SILENT
 from audit.errors import EngineError, ManifestError
-from audit.planning import limits
-from audit.planning.cost import at_most
 from audit.record import AuditRecord, Completed, Failed
-from audit.runner import execution, scan
+from audit.workflows import execution, scan
+from audit.workflows.plan import limits
+from audit.workflows.plan.cost import at_most
+from audit.workflows.scan import claim_folder, run_scan
+from audit.workflows.setup import ScanOptions, open_scan
 
 LETTERS = Path(__file__).parents[1] / "sample_models" / "letters"
 pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
 def scanned(model: Path, data: Path, out: Path, **changed: Any) -> AuditRecord:
-    with runner.claimed(out):
-        return runner.run(runner.open_scan(runner.ScanOptions(model, data, out, **changed)), SILENT)
+    with claim_folder(out):
+        return run_scan(open_scan(ScanOptions(model, data, out, **changed)), SILENT)
 
 
 def with_copies(data: Path, out: Path, share: float) -> Path:
@@ -68,7 +69,7 @@ def test_a_leaky_model_does_not_pass_because_held_out_documents_are_copies_of_me
 
 def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path) -> None:
     data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40), tmp_path / "data", 0.05)
-    opened = runner.open_scan(options(checkpoints, data, tmp_path / "out"))
+    opened = open_scan(options(checkpoints, data, tmp_path / "out"))
     assert {document.id for document in opened.whole.documents} - {
         document.id for document in opened.corpus.documents
     } == {  # type: ignore[union-attr]
@@ -76,8 +77,8 @@ def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path)
         "h1",
     }
     assert "2 held-out documents are copies, or nearly, of 2 member ones." in opened.warnings
-    with runner.claimed(opened.options.out):
-        record = runner.run(opened, SILENT)
+    with claim_folder(opened.options.out):
+        record = run_scan(opened, SILENT)
     assert record.corpus.near_copies == {"heldout": 2}
     assert record.corpus.documents["heldout"] == 38
     assert record.corpus.sha256 == manifests.load(data).sha256
@@ -86,8 +87,8 @@ def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path)
     assert result.confounded is None
 
 
-def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> runner.ScanOptions:
-    return runner.ScanOptions(
+def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> ScanOptions:
+    return ScanOptions(
         checkpoints("layoutlm", "token-classification"),
         data,
         out,
@@ -100,9 +101,9 @@ def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> runner.S
 
 def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_path: Path) -> None:
     data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40, images=True), tmp_path / "data", 0.05)
-    opened = runner.open_scan(options(checkpoints, data, tmp_path / "out"))
+    opened = open_scan(options(checkpoints, data, tmp_path / "out"))
     (attack,) = opened.attacks
-    source = execution.source_of(opened, attack, opened.target, scan._fill(opened, SILENT))
+    source = execution.work_source(opened, attack, opened.target, scan.fill_references(opened, SILENT))
     folders = {}
     for name, files in source.folders.items():
         folders[name] = tmp_path / "elsewhere" / name
@@ -117,7 +118,7 @@ def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_
 def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path: Path) -> None:
     data = with_copies(LETTERS / "data", tmp_path / "data", 1.0)
     corpus, policy = manifests.load(data), policies.load("default")
-    found = limits.plan(corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus))
+    found = limits.plan_limits(corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus))
     outcomes = {(one.attack, one.metric): (one.outcome, one.reason) for one in found.limits}
     assert outcomes["membership", "auc"][0] == "confounded"
     assert "held-out holds copies of training documents" in outcomes["membership", "auc"][1]
@@ -135,7 +136,7 @@ def test_a_scan_of_pages_that_cannot_be_decoded_is_refused_before_anything_is_wr
     for name in ("m1", "h2"):
         cut(data / manifests.load(data).document(name).image)  # type: ignore[operator]
     with pytest.raises(ManifestError) as error:
-        runner.open_scan(options(checkpoints, data, tmp_path / "out"))
+        open_scan(options(checkpoints, data, tmp_path / "out"))
     assert [problem.split(":")[0] for problem in error.value.problems] == ["document m1", "document h2"]
     assert not (tmp_path / "out").exists()
 
@@ -165,15 +166,15 @@ def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(
     checkpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tiny.corpus(tmp_path / "data", images=True)
-    opened = runner.open_scan(options(checkpoints, data, tmp_path / "out", only=("reconstruction", "membership")))
+    opened = open_scan(options(checkpoints, data, tmp_path / "out", only=("reconstruction", "membership")))
     cut(data / opened.corpus.document("m1").image)  # type: ignore[operator]
 
     def looks(self: Reconstruction, case: Any, *others: Any) -> None:
         open_image(case.corpus, case.corpus.document("m1"))
 
     monkeypatch.setattr(Reconstruction, "measure", looks)
-    with runner.claimed(opened.options.out):
-        record = runner.run(opened, SILENT)
+    with claim_folder(opened.options.out):
+        record = run_scan(opened, SILENT)
     reconstruction, membership = record.attacks
     assert isinstance(reconstruction, Failed)
     assert reconstruction.type == "ManifestError"
@@ -184,11 +185,11 @@ def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(
 def test_a_disk_that_cannot_be_written_ends_the_scan(
     checkpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = runner.open_scan(options(checkpoints, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
+    opened = open_scan(options(checkpoints, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
 
     def full(*_: Any) -> None:
         raise EngineError("no space")
 
     monkeypatch.setattr(Reconstruction, "measure", full)
-    with runner.claimed(opened.options.out), pytest.raises(EngineError):
-        runner.run(opened, SILENT)
+    with claim_folder(opened.options.out), pytest.raises(EngineError):
+        run_scan(opened, SILENT)

@@ -14,7 +14,7 @@ from audit.corpus.documents import Category, Document, Entity, Manifest, Members
 from audit.corpus.evasion import evade
 from audit.defenses.evaluation import Attacked, Evaluation, verdict
 from audit.errors import ManifestError, UsageError
-from audit.evading import evade_and_measure, readings
+from audit.workflows.evade import evade_and_measure, readings
 
 N_DOCUMENTS = 30
 PLANTED: tuple[tuple[Category, str], ...] = (("person", "anno"), ("location", "noon"), ("datetime", "ionian"))

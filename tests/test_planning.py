@@ -16,13 +16,14 @@ import tiny
 from typer.testing import CliRunner
 
 from audit import policy as policies
-from audit.attacks import BATTERY
+from audit.attacks import BATTERY, known_metrics
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.membership import MembershipInference
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case
 from audit.cli import app
+from audit.cli.plan_tables import costs_table, limits_table, reasons
 from audit.corpus.documents import (
     Corpus,
     Document,
@@ -36,12 +37,12 @@ from audit.corpus.documents import (
 from audit.corpus.documents import Membership as Assigned
 from audit.engine.interface import Silent
 from audit.errors import PolicyError
-from audit.planning.confounding import blind_checks
-from audit.planning.cost import Cost, Time, at_most
-from audit.planning.limits import checked, plan
-from audit.planning.words import conclusion, costs_table, limits_table, reasons
-from audit.policy import Gap, Limit, Policy
-from audit.runner import ScanOptions, open_scan
+from audit.policy import Gap, Limit, Policy, check_names
+from audit.workflows.plan.audit import blind_checks
+from audit.workflows.plan.cost import Cost, Time, at_most
+from audit.workflows.plan.limits import plan_limits
+from audit.workflows.plan.summary import conclusion
+from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = pytest.mark.slow
 
@@ -84,16 +85,21 @@ def limit(attack, metric, **settings):
     return Limit(attack=attack, metric=metric, rationale="r", **settings)
 
 
+def checked(policy):
+    check_names(policy, known_metrics())
+    return policy
+
+
 def planned(made, *limits, budget="standard", costs=None):
     policy = checked(Policy(1, "mine", limits))
-    return plan(made, policy, budget, at_most(made, budget) if costs is None else costs, {})
+    return plan_limits(made, policy, budget, at_most(made, budget) if costs is None else costs, {})
 
 
 def checked_blindly(made, *limits, budget="standard"):
     """With the blind check, as on the command line."""
     policy = checked(Policy(1, "mine", limits))
     costs = at_most(made, budget)
-    return plan(made, policy, budget, costs, blind_checks(made, policy, budget, costs))
+    return plan_limits(made, policy, budget, costs, blind_checks(made, policy, budget, costs))
 
 
 NET = limit("memorisation", "net", max=0.05)
@@ -366,7 +372,7 @@ def test_a_gap_excuses_no_model_at_hand_that_can_be_attacked():
             replace(cost, exact=exact, **lacking) if cost.attack == "reconstruction" else cost
             for cost in at_most(made, "standard")
         ]
-        assert plan(made, policy, "standard", costs, {}).limits[0].outcome == outcome
+        assert plan_limits(made, policy, "standard", costs, {}).limits[0].outcome == outcome
 
 
 def test_a_budget_takes_fewer_trials_and_reaches_fewer_units():
@@ -461,7 +467,7 @@ def questions(tmp_path_factory):
 def short(monkeypatch):
     """A round of one trial, however fast it is."""
     for name, value in {"SECONDS": 0.0, "MAX_ROUNDS": 2, "AT_ONCE": 1}.items():
-        monkeypatch.setattr(f"audit.planning.probing.{name}", value)
+        monkeypatch.setattr(f"audit.workflows.plan.timing.{name}", value)
     # Adapting takes up to 200 training steps a document.
     monkeypatch.setattr("audit.attacks.membership.attack.N_ADAPTED", dict.fromkeys(SHARES, 1))
 

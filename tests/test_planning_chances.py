@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 import redacted
-from test_planning import AUC, EXCESS, GIVEN, NET, corpus, limit, pages, planned, providers
+from test_planning import AUC, EXCESS, GIVEN, NET, checked, corpus, limit, pages, planned, providers
 
+from audit.cli.plan_tables import costs_table, limits_table
 from audit.corpus import manifest
-from audit.planning import probing
-from audit.planning.cost import Cost, Time, at_most
-from audit.planning.joint import joint
-from audit.planning.limits import Blocker, checked, plan
-from audit.planning.words import as_json, conclusion, costs_table, limits_table, total_time
 from audit.policy import Gap, Policy
 from audit.stats.power import pass_power
+from audit.workflows.plan import timing
+from audit.workflows.plan.cost import Cost, Time, at_most
+from audit.workflows.plan.joint import joint
+from audit.workflows.plan.limits import Blocker, plan_limits
+from audit.workflows.plan.summary import as_json, conclusion, total_time
 
 ROOT = Path(__file__).parents[1]
 LIFT = limit("redaction", "lift", max=0.10, required=False)
@@ -125,7 +126,7 @@ def test_an_attack_that_models_of_a_task_go_without_blocks_nothing_where_the_pol
     ):
         unasked = replace(made, documents=tuple(replace(one, questions=()) for one in made.documents))
         policy = checked(Policy(1, "mine", (AUC, NET), gaps=gaps))
-        found = plan(unasked, policy, "standard", at_most(unasked, "standard"), {})
+        found = plan_limits(unasked, policy, "standard", at_most(unasked, "standard"), {})
         assert found.limits[1].outcome == outcome
         assert len(joint(found).blocked) == blocked
     asked = planned(corpus(pages(150, 150)), EXCESS)
@@ -175,18 +176,18 @@ class Slow:
         yield
 
 
-TRIALS = [probing.Trial(f"t{number}", f"t{number}", ("member", "heldout")[number % 2]) for number in range(40)]
+TRIALS = [timing.Trial(f"t{number}", f"t{number}", ("member", "heldout")[number % 2]) for number in range(40)]
 
 
 @pytest.fixture
 def quickly(monkeypatch):
     for name, value in {"FIRST_SECONDS": 0.3, "SECONDS": 0.4}.items():
-        monkeypatch.setattr(probing, name, value)
+        monkeypatch.setattr(timing, name, value)
 
 
 def test_a_trial_of_hours_is_stopped_and_its_least_time_is_said(quickly):
     began = time.perf_counter()
-    found = probing.estimated(Slow(30.0), TRIALS, 4, probing.SILENT, "slow")
+    found = timing.estimated(Slow(30.0), TRIALS, 4, timing.SILENT, "slow")
     assert time.perf_counter() - began < 5
     assert found == Time(12.0, 12.0, None, 0)
     cost = Cost("reconstruction", 40, True, (20, 20), time=found)
@@ -197,7 +198,7 @@ def test_a_trial_of_hours_is_stopped_and_its_least_time_is_said(quickly):
 
 def test_few_slow_trials_are_enough_for_an_estimate_and_it_says_how_many(quickly):
     began = time.perf_counter()
-    found = probing.estimated(Slow(0.2), TRIALS, 4, probing.SILENT, "slow")
+    found = timing.estimated(Slow(0.2), TRIALS, 4, timing.SILENT, "slow")
     assert time.perf_counter() - began < 5
     assert 2 <= found.trials <= 8
     assert found.low < 40 * 0.2 < found.high
@@ -206,6 +207,6 @@ def test_few_slow_trials_are_enough_for_an_estimate_and_it_says_how_many(quickly
 
 
 def test_quick_trials_are_timed_in_rounds_of_several():
-    found = probing.estimated(Slow(0.0), TRIALS, 4, probing.SILENT, "quick")
+    found = timing.estimated(Slow(0.0), TRIALS, 4, timing.SILENT, "quick")
     assert found.trials == 41
     assert found.low < found.seconds < found.high

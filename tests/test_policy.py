@@ -17,13 +17,13 @@ import tiny
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audit.attacks import known_metrics
 from audit.errors import PolicyError
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.policy import EXIT_CODES, Gap, Limit, Policy, Verdict, Waiver, check_names, check_ranges, evaluate, load
 from audit.policy.verdict import _holm
 from audit.record import AttackResult, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.resources import folder
-from audit.runner import known_metrics
 
 TODAY = dt.date(2026, 3, 2)
 RANK = {"passed": 0, "undecided": 1, "violated": 2}

@@ -24,7 +24,7 @@ from test_policy import (
     power,
 )
 
-from audit import console
+from audit.cli import console
 from audit.errors import RecordError
 from audit.measurements import ALPHAS, Bound, Coverage, Estimate, Measurement, Unresolved
 from audit.policy import Policy, evaluate, load

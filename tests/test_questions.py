@@ -12,12 +12,13 @@ from asked_pages import corpus
 from typer.testing import CliRunner
 
 from audit import record as records
-from audit import runner
 from audit.cli import app
 from audit.corpus.documents import ReferencePaths, TrainingRecipe
 from audit.engine.interface import SILENT
 from audit.record import Completed, Inapplicable, Skipped
-from audit.runner import execution
+from audit.workflows import execution
+from audit.workflows.scan import claim_folder, fill_references, read_outcomes
+from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 RECIPE = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
@@ -75,7 +76,7 @@ def test_a_scan_of_a_donut_runs_the_attacks_on_answers_and_says_that_the_others_
 
 def test_a_reference_that_no_attack_takes_is_named(place):
     given = {name: [place / "data" / "references" / "pretrained"] for name in ("auxiliary", "pretrained")}
-    opened = runner.open_scan(runner.ScanOptions(place / "model", place / "data", place / "unused", references=given))
+    opened = open_scan(ScanOptions(place / "model", place / "data", place / "unused", references=given))
     assert opened.warnings == ("--reference auxiliary: no attack on this model takes it",)
 
 
@@ -158,11 +159,9 @@ def test_split_models_of_another_data_set_are_refused(place, tmp_path):
 
 
 def test_a_countermeasure_stands_before_the_references_too(place, tmp_path):
-    options = runner.ScanOptions(
-        place / "model", place / "data", tmp_path, defense="random-after", only=("memorisation",)
-    )
-    opened = runner.open_scan(options)
-    references = opened.references_behind_defense(runner.scan._fill(opened, SILENT))
+    options = ScanOptions(place / "model", place / "data", tmp_path, defense="random-after", only=("memorisation",))
+    opened = open_scan(options)
+    references = opened.references_behind_defense(fill_references(opened, SILENT))
     assert [type(model).__name__ for model in references.baselines] == ["Reworded"]
 
 
@@ -174,12 +173,12 @@ def test_on_a_cpu_only_some_numbers_of_rows_keep_answers_apart(place, tmp_path):
 
 def test_workers_elsewhere_open_the_same_references(place):
     out = place / "elsewhere"
-    opened = runner.open_scan(runner.ScanOptions(place / "model", place / "data", out, budget="quick"))
+    opened = open_scan(ScanOptions(place / "model", place / "data", out, budget="quick"))
     attack = next(attack for attack in opened.attacks if attack.name == "memorisation")
-    with runner.claimed(out):
-        case, trials, outcomes = runner.attempted(opened, "memorisation")
-        filled = runner.scan._fill(opened, SILENT)
-        source = execution.source_of(opened, attack, opened.target, filled)
+    with claim_folder(out):
+        case, trials, outcomes = read_outcomes(opened, "memorisation")
+        filled = fill_references(opened, SILENT)
+        source = execution.work_source(opened, attack, opened.target, filled)
         folders = {"target": place / "model", "data": place / "data"} | dict(filled.folders)
         work = source.elsewhere(folders)
     from audit.engine.driver import drive

@@ -13,7 +13,6 @@ from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, ma
 from typer.testing import CliRunner
 
 from audit import record as records
-from audit import runner
 from audit.attacks.reconstruction.attack import NO_TOKENS, REWORDED
 from audit.case import Case
 from audit.cli import app
@@ -22,7 +21,9 @@ from audit.corpus.manifest import write
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.record import Completed, Inapplicable, Skipped
-from audit.runner import execution
+from audit.workflows import execution
+from audit.workflows.scan import fill_references
+from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -61,10 +62,10 @@ def scan(place, out, *more, model="vt5"):
 
 def opened(place, out, *, defense=None, **given):
     references = {name: [path] for name, path in given.items()}
-    options = runner.ScanOptions(
+    options = ScanOptions(
         place / "vt5", place / "data", out, "quick", ("reconstruction",), references=references, defense=defense
     )
-    return runner.open_scan(options)
+    return open_scan(options)
 
 
 def test_a_scan_of_a_vt5_with_a_t5_completes_the_reconstruction(place, tmp_path):
@@ -88,10 +89,10 @@ def test_what_the_target_was_fine_tuned_from_proposes_where_it_has_sentinels(pla
 
 def test_a_t5_named_as_what_the_target_was_fine_tuned_from_proposes_and_is_asked_no_question(place, tmp_path):
     model = place / "vt5"
-    options = runner.ScanOptions(model, place / "data", tmp_path, "quick", references={"pretrained": [place / "t5"]})
-    found = runner.open_scan(options)
+    options = ScanOptions(model, place / "data", tmp_path, "quick", references={"pretrained": [place / "t5"]})
+    found = open_scan(options)
     assert found.prepared.auxiliary is not None
-    assert [peer.role for peer in found.prepared.peers] == []
+    assert [reference.role for reference in found.prepared.same_kind] == []
 
 
 def test_without_a_public_model_the_attack_is_skipped_and_says_what_to_give(place, tmp_path):
@@ -113,7 +114,7 @@ def test_behind_a_countermeasure_that_rewords_questions_it_does_not_apply(place,
     found = opened(place, tmp_path, defense="random-after", auxiliary=place / "t5")
     (attack,) = found.attacks
     assert attack.inapplicable(Case(found.defended(found.target), found.corpus)) == REWORDED
-    assert found.references_behind_defense(runner.scan._fill(found, SILENT)).auxiliary is not None
+    assert found.references_behind_defense(fill_references(found, SILENT)).auxiliary is not None
 
 
 def test_a_public_model_with_other_tokens_or_the_targets_own_weights_is_refused(place, tmp_path):
@@ -132,8 +133,8 @@ def test_workers_elsewhere_open_the_same_public_model(place, tmp_path):
     found = opened(place, tmp_path / "out", auxiliary=place / "t5")
     (attack,) = found.attacks
     attack = replace(attack, n_candidates=8, n_attempts=2)
-    filled = runner.scan._fill(found, SILENT)
-    source = execution.source_of(found, attack, found.target, filled)
+    filled = fill_references(found, SILENT)
+    source = execution.work_source(found, attack, found.target, filled)
     trials = attack.trials(source.here.case)[:2]
     elsewhere = source.elsewhere({"target": place / "vt5", "data": place / "data"} | dict(filled.folders))
     assert dict(drive(elsewhere, trials, 2)) == dict(drive(source.here, trials, 1))
@@ -143,13 +144,13 @@ def test_a_udop_takes_the_same_public_model(place, tmp_path):
     shutil.copytree(place / "data", tmp_path / "data")
     make_udop(tmp_path / "udop")
     references = {"auxiliary": [place / "t5"]}
-    options = runner.ScanOptions(
+    options = ScanOptions(
         tmp_path / "udop", tmp_path / "data", tmp_path / "out", "quick", ("reconstruction",), references=references
     )
-    found = runner.open_scan(options)
+    found = open_scan(options)
     (attack,) = found.attacks
     attack = replace(attack, n_candidates=6, n_attempts=1)
-    case = Case(found.target, found.corpus, found.references_behind_defense(runner.scan._fill(found, SILENT)))
+    case = Case(found.target, found.corpus, found.references_behind_defense(fill_references(found, SILENT)))
     trials = attack.trials(case)
     work = execution.AttackWork(attack, case, 0)
     (outcome,) = dict(drive(work, trials[:1], 1)).values()
@@ -159,7 +160,7 @@ def test_a_udop_takes_the_same_public_model(place, tmp_path):
 def test_a_manifest_may_name_the_public_model(place, tmp_path):
     make_t5(tmp_path / "data" / "references" / "t5", 7)
     corpus(tmp_path / "data", members=2, heldout=2, references=ReferencePaths(auxiliary="references/t5"))
-    found = runner.open_scan(runner.ScanOptions(place / "vt5", tmp_path / "data", tmp_path / "out", "quick"))
+    found = open_scan(ScanOptions(place / "vt5", tmp_path / "data", tmp_path / "out", "quick"))
     assert found.prepared.source == "manifest"
     assert found.prepared.auxiliary is not None
 
@@ -175,13 +176,13 @@ def test_a_masked_language_model_with_the_targets_vocabulary_proposes_too(place,
     # Vendors have letters alone, whose every piece the tiny vocabulary has.
     write(tmp_path / "data", made.manifest, [with_one_field(document, "VENDOR") for document in made.documents])
     references = {"auxiliary": [tiny.checkpoint(tmp_path / "bert", "bert")]}
-    options = runner.ScanOptions(
+    options = ScanOptions(
         tmp_path / "vt5", tmp_path / "data", tmp_path / "out", "quick", ("reconstruction",), references=references
     )
-    found = runner.open_scan(options)
+    found = open_scan(options)
     (attack,) = found.attacks
     attack = replace(attack, n_candidates=6, n_attempts=1)
-    case = Case(found.target, found.corpus, found.references_behind_defense(runner.scan._fill(found, SILENT)))
+    case = Case(found.target, found.corpus, found.references_behind_defense(fill_references(found, SILENT)))
     trials = attack.trials(case)
     outcomes = dict(drive(execution.AttackWork(attack, case, 0), trials, 4))
     assert len(outcomes) == 4

@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from audit import console, sweep
 from audit import record as records
 from audit.attacks import BATTERY
-from audit.cli import app
+from audit.cli import app, console
 from audit.errors import UsageError
 from audit.measurements import Count, Estimate
 from audit.policy import Verdict
-from audit.sweep import Audited, Checkpoint, attacked_otherwise, exit_code, find, summary
 from audit.targets.checkpoint import trainer_state
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.trainer_state import TrainingProgress, training_progress
+from audit.workflows import sweep
+from audit.workflows.sweep import Audited, Checkpoint, attacked_otherwise, exit_code, find_checkpoints, summary
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
 
@@ -42,7 +42,7 @@ def folders(place, *names, **states):
 
 
 def order(pattern):
-    found = find(pattern)
+    found = find_checkpoints(pattern)
     return found.axis, [(checkpoint.name, checkpoint.x) for checkpoint in found.checkpoints]
 
 
@@ -73,11 +73,11 @@ def test_only_folders_match_and_a_quoted_home_folder_is_found(tmp_path, monkeypa
 def test_patterns_that_cannot_serve(tmp_path):
     folders(tmp_path, "a/model", "b/model", "c/evidence")
     with pytest.raises(UsageError, match="no folder matches"):
-        find(str(tmp_path / "nothing-*"))
+        find_checkpoints(str(tmp_path / "nothing-*"))
     with pytest.raises(UsageError, match="several folders are called model"):
-        find(str(tmp_path / "*" / "model"))
+        find_checkpoints(str(tmp_path / "*" / "model"))
     with pytest.raises(UsageError, match="evidence"):
-        find(str(tmp_path / "c" / "*"))
+        find_checkpoints(str(tmp_path / "c" / "*"))
 
 
 NOTHING_SAID = {

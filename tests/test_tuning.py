@@ -13,7 +13,6 @@ import tiny
 from typer.testing import CliRunner
 
 from audit import record as records
-from audit import runner, tuning
 from audit.attacks import parameters
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.tuning import Grid, Score, Tuned, tune
@@ -23,6 +22,8 @@ from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.encoding import Encoder
+from audit.workflows import tune as tuning
+from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = pytest.mark.slow
 
@@ -129,10 +130,10 @@ def test_parameters_from_the_same_data_give_no_warning_and_are_those_of_the_atta
     out, _, _ = tuned
     expected = tomllib.loads(out.read_text())["reconstruction"]
     references = {"auxiliary": [models["pretrained"]]}
-    options = runner.ScanOptions(
+    options = ScanOptions(
         models["classifier"], data, tmp_path, device="cpu", attack_parameters=out, references=references
     )
-    opened = runner.open_scan(options)
+    opened = open_scan(options)
     assert opened.warnings == ()
     assert opened.attacks[0] == replace(Reconstruction.preset("standard"), **expected)
 
@@ -150,7 +151,7 @@ def test_a_second_run_finds_its_models_and_writes_the_same_file(tuned, models, d
     options = tuning.TuningOptions(
         models["classifier"], data, out, {"pretrained": [models["pretrained"]]}, epochs=2, device="cpu"
     )
-    tuning.run(tuning.open_tuning(options), SILENT)
+    tuning.tune_attack(tuning.open_tuning(options), SILENT)
     assert out.read_text() == before
 
 
@@ -173,7 +174,7 @@ def test_a_spade_target_that_sees_images_is_tuned_from_a_text_and_layout_checkpo
     references = {"pretrained": [models["pretrained"]]}
     options = tuning.TuningOptions(model_dir, data, tmp_path / "attack.toml", references, epochs=1, device="cpu")
     opened = tuning.open_tuning(options)
-    found = tuning.run(opened, SILENT)
+    found = tuning.tune_attack(opened, SILENT)
     assert found.weighed
     assert found.n_fields == 10
     (place,) = (tmp_path / "references").glob("shadow-*")
@@ -277,6 +278,6 @@ def test_public_documents_without_fields_to_attack_are_refused(models, tmp_path)
 def test_the_user_is_told_when_tuning_gained_nothing():
     default, other = Reconstruction(), Reconstruction(temperature=0.2)
     low, high = Score(0.0, 0.2), Score(0.0, 0.4)
-    assert "file holds the defaults" in tuning.warnings(Tuned(default, low, low, low, 40, 10, True))[0]
-    assert "do no better" in tuning.warnings(Tuned(other, low, high, low, 40, 10, True))[0]
-    assert tuning.warnings(Tuned(other, low, high, high, 40, 10, True)) == []
+    assert "file holds the defaults" in tuning.warn_of_tuned(Tuned(default, low, low, low, 40, 10, True))[0]
+    assert "do no better" in tuning.warn_of_tuned(Tuned(other, low, high, low, 40, 10, True))[0]
+    assert tuning.warn_of_tuned(Tuned(other, low, high, high, 40, 10, True)) == []

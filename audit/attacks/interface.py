@@ -61,6 +61,7 @@ class Units:
         others: units that it never saw, which the members are compared with.
         methods: measurements that a limit on it is held against (`Findings.methods`), at most: all must be within it.
         most: the largest that the metric can be on this data set; None: what its kind allows.
+        instead: what to limit where `most` is within the limit, in words; empty: nothing else.
         about_text: whether it says what the documents give away, whatever the model; no budget samples for these.
     """
 
@@ -72,6 +73,7 @@ class Units:
     _: KW_ONLY
     methods: int = 1
     most: float | None = None
+    instead: str = ""
     about_text: bool = False
 
 
@@ -105,7 +107,7 @@ class Attack(ABC):
 
     Attributes:
         name: as policies write it.
-        needs: the references it cannot do without ("auxiliary", ...); the runner fills them before any trial.
+        needs: the references it cannot do without ("auxiliary", ...); the scan fills them before any trial.
         uses: the references it takes when somebody gave them.
         metrics: the metrics a policy may ask for, by name.
         described: those of them that are no shares or areas, and those that sum the attack up.

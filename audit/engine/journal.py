@@ -18,10 +18,10 @@ from audit.errors import EngineError
 class Journal:
     """The outcomes of one attack with one set of parameters on one target and corpus.
 
-    The file's name says what it belongs to (see `audit.runner`); resuming is "the file is there". A torn last line is
-    cut off, an id that is already known is ignored. Each line ends with a check sum: an outcome that is not what was
-    written is ignored, so that its trial is tried again and no damage is read as a result. The sum detects accidents
-    and careless edits; it is no seal.
+    The file's name says what it belongs to (see `workflows.execution`); resuming is "the file is there". A torn last
+    line is cut off, an id that is already known is ignored. Each line ends with a check sum: an outcome that is not
+    what was written is ignored, so that its trial is tried again and no damage is read as a result. The sum tells
+    accidents and careless edits; it is no seal.
 
     Args:
         path: the file; its folder must exist.

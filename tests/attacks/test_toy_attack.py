@@ -81,7 +81,7 @@ def said(folder):
     }
     swept = [folder / "sweep" / f"checkpoint-{number}" for number in (1, 2)]
     commands["trend"] = ("report", *swept, "--out", folder / "trend", *policy)
-    paths = os.pathsep.join([str(HERE), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(HERE.parent / "fakes"), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=json.dumps({name: [str(part) for part in command] for name, command in commands.items()}),

@@ -27,12 +27,13 @@ from scripted_work import Opener, Peculiar, Scripted, Spy, cannot_open, dies
 from typer.testing import CliRunner
 
 from audit import record as records
-from audit import runner
 from audit.cli import app
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Silent, Trial, WorkSource
 from audit.errors import EngineError
-from audit.runner import execution, scan
+from audit.workflows import execution, scan
+from audit.workflows.scan import run_scan
+from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
 
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
@@ -239,7 +240,7 @@ class Scans:
     def record(self, name: str, progress: Progress = SILENT, **engine: Any) -> tuple[str, list[str]]:
         """The record without its times, and what the journal holds."""
         (self.out / name / "evidence").mkdir(parents=True)
-        options = runner.ScanOptions(
+        options = ScanOptions(
             self.model,
             self.data,
             self.out / name,
@@ -247,9 +248,9 @@ class Scans:
             references={"auxiliary": [self.auxiliary]},
             **engine,
         )
-        opened = runner.open_scan(options)
+        opened = open_scan(options)
         attacks = tuple(replace(attack, n_candidates=5, n_attempts=2, max_tokens=8) for attack in opened.attacks)
-        record = runner.run(replace(opened, attacks=attacks, budget="tiny"), progress)
+        record = run_scan(replace(opened, attacks=attacks, budget="tiny"), progress)
         assert [attack.status for attack in record.attacks] == ["completed"]
         (journal,) = (self.out / name / "evidence").glob("journal-*.jsonl")
         return records.dumps(replace(record, timing=TIMES)), sorted(journal.read_text().splitlines())
@@ -275,13 +276,11 @@ def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, s
 
 
 def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
-    opened = runner.open_scan(
-        runner.ScanOptions(
-            scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}, batch_tokens=256
-        )
+    opened = open_scan(
+        ScanOptions(scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}, batch_tokens=256)
     )
-    filled = scan._fill(opened, SILENT)
-    source = execution.source_of(opened, opened.attacks[0], opened.target.rounded("bfloat16"), filled)
+    filled = scan.fill_references(opened, SILENT)
+    source = execution.work_source(opened, opened.attacks[0], opened.target.rounded("bfloat16"), filled)
     for name, files in source.folders.items():
         for path, place in files.items():
             copy = scans.out / "copies" / name / path
@@ -297,13 +296,13 @@ def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
 
 
 def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch) -> None:
-    def changed(opened: runner.ScanSetup, *rest: Any) -> WorkSource:
+    def changed(opened: ScanSetup, *rest: Any) -> WorkSource:
         with (scans.data / "documents.jsonl").open("a") as stream:
             stream.write("\n")
         return source(opened, *rest)
 
-    source = execution.source_of
-    monkeypatch.setattr(execution, "source_of", changed)
+    source = execution.work_source
+    monkeypatch.setattr(execution, "work_source", changed)
     with pytest.raises(EngineError, match="the data set has changed since the scan began"):
         scans.record("ray", engine="ray", workers=1)
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from audit import runner
 from audit.errors import TargetError
 from audit.targets.checkpoint import folder as module
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load, load_model, load_tokenizer
 from audit.targets.opening import target_of
+from audit.workflows.setup import ScanOptions, open_scan
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 WEIGHTS = "model.safetensors"
@@ -43,7 +43,7 @@ def test_opening_a_scan_hashes_each_weights_file_once(
     refuse = module.refuse_unsafe
     monkeypatch.setattr(module, "refuse_unsafe", lambda folder: (checked.update([str(folder)]), refuse(folder))[1])
     folder = SAMPLES / sample
-    opened = runner.open_scan(runner.ScanOptions(folder / "model", folder / "data", Path(), budget="quick"))
+    opened = open_scan(ScanOptions(folder / "model", folder / "data", Path(), budget="quick"))
     weights = {name: count for name, count in hashed.items() if name.endswith(WEIGHTS)}
     assert str(folder / "model" / WEIGHTS) in weights
     assert len(weights) > 1 or not opened.prepared.same_kind

@@ -12,7 +12,6 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from audit import runner
 from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
@@ -20,6 +19,7 @@ from audit.training.answering import AnsweringRecipe
 from audit.training.references.baselines import train_baseline
 from audit.training.references.likeness import NEAR, NOISE, distance_of_weights, refuse_a_near_copy
 from audit.training.references.provenance import refuse_the_target
+from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
@@ -43,16 +43,16 @@ def noisy(source: Path, copy: Path, noise: float | str) -> Path:
     return copy
 
 
-def opened(sample: str, **references: Path) -> runner.ScanSetup:
+def opened(sample: str, **references: Path) -> ScanSetup:
     folder = SAMPLES / sample
-    options = runner.ScanOptions(
+    options = ScanOptions(
         folder / "model",
         folder / "data",
         Path(),
         budget="quick",
         references={name: [path] for name, path in references.items()},
     )
-    return runner.open_scan(options)
+    return open_scan(options)
 
 
 @pytest.mark.parametrize("sample", ["letters", "utterances"])

@@ -9,7 +9,6 @@ import nlu_models
 import pytest
 from typer.testing import CliRunner
 
-from audit import runner
 from audit.cli import app
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Manifest, Membership, Task, TrainingRecipe
@@ -20,6 +19,7 @@ from audit.training.nlu import NluRecipe, fit_nlu
 from audit.training.references import retrain
 from audit.training.references.baselines import train_baseline
 from audit.training.references.provenance import FILE_NAME
+from audit.workflows.setup import ScanOptions, open_scan
 
 RECIPE = TrainingRecipe(epochs=25, batch_size=4, learning_rate=1e-2)
 
@@ -61,9 +61,7 @@ def test_an_owner_trains_it_with_the_command_and_scans_with_it(data: Corpus, mod
     assert not {"sara", "abba"} & {*own.vocabulary.words}  # the members' artists
     assert (folder / FILE_NAME).is_file()
     # The audited model gave its sizes only, so this is no model that was trained from it.
-    opened = runner.open_scan(
-        runner.ScanOptions(model, data.root, tmp_path / "out", "quick", references={"baselines": [folder]})
-    )
+    opened = open_scan(ScanOptions(model, data.root, tmp_path / "out", "quick", references={"baselines": [folder]}))
     assert [reference.role for reference in opened.prepared.same_kind] == ["baseline-0"]
 
 

@@ -156,6 +156,7 @@ def kinds_of(classes: Ints) -> Kinds:
 
 
 UNIT = "documents"
+NOT_HIDDEN = "limit one that a common kind of value does not hide (lift_share, worst_class)"
 
 
 def units_of(corpus: Corpus, n_classifiers: int) -> tuple[Units, ...]:
@@ -176,7 +177,7 @@ def units_of(corpus: Corpus, n_classifiers: int) -> tuple[Units, ...]:
     own, others, n_kinds = _rarest(classes, documents)
     paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
     return (
-        paired("lift", members=_count(documents), most=float(uncommon.mean()) if spans else None),
+        paired("lift", members=_count(documents), most=float(uncommon.mean()) if spans else None, instead=NOT_HIDDEN),
         paired("lift_over_length", members=_count(documents)),
         paired("lift_share", members=n_uncommon, methods=n_classifiers),
         # Each category has an interval of its own, as if it were a method: the rarest stands for all.

@@ -1,4 +1,4 @@
-"""What the runner decides before any trial: the number format of the encoder."""
+"""The number format of the encoder, which a scan settles on before any trial."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import tiny
 
-from audit import runner
 from audit.attacks.reconstruction import Reconstruction
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.record import Completed
-from audit.runner import execution
+from audit.workflows import execution
+from audit.workflows.scan import claim_folder, run_scan
+from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
 
@@ -25,7 +26,7 @@ def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     def scan(**changed: Any) -> Completed:
         out = tmp_path_factory.mktemp("out")
-        options = runner.ScanOptions(
+        options = ScanOptions(
             checkpoints("layoutlm", "token-classification"),
             data,
             out,
@@ -34,8 +35,8 @@ def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
             references={"auxiliary": [checkpoints("layoutlm", "mlm")]},
             **changed,
         )
-        with runner.claimed(out):
-            (result,) = runner.run(runner.open_scan(options), SILENT).attacks
+        with claim_folder(out):
+            (result,) = run_scan(open_scan(options), SILENT).attacks
         assert isinstance(result, Completed), result
         return result
 
@@ -78,4 +79,4 @@ def test_the_preflight_takes_members_and_held_out_fields_in_turn(scanned: Any, m
 
 def test_an_unknown_number_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such number format"):
-        runner.open_scan(runner.ScanOptions(tmp_path, tmp_path, tmp_path, dtype="float8"))
+        open_scan(ScanOptions(tmp_path, tmp_path, tmp_path, dtype="float8"))

@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -32,7 +32,6 @@ from audit.engine.local import LocalEngine
 from audit.errors import EngineError
 from audit.measurements import Diagnostic
 from audit.record import TargetCard
-from audit.runner.opening import ScanSetup, behind, parameters_of, references_behind
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.folder import files_of
 from audit.targets.embedder.target import EmbedderTarget, files_of_embedder, load_embedder
@@ -41,13 +40,14 @@ from audit.targets.environment import device_words, instructions, packages, thre
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.references.resolve import LoadedReferences
+from audit.workflows.setup import ScanSetup, defended_references, wrap_target
 
 M = TypeVar("M", bound=Target)
 PREFLIGHT_STEPS = 64
 MIN_AGREEMENT = 0.99
 
 
-def outcomes_of(
+def collect_outcomes(
     opened: ScanSetup,
     attack: Attack,
     target: Checkpoint,
@@ -59,11 +59,11 @@ def outcomes_of(
 
     Args:
         opened: the scan.
-        attack: whose trials they are.
+        attack: the one that they are trials of.
         target: the audited checkpoint, in the number format that was settled on.
         filled: the references.
         trials: what to try.
-        progress: told of every outcome.
+        progress: advanced by every outcome.
     """
     options = opened.options
     key = _journal_key(opened, attack, target, filled)
@@ -71,7 +71,7 @@ def outcomes_of(
     todo = [trial for trial in trials if trial.id not in journal.outcomes]
     progress.stage(attack.name, len(todo))
     # Closed at once when the journal fails: an engine may hold processes and files.
-    with closing(_engine(opened).run(source_of(opened, attack, target, filled), todo)) as done:
+    with closing(_engine(opened).run(work_source(opened, attack, target, filled), todo)) as done:
         for trial_id, outcome in done:
             journal.append(trial_id, outcome)
             progress.advance()
@@ -97,7 +97,7 @@ def _randomness(seed: int, attack: Attack, trial: Trial) -> np.random.Generator:
     return np.random.default_rng([seed, int.from_bytes(digest[:16])])
 
 
-def in_number_format(
+def choose_number_format(
     opened: ScanSetup, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress
 ) -> tuple[Checkpoint, tuple[Diagnostic, ...]]:
     """The target with its encoder in the number format that was asked for, if that makes no difference.
@@ -119,9 +119,9 @@ def in_number_format(
         strata[trial.stratum].append(trial)
     in_turn = [trial for row in zip_longest(*strata.values()) for trial in row if trial is not None]
     for trial in in_turn:
-        ((_, found),) = drive(_Preflight(attack, case, opened.defended(rounded), opened.options.seed), [trial], 1)
-        alike, steps = alike + found["alike"], steps + found["steps"]
-        progress.advance(found["steps"])
+        ((_, outcome),) = drive(_Preflight(attack, case, opened.defended(rounded), opened.options.seed), [trial], 1)
+        alike, steps = alike + outcome["alike"], steps + outcome["steps"]
+        progress.advance(outcome["steps"])
         if steps >= PREFLIGHT_STEPS:
             break
     if not steps:
@@ -158,17 +158,17 @@ def _engine(opened: ScanSetup) -> Engine:
     return RayEngine(options.address, options.workers, options.width, threads=threads(), gpu=gpu)
 
 
-def source_of(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> WorkSource:
+def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> WorkSource:
     """An attack's trials as work for any engine; `target` is the audited checkpoint as it computes."""
     case = Case(opened.defended(target), opened.corpus, opened.references_behind_defense(filled))
-    elsewhere = _Elsewhere(
+    remote_work = _RemoteWork(
         attack=attack,
         seed=opened.options.seed,
         corpus=opened.corpus.sha256,
         copies=opened.copies,
-        target=_Loaded.of(target),
+        target=_LoadedModel.of(target),
         defense=opened.defense,
-        models={role: _Loaded.of(model) for role, model in filled.models.items()},
+        models={role: _LoadedModel.of(model) for role, model in filled.models.items()},
         members=filled.members,
         embedder=None if filled.embedder is None else filled.embedder.target.card,
         threads=threads(),
@@ -182,11 +182,11 @@ def source_of(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: Loa
     }
     if filled.embedder is not None:
         folders["embedder"] = files_of_embedder(filled.embedder.folder)
-    return WorkSource(AttackWork(attack, case, opened.options.seed), folders, elsewhere)
+    return WorkSource(AttackWork(attack, case, opened.options.seed), folders, remote_work)
 
 
 @dataclass(frozen=True)
-class _Loaded:
+class _LoadedModel:
     """A checkpoint as this process loaded it."""
 
     card: TargetCard
@@ -194,8 +194,8 @@ class _Loaded:
     batch_rows: int | None
 
     @classmethod
-    def of(cls, model: Checkpoint | Denoiser) -> _Loaded:
-        """How this model computes."""
+    def of(cls, model: Checkpoint | Denoiser) -> _LoadedModel:
+        """The settings that this model computes with."""
         if isinstance(model, EncoderTarget):
             return cls(model.card, model.batch_tokens, None)
         return cls(model.card, None, None if isinstance(model, Denoiser) else model.batch_rows)
@@ -218,16 +218,16 @@ class _Loaded:
 
 
 @dataclass(frozen=True)
-class _Elsewhere:
+class _RemoteWork:
     """Opens an attack's work in another process, from copies of the files; every choice was made in this one."""
 
     attack: Attack
     seed: int
     corpus: str
     copies: Copies
-    target: _Loaded
+    target: _LoadedModel
     defense: QueryDefense | None
-    models: Mapping[str, _Loaded]
+    models: Mapping[str, _LoadedModel]
     members: Mapping[str, frozenset[str]]
     embedder: TargetCard | None
     threads: int
@@ -257,10 +257,10 @@ class _Elsewhere:
         corpus = without_copies(corpus, self.copies)
         target = self.target.again(folders["target"], corpus)
         models = {role: model.reference_again(folders[role], corpus) for role, model in self.models.items()}
-        references = references_behind(self.defense, models, self.members)
+        references = defended_references(self.defense, models, self.members)
         if self.embedder is not None:
             references = replace(references, embedder=_embedder_again(self.embedder, folders["embedder"]))
-        return AttackWork(self.attack, Case(behind(self.defense, target), corpus, references), self.seed)
+        return AttackWork(self.attack, Case(wrap_target(self.defense, target), corpus, references), self.seed)
 
 
 def _embedder_again(card: TargetCard, folder: Path) -> EmbedderTarget:
@@ -272,10 +272,10 @@ def _embedder_again(card: TargetCard, folder: Path) -> EmbedderTarget:
 
 
 def _journal_key(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> str:
-    """What an outcome depends on, apart from its trial; a change of any starts another journal."""
-    card, loaded = target.card, _Loaded.of(target)
+    """Hash all that an outcome depends on, apart from its trial; a change of any starts another journal."""
+    card, loaded = target.card, _LoadedModel.of(target)
     depends_on = {
-        "parameters": parameters_of(attack),
+        "parameters": asdict(attack),
         "seed": opened.options.seed,
         "target": card.sha256,
         "defence": opened.options.defense,

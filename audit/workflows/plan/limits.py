@@ -1,4 +1,4 @@
-"""What an audit can decide: every limit of a policy beside the units that a data set has for it.
+"""What an audit can decide: every limit of a policy and the units that a data set has for it.
 
 Method: methods.md#statistics.
 
@@ -18,10 +18,10 @@ from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Units
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
-from audit.measurements import ALPHAS
-from audit.planning.cost import Cost
-from audit.policy import SIGNIFICANCE, Limit, Policy, check_names
-from audit.stats.power import CHANCE, certified, needed, pass_power, power
+from audit.policy import Limit, Policy
+from audit.stats.power import CHANCE
+from audit.workflows.plan.cost import Cost
+from audit.workflows.plan.resolution import WANTED_POWER, Resolution, confirming_level, is_comparable, resolve
 
 Outlook = Literal[
     "decides",
@@ -34,43 +34,6 @@ Outlook = Literal[
     "inapplicable",
     "no plan",
 ]
-WANTED_POWER = 0.8
-"""A data set is too small for a limit that a model which leaks nothing passes less often (methods.md#statistics)."""
-EXCESS = 0.10
-"""How far over its limit the leak is that an audit should confirm (ours): a tenth of the documents beyond a limit of
-0.05, an AUC of 0.75 beyond 0.65, a balanced accuracy of 0.65 beyond 0.55."""
-MAX_EFFECT = 0.99
-"""No leak is taken for larger (ours)."""
-
-
-@dataclass(frozen=True)
-class Resolution:
-    """What so many units decide about a limit.
-
-    Attributes:
-        unit: what is independent of each other, plural.
-        members: units that training saw.
-        others: units that they are compared with; 0 where each member is compared with itself.
-        certified: the smallest limit that a model which leaks nothing passes, at its expected outcome.
-        pass_power: the chance that it passes this limit with all methods, as far as the number of units goes.
-        effect: a leak over the limit, no larger than the metric can be on this data set.
-        power: the chance that this leak is confirmed for one method, when it is the only one (Holm over all methods of
-            the limits that the data set can feed).
-        needed: units a side with which a model that leaks nothing passes with power 0.8; None: no number will do.
-        methods: measurements that the limit is held against.
-        at_least: whether audits pass more often than `pass_power` says, and need fewer units.
-    """
-
-    unit: str
-    members: int
-    others: int
-    certified: float
-    pass_power: float
-    effect: float
-    power: float
-    needed: int | None
-    methods: int = 1
-    at_least: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,11 +46,11 @@ class Blocker:
 
 @dataclass(frozen=True)
 class LimitPlan:
-    """What becomes of one limit.
+    """The outlook of one limit.
 
     Attributes:
         attack: whose metric it is.
-        metric: what is limited.
+        metric: the one that is limited.
         max: to what; None for a least value.
         outcome: "decides": a model that leaks nothing most probably passes; "confounded" and "blind check too weak":
             see `attacks.blindness`; "cannot be violated": the metric cannot exceed the limit on this data set; "lacks":
@@ -112,13 +75,13 @@ class LimitPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What `docaudit plan` says; counts and numbers only.
+    """The plan of an audit; counts and numbers only.
 
     Attributes:
         corpus: the data set's name.
         sha256: of the data set.
         policy: its name.
-        budget: what the counts are for.
+        budget: of the counts.
         limits: in the policy's order.
         costs: of every attack.
     """
@@ -131,17 +94,7 @@ class Plan:
     costs: tuple[Cost, ...]
 
 
-def checked(policy: Policy) -> Policy:
-    """The policy, when all it names exists.
-
-    Raises:
-        PolicyError: it names an attack or a metric that does not exist.
-    """
-    check_names(policy, {kind.name: kind.metrics for kind in BATTERY})
-    return policy
-
-
-def plan(
+def plan_limits(
     corpus: Corpus,
     policy: Policy,
     budget: str,
@@ -153,11 +106,11 @@ def plan(
 
     Args:
         corpus: the data set.
-        policy: one that was `checked`.
+        policy: one whose names were checked.
         budget: of the scan.
         costs: of every attack under this budget.
-        blind: what came of the blind checks, by attack; see `confounding.blind_checks`.
-        copies: what was found of copies between splits.
+        blind: the results of the blind checks, by attack; see `audit.blind_checks`.
+        copies: the copies between splits.
     """
     copied = {kind.name: confounded_by_copies(copies, kind.preset(budget), corpus) for kind in BATTERY}
     cost_of = {cost.attack: cost for cost in costs}
@@ -173,11 +126,11 @@ def plan(
         for limit in policy.limits
     ]
     tested = sum(_tests(limit, cost, one) for limit, cost, one in found)
-    alpha = _level(max(1, tested))
+    alpha = confirming_level(max(1, tested))
     task = corpus.manifest.task.kind
     gaps = {gap.attack for gap in policy.gaps if task in gap.tasks}
     limits = tuple(
-        _planned(limit, cost, one, alpha, blind.get(limit.attack), copied[limit.attack], limit.attack in gaps)
+        _plan_limit(limit, cost, one, alpha, blind.get(limit.attack), copied[limit.attack], limit.attack in gaps)
         for limit, cost, one in found
     )
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
@@ -201,25 +154,16 @@ def _tried(units: Units | None, cost: Cost) -> Units | None:
     return replace(units, members=min(units.members, members), others=min(units.others, others))
 
 
-def _level(n_tests: int) -> float:
-    """The recorded level at which Holm confirms a leak in one of so many tests, when it is the only one."""
-    return max((alpha for alpha in ALPHAS if alpha * n_tests <= SIGNIFICANCE), default=min(ALPHAS))
-
-
 def _tests(limit: Limit, cost: Cost, units: Units | None) -> int:
     """How many numbers an audit would hold against the limit; areas count twice, on either side of chance."""
-    if limit.max is None or units is None or not _comparable(units):
+    if limit.max is None or units is None or not is_comparable(units):
         return 0
     if cost.lacks is not None or cost.inapplicable is not None:
         return 0
     return units.methods * (2 if CHANCE[units.kind] else 1)
 
 
-def _comparable(units: Units) -> bool:
-    return units.members > 0 and (units.others > 0 or units.kind == "paired difference")
-
-
-def _planned(
+def _plan_limit(
     limit: Limit,
     tried: Cost,
     units: Units | None,
@@ -231,8 +175,8 @@ def _planned(
     """`permitted`: whether the policy does without the attack where a model of this task cannot be put to it."""
     resolution = None
     cost = _without(tried, permitted)
-    if cost.inapplicable is None and limit.max is not None and units is not None and _comparable(units):
-        resolution = _resolution(limit.max, units, alpha)
+    if cost.inapplicable is None and limit.max is not None and units is not None and is_comparable(units):
+        resolution = resolve(limit.max, units, alpha)
     blockers = _blockers(limit, cost, units, resolution, blind, copied)
     if cost.inapplicable is not None and not permitted:
         blockers += (Blocker("cannot pass", "the policy permits no such gap"),)
@@ -243,29 +187,6 @@ def _planned(
     return LimitPlan(
         limit.attack, limit.metric, limit.max, outcome, reason, resolution, limit.required, blockers, about_text
     )
-
-
-def _resolution(limit: float, units: Units, alpha: float) -> Resolution:
-    kind, members, others = units.kind, units.members, units.others
-    most = min(MAX_EFFECT, 1 if units.most is None else units.most)
-    effect = max(CHANCE[kind], min(max(limit, CHANCE[kind]) + EXCESS, most))
-    return Resolution(
-        units.unit,
-        members,
-        others,
-        certified(kind, members, others),
-        _all(pass_power(kind, members, others, limit), units.methods),
-        effect,
-        power(kind, members, others, effect, limit, alpha=alpha),
-        needed(kind, limit, 1 - (1 - WANTED_POWER) / units.methods),
-        units.methods,
-        units.methods > 1 or kind == "balanced accuracy",
-    )
-
-
-def _all(chance: float, n: int) -> float:
-    """The least chance that all of so many happen, whatever they have in common (Bonferroni)."""
-    return max(0.0, 1 - n * (1 - chance))
 
 
 def _blockers(
@@ -304,19 +225,18 @@ def _blockers(
 def _out_of_reach(limit: float, units: Units) -> str | None:
     if units.most is None or limit < units.most:
         return None
-    return (
-        f"on this data set it cannot exceed {units.most:.3f}, whatever leaks: limit one that a common kind of value "
-        "does not hide (lift_share, worst_class)"
+    return f"on this data set it cannot exceed {units.most:.3f}, whatever leaks" + (
+        f": {units.instead}" if units.instead else ""
     )
 
 
-def _too_small(limit: float, found: Resolution) -> str:
-    if found.certified > limit:
-        chance = f"without any leak the interval reaches {found.certified:.3f}"
+def _too_small(limit: float, resolution: Resolution) -> str:
+    if resolution.certified > limit:
+        chance = f"without any leak the interval reaches {resolution.certified:.3f}"
     else:
-        least = "at least " if found.at_least else ""
-        chance = f"a model that leaks nothing passes in {least}{100 * found.pass_power:.0f} % of audits"
-    if found.needed is None:
-        return f"{chance}; no number of {found.unit} leaves room for chance under this limit"
-    side = " a side" if found.others else ""
-    return f"{chance}; about {found.needed} {found.unit}{side} are needed"
+        least = "at least " if resolution.at_least else ""
+        chance = f"a model that leaks nothing passes in {least}{100 * resolution.pass_power:.0f} % of audits"
+    if resolution.needed is None:
+        return f"{chance}; no number of {resolution.unit} leaves room for chance under this limit"
+    side = " a side" if resolution.others else ""
+    return f"{chance}; about {resolution.needed} {resolution.unit}{side} are needed"

@@ -1,8 +1,8 @@
 """Character evasion, measured: an evaded copy of a data set, and what redactions give away without it and with it.
 
 The paper's setting, an attacker trained on ordinary text, says what evasion does to somebody who does not know of it.
-Beside it always stands whoever does: by folding the look-alikes back, or by training on evaded text. Evasion is
-recommended only when it stops them too (methods.md#redaction-context and #statistics).
+Attackers who do know are always measured too: they fold the look-alikes back, or train on evaded text. Evasion is
+recommended only when it stops them as well (methods.md#redaction-context and #statistics).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from audit import console
 from audit.arrays import Ints
 from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.attack import ADD_VALUES, NOT_REDACTED, STATE_IT
@@ -60,19 +59,21 @@ def evade_and_measure(
     n_folds: int = 5,
     seed: int = 0,
     device: str = "auto",
+    progress: Progress = SILENT,
 ) -> Evaluation:
     """Write a rewritten copy of a data set to `out`/data, measure both, and write `out`/comparison.json.
 
     Args:
         data_dir: a data set that says how its values are hidden ([redaction] in manifest.toml).
         out: may exist, but without data/.
-        defense: what rewrites the data set.
+        defense: the one that rewrites the data set.
         classifier: of the attackers.
         embedder: a folder of sentence-transformers; None: TF-IDF.
         tuned: fine-tune the embedder in every training fold, as in the paper.
         n_folds: of the cross-validation by document.
         seed: of everything random.
         device: of the embedder.
+        progress: of every fold.
 
     Raises:
         ManifestError: the data set is broken or not UTF-8, no value is redacted, or no word holds a letter that is
@@ -89,21 +90,20 @@ def evade_and_measure(
     corpus = manifests.load(data_dir)
     name: EmbeddingName = "tfidf" if embedder is None else "embedder-tuned" if tuned else "embedder"
     model = None if embedder is None else load_embedder(embedder, device_named(device))
-    with console.Reporter() as progress:
-        found = measure(
-            corpus,
-            defense=defense,
-            classifier=classifier,
-            embedding=name,
-            embedder=model,
-            n_folds=n_folds,
-            seed=seed,
-            progress=progress,
-        )
+    evaluation = measure(
+        corpus,
+        defense=defense,
+        classifier=classifier,
+        embedding=name,
+        embedder=model,
+        n_folds=n_folds,
+        seed=seed,
+        progress=progress,
+    )
     defense.write(corpus, out / DATA)
-    content = json.dumps(dataclasses.asdict(found), indent=1) + "\n"
+    content = json.dumps(dataclasses.asdict(evaluation), indent=1) + "\n"
     write_atomically(out / COMPARISON, content.encode())
-    return found
+    return evaluation
 
 
 def measure(
@@ -121,13 +121,13 @@ def measure(
 
     Args:
         corpus: says how its values are hidden.
-        defense: what rewrites it.
+        defense: the one that rewrites it.
         classifier: of the attackers.
-        embedding: "tfidf", or what is done with `embedder`.
+        embedding: "tfidf", or the use of `embedder`.
         embedder: answers `Embed`; for "tfidf" None.
         n_folds: of the cross-validation by document.
         seed: of everything random.
-        progress: told of every fold.
+        progress: of every fold.
 
     Raises:
         ManifestError: no value is redacted, too few documents, or no word holds a letter that is exchanged.
@@ -141,12 +141,12 @@ def measure(
     assert corpus.manifest.redaction is not None  # `lacks` says so first
     mask = corpus.manifest.redaction.mask
     clean = samples_of(corpus, mask, n_folds)
-    found = readings(corpus.documents, mask, defense)
-    texts = {text: replace(clean, spans=spans) for text, spans in found.items()}
-    those = attackers(defense)
-    told = _told(those, texts, classifier, embedding, embedder, n_folds, seed, progress)
+    spans_of = readings(corpus.documents, mask, defense)
+    texts = {text: replace(clean, spans=spans) for text, spans in spans_of.items()}
+    opponents = attackers(defense)
+    predicted = _predict(opponents, texts, classifier, embedding, embedder, n_folds, seed, progress)
     blind = _blind(samples_of(corpus, "length", n_folds), n_folds)
-    attacked = _attacked(those, clean, told, blind, np.random.default_rng(seed))
+    attacked = _attacked(opponents, clean, predicted, blind, np.random.default_rng(seed))
     recommended, sentence = verdict(attacked, cost, defense)
     return Evaluation(mask, classifier, embedding, n_folds, seed, attacked, cost, recommended, sentence)
 
@@ -162,7 +162,7 @@ def readings(
     Args:
         documents: as they are.
         mask: how values are hidden.
-        defense: what rewrites the documents.
+        defense: the one that rewrites the documents.
     """
     shared = [defense.rewrite(document) for document in documents]
     seen = redacted_spans(shared, mask)
@@ -177,30 +177,8 @@ def readings(
     }
 
 
-def show(found: Evaluation, out: Path) -> None:
-    """The comparison in a terminal."""
-    rows = [
-        (
-            one.attacker.words,
-            _words(one.accuracy),
-            _words(one.macro_f1),
-            _words(one.lift),
-            "-" if one.change is None else _words(one.change),
-            "-" if one.p is None else f"{one.p:.4f}",
-        )
-        for one in found.attacked
-    ]
-    title = f"What redactions give away (mask {found.mask}, {found.classifier} on {found.embedding})"
-    console.show_table(title, ("", "accuracy", "macro-F1", "lift", "change", "p"), rows)
-    cost = found.cost
-    if cost.answers:
-        console.say(f"{cost.answers_lost} of {cost.answers} answers stand on their page no more")
-    console.say(found.sentence)
-    console.say(f"The evaded copy is {out / DATA}, the numbers are in {out / COMPARISON}")
-
-
-def _told(
-    those: Sequence[Attacker],
+def _predict(
+    opponents: Sequence[Attacker],
     texts: Mapping[Text, Samples],
     classifier: str,
     embedding: EmbeddingName,
@@ -209,10 +187,10 @@ def _told(
     seed: int,
     progress: Progress,
 ) -> dict[str, Ints]:
-    """What every attacker says of every value, by the attacker's name: (n_values,) places in `CATEGORIES`."""
-    told = {attacker.name: np.zeros(len(texts["clean"]), np.int64) for attacker in those}
+    """The category that every attacker predicts for every value, by the attacker's name: (n_values,) indices."""
+    predicted = {attacker.name: np.zeros(len(texts["clean"]), np.int64) for attacker in opponents}
     by_training: dict[Text, list[Attacker]] = {}
-    for attacker in those:
+    for attacker in opponents:
         by_training.setdefault(attacker.trained, []).append(attacker)
     progress.stage("redaction: folds", n_folds * len(by_training))
     for number in range(n_folds):
@@ -221,12 +199,12 @@ def _told(
             # One fit, and one fine-tuning, for all that is read by this classifier.
             tried = _joined(texts[attacker.tested].divided(number)[1] for attacker in fitted_alike)
             classes, first, second = features_of(embedder, embedding, classifier, training, tried, seed)
-            said = np.asarray(fit(classifier, first, classes, seed).predict(second))
-            for place, attacker in enumerate(fitted_alike):
-                own = said[place * len(held) : (place + 1) * len(held)]
-                told[attacker.name][texts["clean"].folds == number] = own
+            predictions = np.asarray(fit(classifier, first, classes, seed).predict(second))
+            for index, attacker in enumerate(fitted_alike):
+                own = predictions[index * len(held) : (index + 1) * len(held)]
+                predicted[attacker.name][texts["clean"].folds == number] = own
             progress.advance()
-    return told
+    return predicted
 
 
 def _joined(parts: Iterable[Samples]) -> Samples:
@@ -242,24 +220,24 @@ def _joined(parts: Iterable[Samples]) -> Samples:
 
 
 def _blind(samples: Samples, n_folds: int) -> dict[str, Ints]:
-    """What those say who see lengths only, and who know only how common categories are; `samples` show lengths."""
-    said = {who: np.zeros(len(samples), np.int64) for who in ("length", "prior")}
+    """The categories predicted from lengths alone, and from how common categories are; `samples` show lengths."""
+    predicted = {who: np.zeros(len(samples), np.int64) for who in ("length", "prior")}
     for number in range(n_folds):
         training, held = samples.divided(number)
-        for who, answers in blind(training, held).items():
-            said[who][samples.folds == number] = answers
-    return said
+        for who, categories in blind(training, held).items():
+            predicted[who][samples.folds == number] = categories
+    return predicted
 
 
 def _attacked(
-    those: Sequence[Attacker],
+    opponents: Sequence[Attacker],
     samples: Samples,
-    told: Mapping[str, Ints],
+    predicted: Mapping[str, Ints],
     blind: Mapping[str, Ints],
     rng: np.random.Generator,
 ) -> tuple[Attacked, ...]:
     classes, documents = samples.classes, samples.documents
-    right = {name: said == classes for name, said in {**told, **blind}.items()}
+    right = {name: own == classes for name, own in {**predicted, **blind}.items()}
     prior = float(right["prior"].mean())
 
     def over(name: str, metric: str, other: str) -> Estimate:
@@ -268,29 +246,25 @@ def _attacked(
         return estimate(f"{metric}.{name}", found, UNIT, 0.0, "blind" if other == "length" else "chance")
 
     rows = []
-    for attacker in those:
+    for attacker in opponents:
         name = attacker.name
         rows.append(
             Attacked(
                 attacker,
                 estimate(f"accuracy.{name}", proportion(right[name], documents, alphas=ALPHAS), UNIT, prior, "chance"),
-                _without_null(f"macro_f1.{name}", classes, told[name], documents, rng),
+                _without_null(f"macro_f1.{name}", classes, predicted[name], documents, rng),
                 over(name, "lift", "prior"),
                 over(name, "lift_over_length", "length"),
             )
         )
-    first = those[0].name
-    for place, attacker in enumerate(those[1:], start=1):
+    first = opponents[0].name
+    for index, attacker in enumerate(opponents[1:], start=1):
         difference = right[attacker.name].astype(np.float64) - right[first]
         flips = sign_flip(cluster_sums([difference], documents)[:, 0], rng)
-        rows[place] = replace(rows[place], change=over(attacker.name, "change", first), p=flips.two_sided)
+        rows[index] = replace(rows[index], change=over(attacker.name, "change", first), p=flips.two_sided)
     return tuple(rows)
 
 
-def _without_null(name: str, classes: Ints, said: Ints, documents: Ints, rng: np.random.Generator) -> Estimate:
-    found = estimate(name, macro_f1(classes, said, documents, rng), UNIT, 0.0, "chance")
+def _without_null(name: str, classes: Ints, predicted: Ints, documents: Ints, rng: np.random.Generator) -> Estimate:
+    found = estimate(name, macro_f1(classes, predicted, documents, rng), UNIT, 0.0, "chance")
     return replace(found, null=None, null_kind=None)
-
-
-def _words(found: Estimate) -> str:
-    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"

@@ -1,14 +1,14 @@
-"""The commands about canaries: made-up secrets that show what a model gives away of what it was trained on."""
+"""`docaudit canary`: made-up secrets that show what a model gives away of its training documents."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from audit.options import DataDir, Debug, Seed, errors_shown
+from audit.cli import console
+from audit.cli.options import DataDir, Debug, Seed, show_errors
 
 if TYPE_CHECKING:
     from audit.corpus.canaries.insertion import InsertReport
@@ -17,15 +17,6 @@ app = typer.Typer(
     help="Canaries: made-up secrets put among the training documents, to see whether a model gives them away.",
     no_args_is_help=True,
 )
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="The new data set's folder.", show_default=False)]
-
-
-class PatternName(StrEnum):
-    """What canaries can be made of."""
-
-    PIN = "pin"
-    CALL = "call"
-    COLOR = "color"
 
 
 @app.callback()
@@ -36,11 +27,11 @@ def _canary() -> None:
 @app.command()
 def insert(
     data_dir: DataDir,
-    out: Out,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The new data set's folder.", show_default=False)],
     pattern: Annotated[
-        PatternName,
+        Literal["pin", "call", "color"],
         typer.Option(help='pin: "pin of kodira is 4 0 7 1"; call: "call kodira 4 0 7 1"; color: words for colours.'),
-    ] = PatternName.PIN,
+    ] = "pin",
     count: Annotated[
         int,
         typer.Option(
@@ -67,17 +58,13 @@ def insert(
     utterances and text become documents of their own; data sets of questions ask for the secret. DATA_DIR stays as it
     is.
     """
-    with errors_shown(debug):
-        from audit import console
+    with show_errors(debug):
         from audit.corpus import manifest
         from audit.corpus.canaries import insertion
 
         corpus = manifest.load(data_dir)
-        report = insertion.insert(
-            corpus, out, pattern=pattern.value, count=count, repeat=repeat, length=length, seed=seed
-        )
-        for line in _told(report, data_dir, out):
-            console.say(line)
+        report = insertion.insert(corpus, out, pattern=pattern, count=count, repeat=repeat, length=length, seed=seed)
+        console.say(*_describe(report, data_dir, out))
         if report.n_included in (0, count):
             console.warn(
                 "all coins fell the same way: with no canary on the other side nothing can be compared; "
@@ -85,8 +72,8 @@ def insert(
             )
 
 
-def _told(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
-    """What was put in, what it can show, and what to do next, one line each."""
+def _describe(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
+    """The canaries that were put in, what they can show, and what to do next, one line each."""
     drawn = report.canaries
     count, repeat = len(drawn.canaries), drawn.repeat
     lines = [
@@ -94,7 +81,7 @@ def _told(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
         f"{report.n_included} are in, {count - report.n_included} are out.",
         f"{report.n_documents} documents of split member were added, {repeat} for each canary that is in: "
         + (f"copies of {report.n_pages} member pages with one more line." if report.n_pages else "its line alone."),
-        _cap_told(report),
+        _cap_describe(report),
     ]
     if report.labels:
         lines.append(
@@ -111,7 +98,7 @@ def _told(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
     return lines
 
 
-def _cap_told(report: InsertReport) -> str:
+def _cap_describe(report: InsertReport) -> str:
     from audit.stats.epsilon import needed_canaries
 
     repeat = report.canaries.repeat

@@ -1,4 +1,4 @@
-"""One scan: case, trials, outcomes, measurements, record."""
+"""One scan: case, trials, outcomes, measurements, record, reports."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 import audit
+from audit import policy as policies
 from audit import record as records
 from audit.attacks import BATTERY
 from audit.attacks.budget import sample
@@ -28,16 +29,67 @@ from audit.engine.interface import SILENT, Json, Progress, Trial
 from audit.engine.journal import exclusive
 from audit.errors import DocauditError, EngineError, ManifestError
 from audit.files import write_atomically
+from audit.policy import Policy, Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
-from audit.runner.execution import in_number_format, outcomes_of
-from audit.runner.opening import ScanSetup, filled_for, parameters_of
 from audit.targets.environment import environment
 from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
+from audit.workflows.execution import choose_number_format, collect_outcomes
+from audit.workflows.report import write_report
+from audit.workflows.setup import ScanSetup, references_to_fill
+
+
+@dataclass(frozen=True)
+class ScanResult:
+    """A scan that has run, judged and drawn."""
+
+    record: AuditRecord
+    verdict: Verdict
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A `Progress` that puts the name of one of several scans before every stage."""
+
+    progress: Progress
+    label: str
+
+    def stage(self, name: str, total: int) -> None:
+        """See `Progress.stage`."""
+        self.progress.stage(f"{self.label}: {name}", total)
+
+    def advance(self, steps: int = 1) -> None:
+        """See `Progress.advance`."""
+        self.progress.advance(steps)
+
+
+def audit_checkpoint(opened: ScanSetup, policy: Policy, reveal: bool, progress: Progress) -> ScanResult:
+    """Run one scan, judge it and write all its files into its folder.
+
+    Args:
+        opened: the scan.
+        policy: what it is judged by.
+        reveal: also write the values that were recovered, into `evidence/`.
+        progress: of every trial.
+
+    Raises:
+        DocauditError: the audit could not go on.
+    """
+    out = opened.options.out
+    with claim_folder(out):
+        record = run_scan(opened, progress)
+        verdict = policies.evaluate(record, policy, policies.today())
+        try:
+            warnings = write_report(record, verdict, policy, out, out if reveal else None)
+        finally:
+            # Last, so that no record is ever seen with an older report; always, for the verdict outranks drawing.
+            records.write(record, out / "record.json")
+    return ScanResult(record, verdict, tuple(warnings))
 
 
 @contextmanager
-def claimed(out: Path) -> Iterator[None]:
+def claim_folder(out: Path) -> Iterator[None]:
     """Hold `out` for one scan: made when missing, its older record moved aside, its older reports removed.
 
     Raises:
@@ -68,11 +120,11 @@ def _clear(out: Path) -> None:
         raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
 
 
-def run(opened: ScanSetup, progress: Progress) -> AuditRecord:
+def run_scan(opened: ScanSetup, progress: Progress) -> AuditRecord:
     """Run every attack that was asked for and write down what came of it.
 
-    `options.out` must be held (`claimed`). Each attack ends as exactly one result; a failure of one stops none of the
-    others. Outcomes are journaled in `evidence/` as they come, so that a killed scan goes on where it was.
+    `options.out` must be held (`claim_folder`). Each attack ends as exactly one result; a failure of one stops none of
+    the others. Outcomes are journaled in `evidence/` as they come, so that a killed scan goes on where it was.
 
     Raises:
         DocauditError: the audit itself could not go on.
@@ -81,9 +133,9 @@ def run(opened: ScanSetup, progress: Progress) -> AuditRecord:
     options, target, corpus = opened.options, opened.target, opened.corpus
     # Before the attacks: what can break down on its own does so before hours are spent.
     useful = usefulness(opened.defended(target), corpus, options.seed)
-    references = cache(lambda: _fill(opened, progress))
-    with _evidence_file(options.evidence / "recovered.jsonl") as recovered:
-        results = tuple(_examine(opened, attack, references, recovered, progress) for attack in opened.attacks)
+    references = cache(lambda: fill_references(opened, progress))
+    with _write_evidence(options.evidence / "recovered.jsonl") as recovered:
+        results = tuple(_run_attack(opened, attack, references, recovered, progress) for attack in opened.attacks)
     return AuditRecord(
         schema_version=1,
         target=target.card,
@@ -122,11 +174,12 @@ def _completed(results: Sequence[AttackResult]) -> bool:
     return any(isinstance(result, Completed) for result in results)
 
 
-def _fill(opened: ScanSetup, progress: Progress) -> LoadedReferences:
+def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
+    """Load the references that the attacks take; train those that are missing and can be trained."""
     options = opened.options
     return complete(
         opened.prepared,
-        filled_for(opened),
+        references_to_fill(opened),
         opened.target,
         cache=options.cache or options.evidence / "references",
         seed=options.seed,
@@ -135,7 +188,7 @@ def _fill(opened: ScanSetup, progress: Progress) -> LoadedReferences:
     )
 
 
-def _examine(
+def _run_attack(
     opened: ScanSetup,
     attack: Attack,
     references: Callable[[], LoadedReferences],
@@ -151,24 +204,24 @@ def _examine(
         for need in attack.needs:
             if need in filled.missing:
                 return Skipped(attack.name, attack.metrics, f"it needs a reference ({need})", filled.missing[need])
-        return _complete(opened, attack, filled, recovered, progress)
+        return _measure(opened, attack, filled, recovered, progress)
     except ManifestError as error:
         # One document that cannot be used any more, however late that shows, ends one attack.
-        return _failed(opened, attack, error)
+        return _record_failure(opened, attack, error)
     except DocauditError:
         raise
     except Exception as error:  # noqa: BLE001 (the only broad one: a failing attack must become a result)
-        return _failed(opened, attack, error)
+        return _record_failure(opened, attack, error)
 
 
-def _failed(opened: ScanSetup, attack: Attack, error: Exception) -> Failed:
-    """What the record says of an attack that broke down: type and place; the owner finds the story in evidence/."""
+def _record_failure(opened: ScanSetup, attack: Attack, error: Exception) -> Failed:
+    """Record type and line of the error of an attack that broke down, and the traceback for the owner in evidence/."""
     story = "".join(traceback.format_exception(error))
     (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
-    return Failed(attack.name, attack.metrics, type(error).__name__, _place(error))
+    return Failed(attack.name, attack.metrics, type(error).__name__, _line_of(error))
 
 
-def _complete(
+def _measure(
     opened: ScanSetup, attack: Attack, filled: LoadedReferences, recovered: list[Json], progress: Progress
 ) -> AttackResult:
     options = opened.options
@@ -178,16 +231,16 @@ def _complete(
         reason, provide = attack.no_trials(case)
         return Skipped(attack.name, attack.metrics, reason, provide, by_data=attack.lacks(case.corpus) is not None)
     trials = sample(everything, opened.share, options.seed)
-    checkpoint, agreement = in_number_format(opened, attack, case, trials, progress)
+    checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
     case = replace(case, target=opened.defended(checkpoint))
-    outcomes = outcomes_of(opened, attack, checkpoint, filled, trials, progress)
+    outcomes = collect_outcomes(opened, attack, checkpoint, filled, trials, progress)
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     findings = attack.measure(case, trials, outcomes, rng, progress)
     recovered.extend(attack.evidence(case, trials, outcomes))
     return Completed(
         attack=attack.name,
         metrics=attack.metrics,
-        parameters=parameters_of(attack),
+        parameters=asdict(attack),
         measurements=findings.measurements,
         counts=findings.counts,
         diagnostics=(*findings.diagnostics, *agreement),
@@ -208,23 +261,23 @@ def _complete(
     )
 
 
-def attempted(opened: ScanSetup, name: str, progress: Progress = SILENT) -> tuple[Case, list[Trial], list[Json]]:
-    """What came of every trial of one attack of a scan that has run: from its journal, without asking the model again.
+def read_outcomes(opened: ScanSetup, name: str, progress: Progress = SILENT) -> tuple[Case, list[Trial], list[Json]]:
+    """Read the outcome of every trial of one attack of a scan that has run from its journal, without asking the model.
 
     Args:
         opened: the scan; `options.out` is the folder it wrote.
         name: of the attack.
-        progress: told of trials that are not in the journal, and are tried again.
+        progress: of trials that are not in the journal, and are tried again.
     """
     (attack,) = (attack for attack in opened.attacks if attack.name == name)
-    filled = _fill(opened, progress)
+    filled = fill_references(opened, progress)
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     trials = sample(attack.trials(case), opened.share, opened.options.seed)
-    checkpoint, _ = in_number_format(opened, attack, case, trials, progress)
-    return case, trials, outcomes_of(opened, attack, checkpoint, filled, trials, progress)
+    checkpoint, _ = choose_number_format(opened, attack, case, trials, progress)
+    return case, trials, collect_outcomes(opened, attack, checkpoint, filled, trials, progress)
 
 
-def _place(error: BaseException) -> str:
+def _line_of(error: BaseException) -> str:
     """The innermost line of docaudit's own code that the error went through."""
     package = Path(audit.__file__).parent
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if package in Path(frame.filename).parents]
@@ -232,7 +285,7 @@ def _place(error: BaseException) -> str:
 
 
 @contextmanager
-def _evidence_file(path: Path) -> Iterator[list[Json]]:
+def _write_evidence(path: Path) -> Iterator[list[Json]]:
     """Collects objects and writes them, one a line, for the owner alone."""
     collected: list[Json] = []
     yield collected

@@ -1,4 +1,4 @@
-"""What a scan is asked to do, and everything it reads, loaded and checked."""
+"""The options of a scan, and everything that it reads, loaded and checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
 from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
-from audit.engine.interface import Json
 from audit.engine.local import WIDTH
 from audit.errors import ManifestError, UsageError
 from audit.targets.answering.denoiser import Denoiser
@@ -37,7 +36,7 @@ from audit.training.references.resolve import LoadedReferences, ReferencePlan, p
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """What the user asked for; see `docaudit scan --help`.
+    """The options of a scan; see `docaudit scan --help`.
 
     `width` (attempts in flight), `batch_tokens` (of an encoder) and `batch_rows` (samples, of a model that answers
     questions) bound memory and never change a result on a CPU. `references` are folders by name. `public_dir` is
@@ -102,19 +101,19 @@ class ScanSetup:
 
     def defended(self, target: Checkpoint) -> Target:
         """The target as the world would see it: behind the countermeasure, when there is one."""
-        return behind(self.defense, target)
+        return wrap_target(self.defense, target)
 
     def references_behind_defense(self, filled: LoadedReferences) -> References:
         """The references, asked as the target is: behind the same countermeasure."""
-        return filled.completed(references_behind(self.defense, filled.models, filled.members))
+        return filled.completed(defended_references(self.defense, filled.models, filled.members))
 
 
-def behind(defense: QueryDefense | None, target: Checkpoint) -> Target:
+def wrap_target(defense: QueryDefense | None, target: Checkpoint) -> Target:
     """The target behind a countermeasure, when there is one."""
     return target if defense is None else defense.wrap(target)
 
 
-def references_behind(
+def defended_references(
     defense: QueryDefense | None, models: Mapping[str, Checkpoint | Denoiser], members: Mapping[str, frozenset[str]]
 ) -> References:
     """The references behind the target's countermeasure, so that both are asked the same; see `References.of`.
@@ -122,7 +121,7 @@ def references_behind(
     The public model proposes tokens and is asked nothing that a countermeasure changes.
     """
     asked: dict[str, Target] = {
-        role: model if role == "auxiliary" or isinstance(model, Denoiser) else behind(defense, model)
+        role: model if role == "auxiliary" or isinstance(model, Denoiser) else wrap_target(defense, model)
         for role, model in models.items()
     }
     return References.of(asked, members)
@@ -135,7 +134,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         DocauditError: the scan cannot start; nothing was written.
     """
     given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
-    attacks = _chosen(options, given)
+    attacks = _choose_attacks(options, given)
     _check_engine(options)
     if options.dtype not in ("auto", *DTYPES):
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
@@ -152,7 +151,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     copies = find_copies(whole)
     corpus = without_copies(whole, copies)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
-    case = Case(behind(guard, target), corpus)
+    case = Case(wrap_target(guard, target), corpus)
     applicable = [attack for attack in attacks if attack.inapplicable(case) is None]
     if applicable and not any(attack.trials(case) for attack in applicable):
         problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in applicable]
@@ -163,15 +162,21 @@ def open_scan(options: ScanOptions) -> ScanSetup:
             "scan without it; it is for encoders with an image branch",
         )
     if device == "cuda" and isinstance(target, EncoderTarget) and options.batch_tokens is None:
-        _probe(target, corpus)
+        _find_batch_size(target, corpus)
     public = load_corpus(options.public_dir) if options.public_dir is not None else None
     prepared = prepare(
-        taken_by(attacks, target), target, folder, corpus, options.references, options.batch_tokens, public
+        usable_references(attacks, target),
+        target,
+        folder,
+        corpus,
+        options.references,
+        options.batch_tokens,
+        public,
     )
     warnings = (
         *copies.warnings,
-        *_warnings(options.attack_parameters, given, corpus),
-        *_unused(options, applicable, target),
+        *_warn_of_parameters(options.attack_parameters, given, corpus),
+        *_warn_of_unused(options, applicable, target),
     )
     digest = given.sha256 if given is not None else None
     share = SHARES[options.budget]
@@ -180,21 +185,21 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     )
 
 
-def _probe(target: EncoderTarget, corpus: Corpus) -> None:
+def _find_batch_size(target: EncoderTarget, corpus: Corpus) -> None:
     """Find, before any trial, how many pages fit into the GPU's memory at once; on a CPU no result depends on it."""
     pages = [page for page in map(target.encode, corpus.documents) if page is not None]
     target.forward.probe(max(pages, key=lambda page: len(page.ids)))
 
 
-def _warnings(path: Path | None, given: AttackParameters | None, corpus: Corpus) -> tuple[str, ...]:
+def _warn_of_parameters(path: Path | None, given: AttackParameters | None, corpus: Corpus) -> tuple[str, ...]:
     if given is None or given.corpus in (None, corpus.sha256):
         return ()
     return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
 
 
-def _unused(options: ScanOptions, applicable: Sequence[Attack], target: Checkpoint) -> tuple[str, ...]:
+def _warn_of_unused(options: ScanOptions, applicable: Sequence[Attack], target: Checkpoint) -> tuple[str, ...]:
     """A line for each reference that somebody gave and no attack on this model takes."""
-    taken = taken_by(applicable, target)
+    taken = usable_references(applicable, target)
     if "auxiliary" in taken:
         taken.add("pretrained")  # what the auxiliary is trained from
     return tuple(
@@ -228,32 +233,27 @@ def _check_engine(options: ScanOptions) -> None:
         )
 
 
-def needs_of(attacks: Sequence[Attack]) -> set[str]:
-    """The references that these attacks cannot do without, or take when they are there."""
-    return {need for attack in attacks for need in (*attack.needs, *attack.uses)}
-
-
-def taken_by(attacks: Sequence[Attack], target: Target) -> set[str]:
-    """The same as far as this target can be compared with them.
+def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
+    """The references that these attacks need or take, as far as this target can be compared with them.
 
     Attacks that can do without the public model take it beside a masked language model only, which alone can be asked
     the same.
     """
-    needs = needs_of(attacks)
+    needs = {need for attack in attacks for need in (*attack.needs, *attack.uses)}
     if MaskedLoss not in target.answers and not any("auxiliary" in attack.needs for attack in attacks):
         needs.discard("auxiliary")
     return needs
 
 
-def filled_for(opened: ScanSetup) -> set[str]:
+def references_to_fill(opened: ScanSetup) -> set[str]:
     """The references that a scan fills: a public model is trained for attacks that cannot do without it alone."""
-    needs = taken_by(opened.attacks, opened.target)
+    needs = usable_references(opened.attacks, opened.target)
     if opened.prepared.auxiliary is None and not any("auxiliary" in attack.needs for attack in opened.attacks):
         needs.discard("auxiliary")
     return needs
 
 
-def _chosen(options: ScanOptions, given: AttackParameters | None) -> tuple[Attack, ...]:
+def _choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tuple[Attack, ...]:
     if options.budget not in SHARES:
         raise UsageError(f"no budget is called {options.budget!r}", f"one of {', '.join(SHARES)}")
     names = [kind.name for kind in BATTERY]
@@ -269,12 +269,11 @@ def _chosen(options: ScanOptions, given: AttackParameters | None) -> tuple[Attac
 
 def _with_noise(attack: Attack) -> Attack:
     """The attack with noise in place of the images, when it has that parameter."""
-    parameters = parameters_of(attack)
-    return dataclasses.replace(attack, image_noise=True) if "image_noise" in parameters else attack  # type: ignore[call-arg]
+    return dataclasses.replace(attack, image_noise=True) if hasattr(attack, "image_noise") else attack  # type: ignore[call-arg]
 
 
 def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
-    """How many trials each attack finds in a corpus with a checkpoint's tokens, by stratum; runs no model."""
+    """Count the trials that each attack finds in a corpus with a checkpoint's tokens, by stratum; run no model."""
     case = Case(target_of(model_dir, corpus), corpus)
     counts = []
     for kind in BATTERY:
@@ -284,8 +283,3 @@ def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
         found = Counter(trial.stratum for trial in attack.trials(case))
         counts += [(kind.name, stratum, count) for stratum, count in sorted(found.items())]
     return counts
-
-
-def parameters_of(attack: Attack) -> dict[str, Json]:
-    """An attack's parameters, by name."""
-    return dataclasses.asdict(attack)

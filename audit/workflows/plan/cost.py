@@ -1,4 +1,4 @@
-"""What a scan costs: how much each attack tries, as far as the data set alone tells."""
+"""The trials of each attack under a budget, as far as the data set alone shows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Cost:
 
     Attributes:
         attack: its name.
-        trials: how many.
+        trials: their number.
         exact: counted with the model's tokens; otherwise there are at most so many.
         reached: how many units (documents, providers) of members and of others these trials belong to, at most.
         inapplicable: why the model cannot be attacked this way; None when it can, or no model was given.

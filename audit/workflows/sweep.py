@@ -5,18 +5,21 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from audit import runner
 from audit.attacks import BATTERY
-from audit.errors import TargetError, UsageError
+from audit.engine.interface import Progress
+from audit.errors import RecordError, RenderError, TargetError, UsageError
 from audit.measurements import Count
-from audit.policy import EXIT_CODES, Verdict
+from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord, Completed
+from audit.report import trend
 from audit.targets.checkpoint.trainer_state import training_progress
+from audit.workflows.scan import Labelled, audit_checkpoint, claim_folder
+from audit.workflows.setup import ScanOptions, open_scan
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
 _EVIDENCE = "evidence"
@@ -24,14 +27,14 @@ _EVIDENCE = "evidence"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One of the checkpoints: its folder, and where it stands on the sweep's axis."""
+    """One of the checkpoints: its folder, and its position on the sweep's axis."""
 
     folder: Path
     x: float
 
     @property
     def name(self) -> str:
-        """What its record's folder and the trend call it."""
+        """The name of its record's folder, and its name in the trend."""
         return self.folder.name
 
 
@@ -45,19 +48,16 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Audited:
-    """What became of one checkpoint; without record and verdict it could not be audited."""
+    """The audit of one checkpoint; without record and verdict it could not be audited, for the reason `refusal`."""
 
     checkpoint: Checkpoint
     record: AuditRecord | None = None
     verdict: Verdict | None = None
+    refusal: TargetError | None = None
 
 
-Examine = Callable[[Checkpoint, runner.ScanSetup], tuple[AuditRecord, Verdict]]
-"""Runs an opened scan and writes everything into its folder, as for a checkpoint on its own."""
-
-
-def find(pattern: str) -> Sweep:
-    """The folders that a pattern matches, by epoch, training step, number in the name, or name.
+def find_checkpoints(pattern: str) -> Sweep:
+    """Find the folders that a pattern matches, by epoch, training step, number in the name, or name.
 
     The first of these that all of them have, and no two share, is taken: epoch and step as the Trainer of transformers
     wrote them.
@@ -79,13 +79,13 @@ def find(pattern: str) -> Sweep:
             + (f"several folders are called {twice[0]}" if twice else f"{_EVIDENCE} is ours"),
             "a checkpoint's record goes into a folder of its name: choose a pattern whose last part tells them apart",
         )
-    axis, places = _places(matches)
-    order = sorted(range(len(matches)), key=lambda index: (places[index], names[index]))
-    return Sweep(axis, tuple(Checkpoint(matches[index], places[index]) for index in order))
+    axis, positions = _positions(matches)
+    order = sorted(range(len(matches)), key=lambda index: (positions[index], names[index]))
+    return Sweep(axis, tuple(Checkpoint(matches[index], positions[index]) for index in order))
 
 
-def _places(folders: Sequence[Path]) -> tuple[str, list[float]]:
-    """What tells the folders' order, and each one's place by it."""
+def _positions(folders: Sequence[Path]) -> tuple[str, list[float]]:
+    """The axis that orders the folders, and the position of each on it."""
     states = [training_progress(folder) for folder in folders]
     numbers = [re.findall(r"\d+", folder.name)[-1:] for folder in folders]
     candidates: dict[str, list[float | None]] = {
@@ -97,28 +97,32 @@ def _places(folders: Sequence[Path]) -> tuple[str, list[float]]:
         known = [value for value in values if value is not None]
         if len(known) == len(set(known)) == len(folders):
             return axis, known
-    return "place of the checkpoint by name", [float(place) for place in range(1, len(folders) + 1)]
+    return "place of the checkpoint by name", [float(index) for index in range(1, len(folders) + 1)]
 
 
-def run(
-    sweep: Sweep, options: runner.ScanOptions, examine: Examine, refused: Callable[[Checkpoint, TargetError], None]
-) -> tuple[Audited, ...]:
+def sweep_checkpoints(
+    sweep: Sweep, options: ScanOptions, policy: Policy, reveal: bool, progress: Progress
+) -> Iterator[str | Audited]:
     """Scan every checkpoint into a folder of its name, one after the other.
 
     A checkpoint that cannot be audited stops none of the others. A public model that must be trained is trained once:
     all scans keep it in the `evidence` of `options.out`.
 
     Args:
-        sweep: see `find`.
+        sweep: see `find_checkpoints`.
         options: of all scans; `model_dir` is not read, `out` is the folder above theirs, which is held all the while.
-        examine: what to do with a scan once it is open.
-        refused: told of a checkpoint that cannot be audited.
+        policy: what they are judged by.
+        reveal: also write the values that were recovered.
+        progress: of every trial.
+
+    Yields:
+        Warnings as they arise, and the audit of each checkpoint as soon as it is done.
 
     Raises:
         DocauditError: no scan can start or go on (data set, references, disk); for a reason of their own, each of the
-            checkpoints raises `TargetError`, which ends here.
+            checkpoints raises `TargetError`, which becomes a refusal.
     """
-    results, refusals = [], []
+    refused: list[Path] = []
     started = False
     with ExitStack() as held:
 
@@ -126,43 +130,73 @@ def run(
             """Not before a scan is open: a sweep that cannot start leaves the folder as it was."""
             nonlocal started
             if not started:
-                held.enter_context(runner.claimed(options.out))
+                held.enter_context(claim_folder(options.out))
                 started = True
 
-        for checkpoint in sweep.checkpoints:
+        for number, checkpoint in enumerate(sweep.checkpoints, start=1):
+            labelled = Labelled(progress, f"{checkpoint.name} ({number} of {len(sweep.checkpoints)})")
             try:
-                results.append(_audited(checkpoint, options, claim, examine))
+                yield from _audit(checkpoint, options, policy, reveal, claim, labelled)
             except TargetError as error:
-                refused(checkpoint, error)
-                results.append(Audited(checkpoint))
-                refusals.append(options.out / checkpoint.name)
-            while started and refusals:
-                _set_aside(refusals.pop())
-    return tuple(results)
+                problems = [f"{checkpoint.name} is not audited: {problem}" for problem in error.problems]
+                yield Audited(checkpoint, refusal=TargetError(problems, error.hint))
+                refused.append(options.out / checkpoint.name)
+            while started and refused:
+                _set_aside(refused.pop())
 
 
 def _set_aside(folder: Path) -> None:
-    """An older verdict on a checkpoint that is refused now must not stand as if it were of this sweep."""
+    """Move away an older verdict on a checkpoint that is refused now, as it is none of this sweep."""
     if folder.is_dir():
-        with runner.claimed(folder):
+        with claim_folder(folder):
             pass
 
 
-def _audited(
-    checkpoint: Checkpoint, options: runner.ScanOptions, claim: Callable[[], None], examine: Examine
-) -> Audited:
-    """One checkpoint; its model is given free on return, so that there is never a second one in memory."""
+def _audit(
+    checkpoint: Checkpoint,
+    options: ScanOptions,
+    policy: Policy,
+    reveal: bool,
+    claim: Callable[[], None],
+    progress: Progress,
+) -> Iterator[str | Audited]:
+    """One checkpoint; its model is given free at the end, so that there is never a second one in memory."""
     references = options.evidence / "references"
     out = options.out / checkpoint.name
-    opened = runner.open_scan(replace(options, model_dir=checkpoint.folder, out=out, cache=references))
+    opened = open_scan(replace(options, model_dir=checkpoint.folder, out=out, cache=references))
     claim()
-    return Audited(checkpoint, *examine(checkpoint, opened))
+    yield from opened.warnings
+    result = audit_checkpoint(opened, policy, reveal, progress)
+    yield from result.warnings
+    yield Audited(checkpoint, result.record, result.verdict)
+
+
+def write_trend(sweep: Sweep, results: Sequence[Audited], out: Path) -> list[str]:
+    """Draw leak and usefulness of the checkpoints that were audited; return warnings.
+
+    The records are written and their verdicts hold, whether or not they make one picture.
+    """
+    rows = [
+        (result.checkpoint.x, result.checkpoint.name, result.record, result.verdict)
+        for result in results
+        if result.record and result.verdict
+    ]
+    try:
+        warnings = trend.write(rows, sweep.axis, out) if rows else []
+    except (RenderError, RecordError) as error:
+        warnings = [*error.problems, error.hint]
+    others = attacked_otherwise(results)
+    if others:
+        warnings.append(
+            f"not attacked on the fields of the first checkpoint, as their tokens differ: {', '.join(others)}"
+        )
+    return warnings
 
 
 def exit_code(results: Sequence[Audited]) -> int:
-    """The worst of all checkpoints: violated, then undecided, then passed; one without a verdict is undecided.
+    """Take the exit code of the worst of all checkpoints: violated, then undecided, then passed.
 
-    When none could be audited, it is that of the reason: wrong input.
+    One without a verdict is undecided. When none could be audited, it is that of the reason: wrong input.
     """
     verdicts = [result.verdict for result in results]
     if not any(verdicts):
@@ -183,7 +217,7 @@ def summary(results: Sequence[Audited]) -> dict[str, tuple[str, str]]:
 
 
 def attacked_otherwise(results: Sequence[Audited]) -> list[str]:
-    """The checkpoints that were not attacked on the fields of the first one, as their tokens differ."""
+    """List the checkpoints that were not attacked on the fields of the first one, as their tokens differ."""
     of_fields = {kind.name for kind in BATTERY if kind.counts_fields}
     counts = {
         result.checkpoint.name: {attack: own for attack, own in _counts(result).items() if attack in of_fields}

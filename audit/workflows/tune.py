@@ -37,7 +37,7 @@ TUNED = ("temperature", "temperature_start", "target_weight", "top_p")
 
 @dataclass(frozen=True)
 class TuningOptions:
-    """What the user asked for; see `docaudit tune-attack --help`.
+    """The options of tuning; see `docaudit tune-attack --help`.
 
     `cache` keeps the two models that are trained; None: `references` beside `out`.
     """
@@ -101,7 +101,7 @@ def open_tuning(options: TuningOptions) -> TuningSetup:
     return TuningSetup(options, corpus, target, pretrained, halves(corpus, options.share, options.seed), device)
 
 
-def run(opened: TuningSetup, progress: Progress) -> Tuned:
+def tune_attack(opened: TuningSetup, progress: Progress) -> Tuned:
     """Train the shadow target and its adversary's public model, tune on them, and write `options.out`.
 
     A target with a masked-language-model head proposes its own candidates, so no public model is trained for it.
@@ -144,7 +144,7 @@ def _shadow_case(opened: TuningSetup, attack: Reconstruction, cache: Path, progr
             "give more public documents, with annotated fields",
         )
     recipe = Recipe(epochs=options.epochs, seed=options.seed)
-    place = fit_shadow(
+    folder = fit_shadow(
         opened.target,
         options.model_dir,
         opened.pretrained,
@@ -155,10 +155,10 @@ def _shadow_case(opened: TuningSetup, attack: Reconstruction, cache: Path, progr
         device=opened.device,
         progress=progress,
     )
-    shadow = encoder_of(place, corpus, opened.device)
+    shadow = encoder_of(folder, corpus, opened.device)
     if FillMask in shadow.answers:
         return Case(shadow, members)
-    place = fit_public_mlm(
+    folder = fit_public_mlm(
         opened.pretrained,
         opened.halves.public,
         cache,
@@ -167,7 +167,7 @@ def _shadow_case(opened: TuningSetup, attack: Reconstruction, cache: Path, progr
         progress=progress,
         images=shadow.encoder.images,
     )
-    public = load(place, device=opened.device, images=shadow.encoder.images)
+    public = load(folder, device=opened.device, images=shadow.encoder.images)
     return Case(shadow, members, References(public))
 
 
@@ -192,9 +192,9 @@ def _provenance(opened: TuningSetup, tuned: Tuned) -> dict[str, Any]:
 
 
 def file_of(tuned: Tuned, provenance: Mapping[str, Any]) -> str:
-    """The file's text: what was tuned and how well it does, in comments, and two tables."""
+    """Write the file's text: in comments the parameters and how well they do, then two tables."""
     attempts = tuned.attack.n_attempts
-    width = max(len(name) for name, _ in rows_of(tuned))
+    width = max(len(name) for name, _ in scores_of(tuned))
     comments = [
         "Parameters of the reconstruction attack, fitted by docaudit tune-attack on a shadow target whose training",
         "documents are all of split public; no audited document was used.",
@@ -202,36 +202,16 @@ def file_of(tuned: Tuned, provenance: Mapping[str, Any]) -> str:
         f"fields: expected share of the shadow's fields that one of {attempts} attempts gets exactly.",
         "tokens: expected share of tokens that one attempt gets right after true ones. objective: mean of both.",
         "",
-        *(f"{name:<{width}}  {_words(score)}" for name, score in rows_of(tuned)),
+        *(f"{name:<{width}}  {_format(score)}" for name, score in scores_of(tuned)),
         *([] if tuned.weighed else ["", "A masked language model decides alone: its target_weight is not tuned."]),
     ]
-    values = {name: getattr(tuned.attack, name) for name in _names(tuned)}
+    values = {name: value for name, _, value in settings_of(tuned)}
     content = {tuned.attack.name: values, PROVENANCE: dict(provenance)}
     return "".join(f"# {line}".rstrip() + "\n" for line in comments) + "\n" + tomli_w.dumps(content)
 
 
-Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
-"""Title, columns and rows."""
-
-
-def settings_table(tuned: Tuned) -> Table:
-    """The parameters beside the defaults, for the terminal."""
-    default = Reconstruction()
-    rows = [(name, f"{getattr(default, name):g}", f"{getattr(tuned.attack, name):g}") for name in _names(tuned)]
-    return "Parameters", ("parameter", "default", "tuned"), rows
-
-
-def scores_table(tuned: Tuned) -> Table:
-    """What default and tuned parameters reach, for the terminal."""
-    rows = [
-        (name, f"{score.objective:.4f}", f"{score.fields:.4f}", f"{score.tokens:.4f}") for name, score in rows_of(tuned)
-    ]
-    title = f"What they reach on {tuned.n_fields} fields of {tuned.n_documents} documents of the shadow target"
-    return title, ("", "objective", "fields", "tokens"), rows
-
-
-def warnings(tuned: Tuned) -> list[str]:
-    """What the user must know before using the parameters."""
+def warn_of_tuned(tuned: Tuned) -> list[str]:
+    """List warnings that a user needs before using the parameters."""
     if tuned.attack == Reconstruction():
         return ["no setting does better than the defaults: the file holds the defaults"]
     if tuned.validated.objective <= tuned.defaults.objective:
@@ -239,12 +219,14 @@ def warnings(tuned: Tuned) -> list[str]:
     return []
 
 
-def _names(tuned: Tuned) -> tuple[str, ...]:
-    return TUNED if tuned.weighed else tuple(name for name in TUNED if name != "target_weight")
+def settings_of(tuned: Tuned) -> list[tuple[str, float, float]]:
+    """List the parameters that were tuned, each with its default and its tuned value."""
+    default, names = Reconstruction(), TUNED if tuned.weighed else [name for name in TUNED if name != "target_weight"]
+    return [(name, getattr(default, name), getattr(tuned.attack, name)) for name in names]
 
 
-def rows_of(tuned: Tuned) -> list[tuple[str, Score]]:
-    """What the settings reach, by what was done."""
+def scores_of(tuned: Tuned) -> list[tuple[str, Score]]:
+    """List the scores of the default and of the tuned parameters, with a label each."""
     return [
         ("the defaults", tuned.defaults),
         (f"tuned, on documents that did not choose ({FOLDS} folds)", tuned.validated),
@@ -252,5 +234,5 @@ def rows_of(tuned: Tuned) -> list[tuple[str, Score]]:
     ]
 
 
-def _words(score: Score) -> str:
+def _format(score: Score) -> str:
     return f"objective {score.objective:.4f}, fields {score.fields:.4f}, tokens {score.tokens:.4f}"

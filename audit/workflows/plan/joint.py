@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from audit.planning.limits import LimitPlan, Plan
+from audit.workflows.plan.limits import LimitPlan, Plan
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Joint:
 
 
 def joint(plan: Plan) -> Joint:
-    """The chance that a model which leaks nothing passes all limits of the policy that are on models."""
+    """Compute the chance that a model which leaks nothing passes all limits of the policy that are on models."""
     own = [limit for limit in plan.limits if not limit.about_text]
     resolved = tuple(limit for limit in own if limit.resolution is not None)
     chances = [limit.resolution.pass_power for limit in resolved if limit.resolution is not None]

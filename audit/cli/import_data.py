@@ -1,4 +1,4 @@
-"""The command that imports: which formats there are, and what each takes, is read from their registry."""
+"""`docaudit import`: the formats, and what each takes, are read from their registry."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from audit.cli import console
+from audit.cli.options import Debug, FilledCommand, Seed, show_errors
 from audit.errors import UsageError, listed
-from audit.options import Debug, Destination, FilledCommand, Seed, SourceDir, errors_shown
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Split, TaskKind
     from audit.corpus.importers.interface import Rule
+    from audit.corpus.importers.report import ImportReport
 
 Assignment = Literal["random", "by-provider", "by-date", "official"]
-"""How documents came to be members."""
+"""The ways in which documents came to be members."""
 
 
 class ImportCommand(FilledCommand):
@@ -29,8 +31,8 @@ class ImportCommand(FilledCommand):
         tasks = dict.fromkeys(task for source in registry.FORMATS.values() for task in registry.choices(source))
         return {"source_format": tuple(registry.FORMATS), "task": tuple(tasks)}
 
-    def words(self) -> Mapping[str, str]:
-        """See `FilledCommand.words`."""
+    def fillings(self) -> Mapping[str, str]:
+        """See `FilledCommand.fillings`."""
         from audit.corpus.importers import registry
 
         formats = [f"{name} ({source.description})" for name, source in registry.FORMATS.items()]
@@ -49,8 +51,8 @@ def import_data(
         str,
         typer.Argument(metavar="FORMAT", help="{formats}.", show_default=False),
     ],
-    src: SourceDir,
-    dst: Destination,
+    src: Annotated[Path, typer.Argument(metavar="SRC", help="The folder you have.", show_default=False)],
+    dst: Annotated[Path, typer.Argument(metavar="DST", help="The new data set's folder.", show_default=False)],
     member: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Share of the documents for this split.", show_default="0.4"),
@@ -128,8 +130,7 @@ def import_data(
     debug: Debug = False,
 ) -> None:
     """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
-    with errors_shown(debug):
-        from audit import console
+    with show_errors(debug):
         from audit.corpus.importers.providers import ByProvider
         from audit.corpus.importers.registry import FORMATS, check_options, has_parts
         from audit.corpus.importers.splits import NamedMembers, demands
@@ -149,10 +150,9 @@ def import_data(
         if members is not None:
             rule = NamedMembers.read(members, assigned or "official")
         learns = "question-answering" if questions else cast("TaskKind | None", task)
-        found = source.convert(src, dst, shares, seed, rule, learns)
-        console.show_import(found, dst)
-        for sentence in demands(rule, found.documents, has_official=has_parts(source)):
-            console.warn(sentence)
+        report = source.convert(src, dst, shares, seed, rule, learns)
+        _show_import(report, dst)
+        console.warn(*demands(rule, report.documents, has_official=has_parts(source)))
 
 
 def _check_members(members: Path | None, assigned: str | None, share: float | None, divided: bool) -> None:
@@ -163,3 +163,18 @@ def _check_members(members: Path | None, assigned: str | None, share: float | No
         return
     if divided or share is not None:
         raise UsageError("--members names the members: leave out --member, --official and --by-provider")
+
+
+def _show_import(report: ImportReport, destination: Path) -> None:
+    """The documents and fields of an import, and those that it could not find."""
+    rows = []
+    for label, count in report.fields.items():
+        lost = ", ".join(f"{number} {reason}" for reason, number in report.not_located.get(label, {}).items() if number)
+        rows.append((label, count, sum(report.located.get(label, {}).values()), lost or "-"))
+    if rows:
+        console.show_table("Fields", ("label", "fields", "located", "not located"), rows)
+    console.show_table("Documents", ("split", "documents"), list(report.documents.items()))
+    for name, count in report.notes.items():
+        console.say(f"{name}: {count}")
+    console.say(f"{len(report.duplicates)} groups of documents with the same image, never in two splits")
+    console.say(f"Written to {destination}; fields without words are listed in {destination / 'import-report.json'}")

@@ -20,12 +20,11 @@ from audit.attacks.interface import Attack
 from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
-from audit.planning.cost import Cost, Time
-from audit.runner import ScanSetup
-from audit.runner.execution import AttackWork, in_number_format
-from audit.runner.opening import taken_by
 from audit.training.references.public_model import provide
 from audit.training.references.resolve import LoadedReferences, complete
+from audit.workflows.execution import AttackWork, choose_number_format
+from audit.workflows.plan.cost import Cost, Time
+from audit.workflows.setup import ScanSetup, usable_references
 
 FIRST_SECONDS = 10.0
 """For the first trial of each attack, which pays for what is loaded and compiled once (ours): with six attacks a model
@@ -50,7 +49,7 @@ def probe(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
 
     Args:
         opened: the scan; its `out` is not touched.
-        progress: told of every round.
+        progress: of every round.
     """
     filled = _given(opened)
     return tuple(_cost(opened, attack, filled, progress) for attack in opened.attacks)
@@ -58,7 +57,7 @@ def probe(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
 
 def _given(opened: ScanSetup) -> LoadedReferences:
     """The references, as far as none is trained."""
-    needs = taken_by(opened.attacks, opened.target)
+    needs = usable_references(opened.attacks, opened.target)
     if opened.prepared.auxiliary is None:
         needs.discard("auxiliary")
     return complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
@@ -91,7 +90,7 @@ def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str
 
 def _timed(opened: ScanSetup, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress) -> Time:
     """The time of all trials with the number format that a scan would settle on."""
-    checkpoint, _ = in_number_format(opened, attack, case, trials, SILENT)
+    checkpoint, _ = choose_number_format(opened, attack, case, trials, SILENT)
     work = AttackWork(attack, Case(opened.defended(checkpoint), case.corpus, case.references), opened.options.seed)
     at_once = AT_ONCE if opened.target.card.device == "cpu" else opened.options.width
     return estimated(work, trials, at_once, progress, attack.name)
@@ -104,7 +103,7 @@ def estimated(work: Work, trials: Sequence[Trial], at_once: int, progress: Progr
         work: what the trials are of.
         trials: at least one.
         at_once: trials in flight.
-        progress: told of every round.
+        progress: of every round.
         name: of the attack.
     """
     first = _seconds(work, trials[:1], FIRST_SECONDS)
@@ -137,22 +136,22 @@ def _rounds(
 
     `guess` is how long a trial takes, as far as it is known. Empty where not even one was done in `FIRST_SECONDS`.
     """
-    found: list[tuple[float, int]] = []
+    rounds: list[tuple[float, int]] = []
     spent, start = 0.0, 0
-    while start < len(trials) and len(found) < MAX_ROUNDS and spent <= seconds:
+    while start < len(trials) and len(rounds) < MAX_ROUNDS and spent <= seconds:
         in_time = int((seconds - spent) / (spent / start if start else guess))
         tried = trials[start : start + max(1, min(at_once, in_time))]
         taken = _seconds(work, tried, max(seconds - spent, FIRST_SECONDS))
         if taken is None:
-            if found or at_once == 1:
+            if rounds or at_once == 1:
                 break
             at_once = 1
             continue
-        found.append((taken, len(tried)))
+        rounds.append((taken, len(tried)))
         spent, start = spent + taken, start + len(tried)
         progress.advance()
-    progress.advance(MAX_ROUNDS - len(found))
-    return found
+    progress.advance(MAX_ROUNDS - len(rounds))
+    return rounds
 
 
 class _TimeUpError(Exception):

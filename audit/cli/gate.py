@@ -1,0 +1,27 @@
+"""`docaudit gate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from audit.cli import console
+from audit.cli.options import Debug, PolicyName, show_errors
+
+
+def gate(
+    record_path: Annotated[
+        Path, typer.Argument(metavar="RECORD", help="record.json, or the folder a scan wrote.", show_default=False)
+    ],
+    policy: PolicyName = "default",
+    debug: Debug = False,
+) -> None:
+    """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU."""
+    with show_errors(debug):
+        from audit.workflows.gate import gate_record
+
+        verdict = gate_record(record_path, policy)
+        console.show_verdict(verdict)
+    raise typer.Exit(verdict.exit_code)

@@ -1,0 +1,133 @@
+"""Arguments and options that several commands have, and how a command ends in an error."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import click
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperOption
+
+from audit.cli import console
+from audit.errors import DocauditError, UsageError, listed
+
+EXIT_HELP = (
+    "Exit codes: 0 passed; 10 a limit is violated; 11 undecided; 2 wrong usage or input; 1 docaudit failed, no record "
+    "was written; 130 interrupted and 143 terminated: run the same command again to go on."
+)
+Budget = Literal["quick", "standard", "full"]
+"""How much of the work to do."""
+DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with manifest.toml.", show_default=False)]
+PolicyName = Annotated[str, typer.Option("--policy", help="A shipped policy (default, strict) or a TOML file.")]
+Reveal = Annotated[
+    bool,
+    typer.Option("--reveal", help="Also write evidence/report-revealed.html with the values. Keep it to yourself."),
+]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Every random choice follows from it.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Pretrained = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=PATH",
+        help="pretrained=PATH: what the model was fine-tuned from, unless the manifest says it (for intents and slots "
+        "the model itself, whose settings alone are read); with defend also baselines=PATH.",
+    ),
+]
+
+
+class FilledCommand(TyperCommand):
+    """A command that says what is registered: it asks only when it is called, so that the others start without that."""
+
+    def choices(self) -> Mapping[str, Sequence[str]]:
+        """The values that a parameter can take, by the parameter's name."""
+        return {}
+
+    def fillings(self) -> Mapping[str, str]:
+        """The text that the help has in place of each "{NAME}", by NAME."""
+        return {}
+
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        """See `click.Command.make_context`."""
+        choices, fillings = self.choices(), self.fillings()
+        for param in self.params:
+            if param.name in choices:
+                param.type = click.Choice(choices[param.name])
+            if isinstance(param, TyperArgument | TyperOption):
+                param.help = _fill(param.help, fillings)
+        self.help = _fill(self.help, fillings)
+        return super().make_context(*given, **more)
+
+
+def _fill(text: str | None, fillings: Mapping[str, str]) -> str | None:
+    for name, filling in fillings.items():
+        text = text and text.replace(f"{{{name}}}", filling)
+    return text
+
+
+class DefenseCommand(FilledCommand):
+    """A command about countermeasures, with the registered ones in its choices and its help."""
+
+    def choices(self) -> Mapping[str, Sequence[str]]:
+        """See `FilledCommand.choices`."""
+        from audit.defenses.registry import DEFENSES
+
+        return {"countermeasure": tuple(DEFENSES)}
+
+    def fillings(self) -> Mapping[str, str]:
+        """See `FilledCommand.fillings`."""
+        from audit.defenses import registry
+
+        asked, rewritten = list(registry.query_defenses()), list(registry.data_defenses())
+        kinds = [
+            f"{listed(asked, 'and')} change the question while the model is used.",
+            *(
+                f"{name} trains a model that is {defense.description}, and baselines trained the same way."
+                for name, defense in registry.training_defenses().items()
+            ),
+            *(
+                f"{name} writes a copy of a data set {defense.description}, and says what that hides from an attacker "
+                "who knows of it."
+                for name, defense in registry.data_defenses().items()
+            ),
+        ]
+        return {
+            "kinds": " ".join(kinds),
+            "while_used": listed(asked, "or"),
+            "data_alone": f"{listed(rewritten, 'and')} {'take' if rewritten[1:] else 'takes'} DATA_DIR alone.",
+        }
+
+
+def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
+    """Read the folders of `--reference NAME=PATH`, by name.
+
+    Raises:
+        UsageError: one is not written so.
+    """
+    named: dict[str, list[Path]] = {}
+    for pair in pairs or ():
+        name, separator, path = pair.partition("=")
+        if not separator or not name or not path:
+            raise UsageError(f"--reference {pair!r}: write NAME=PATH")
+        named.setdefault(name, []).append(Path(path))
+    return named
+
+
+@contextmanager
+def show_errors(debug: bool) -> Iterator[None]:
+    """Known errors become a line each and their exit code; anything else is a bug and keeps its traceback."""
+    try:
+        yield
+    except DocauditError as error:
+        if debug:
+            traceback.print_exc()
+        console.show_error(error)
+        raise typer.Exit(error.exit_code) from None
+    except KeyboardInterrupt:
+        sys.stderr.write("\ninterrupted; run the same command again to go on\n")
+        raise typer.Exit(130) from None

@@ -1,0 +1,104 @@
+"""A plan as tables and sentences for a terminal."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from audit.cli import console
+from audit.cli.console import duration
+from audit.workflows.plan.cost import Cost, Time
+from audit.workflows.plan.limits import LimitPlan, Plan
+from audit.workflows.plan.resolution import EXCESS, WANTED_POWER, Resolution
+from audit.workflows.plan.summary import conclusion, percent, total_time
+
+NEARLY_ALWAYS = 0.995
+"""A chance that is written as 100 %."""
+FEW_TRIALS = 5
+"""Trials under which a time is said to rest on so few (ours)."""
+Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+"""Title, columns, rows."""
+
+
+def show_plan(plan: Plan) -> None:
+    """Print the plan of an audit."""
+    console.show_table(*limits_table(plan), gap=1)
+    console.say(*legend(), "", *reasons(plan), "")
+    console.show_table(*costs_table(plan))
+    console.say(conclusion(plan))
+
+
+def limits_table(plan: Plan) -> Table:
+    """Tabulate every limit with what the data set has for it."""
+    columns = ("limit", "units", "shows", "passes", "confirms", "needs", "outcome")
+    title = f"What {plan.corpus} can decide, policy {plan.policy}, budget {plan.budget}"
+    return title, columns, [_row(limit) for limit in plan.limits]
+
+
+def _row(limit: LimitPlan) -> tuple[str, ...]:
+    asked = f"{limit.attack}\n{limit.metric}" + (f" <= {limit.max:g}" if limit.max is not None else "")
+    resolution = limit.resolution
+    if resolution is None:
+        return (asked, *["-"] * 5, limit.outcome)
+    least = ">= " if resolution.at_least and resolution.pass_power < NEARLY_ALWAYS else ""
+    return (
+        asked,
+        _units(resolution).replace(f" {resolution.unit}", f"\n{resolution.unit}"),
+        f"{resolution.certified:.3f}",
+        least + percent(resolution.pass_power),
+        f"{percent(resolution.power)}\nof {resolution.effect:.3g}",
+        "-" if resolution.needed is None else f"{'<= ' if resolution.at_least else ''}{resolution.needed}",
+        limit.outcome,
+    )
+
+
+def _units(resolution: Resolution) -> str:
+    others = f" + {resolution.others}" if resolution.others else ""
+    return f"{resolution.members}{others} {resolution.unit}"
+
+
+def legend() -> tuple[str, ...]:
+    """Explain the columns of `limits_table`, a line each."""
+    return (
+        "units: members + others; at most so many, as a model's tokens may leave some out",
+        "shows: the smallest limit that a model which leaks nothing passes; passes: how often it passes this one, if",
+        "  nothing else stands in the way",
+        "  >=: at least, for a limit that several methods must meet, or a number that is a mean over many attackers",
+        f"confirms: how often a leak {EXCESS:g} over the limit, or as large as can be, is confirmed, when it is the",
+        "  only one, and one method finds it",
+        f"needs: units a side with which a model that leaks nothing passes in {percent(WANTED_POWER)} of audits",
+    )
+
+
+def reasons(plan: Plan) -> Iterator[str]:
+    """Give a line for each reason why limits are not decided."""
+    metrics_of: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for limit in plan.limits:
+        if limit.outcome != "decides":
+            metrics_of[limit.attack, limit.outcome, limit.reason].append(limit.metric)
+    for (attack, outcome, reason), metrics in metrics_of.items():
+        yield f"{attack} {', '.join(metrics)}: {outcome}: {reason}"
+
+
+def costs_table(plan: Plan) -> Table:
+    """Tabulate trials and time of every attack."""
+    rows: list[tuple[str, ...]] = [(cost.attack, _trials(cost), _time(cost)) for cost in plan.costs]
+    total = total_time(plan.costs)
+    if total is not None:
+        rows.append(("in all", "", _span(total)))
+    return "What a scan costs", ("attack", "trials", "time"), rows
+
+
+def _trials(cost: Cost) -> str:
+    return f"{cost.trials}" if cost.exact else f"at most {cost.trials}"
+
+
+def _time(cost: Cost) -> str:
+    return _span(cost.time) if cost.time is not None else cost.inapplicable or cost.lacks or cost.untimed
+
+
+def _span(time: Time) -> str:
+    if time.high is None:
+        return f"more than {duration(time.low)} (a trial took too long and was stopped unfinished)"
+    rests = f", from {time.trials} trial{'s' if time.trials > 1 else ''}" if time.trials < FEW_TRIALS else ""
+    return f"{duration(time.seconds)} ({duration(time.low)} to {duration(time.high)}{rests})"

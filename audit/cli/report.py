@@ -1,0 +1,45 @@
+"""`docaudit report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from audit.cli import console
+from audit.cli.options import Debug, PolicyName, Reveal, show_errors
+
+
+def report(
+    record_paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RECORD...",
+            help="record.json, or the folder a scan wrote; several checkpoints of one run draw their trend.",
+            show_default=False,
+        ),
+    ],
+    policy: PolicyName = "default",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where the reports go; needed for a trend.", show_default="beside the record"),
+    ] = None,
+    reveal: Reveal = False,
+    debug: Debug = False,
+) -> None:
+    """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
+
+    Several records, of checkpoints of one training run, draw leak and usefulness against epoch: trend.html, trend.pdf.
+    """
+    with show_errors(debug):
+        from audit.workflows.report import Report, report_records
+
+        written = report_records(record_paths, policy, out, reveal)
+        console.warn(*written.warnings)
+        if isinstance(written, Report):
+            console.show_verdict(written.verdict, written.folder)
+            return
+        rows = [(f"{x:g}", name, verdict.overall) for x, name, _, verdict in written.rows]
+        console.show_table("", (written.axis, "checkpoint", "verdict"), rows)
+        console.say(f"Read {', '.join(map(str, written.files))}")

@@ -1,0 +1,206 @@
+"""`docaudit scan`, of one checkpoint or of every checkpoint of a training run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from audit.cli import console
+from audit.cli.options import Budget, Debug, Device, PolicyName, Reveal, Seed, named_paths, show_errors
+from audit.errors import UsageError
+
+if TYPE_CHECKING:
+    from audit.policy import Policy
+    from audit.workflows.setup import ScanOptions
+
+SWEEP_HELP = (
+    "With --checkpoints the exit code is the worst of all checkpoints: 10, then 11, then 0. A checkpoint that cannot "
+    "be audited counts as undecided (11); when none can, the exit code is 2."
+)
+
+
+def scan(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[MODEL_DIR] DATA_DIR",
+            help="A Hugging Face checkpoint (safetensors) and the folder with manifest.toml; the latter alone with "
+            "--checkpoints.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Where the record, the reports and the evidence go.")] = Path(
+        "docaudit-report"
+    ),
+    policy: PolicyName = "default",
+    budget: Annotated[
+        Budget,
+        typer.Option(help="quick: a quarter of the fields, 64 candidates; standard: all, 128; full: all, 512."),
+    ] = "standard",
+    only: Annotated[list[str] | None, typer.Option(help="Run this attack only; may be repeated.")] = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PATH",
+            help="A reference model: auxiliary, pretrained, baselines, splits or embedder; may be repeated.",
+        ),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an interrupted scan.")] = False,
+    reveal: Reveal = False,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            help="What the encoder computes in: float32, bfloat16 (kept only if a preflight finds no difference), "
+            "or auto: bfloat16 on CUDA."
+        ),
+    ] = "auto",
+    batch_tokens: Annotated[
+        int | None,
+        typer.Option(min=16, help="Tokens of one forward pass; lower it when memory is short.", show_default="auto"),
+    ] = None,
+    batch_rows: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Questions of one forward pass, of a model that answers them; lower it when memory is short.",
+            show_default="auto",
+        ),
+    ] = None,
+    defense: Annotated[
+        str | None,
+        typer.Option(
+            "--defence",
+            "--defense",
+            metavar="NAME",
+            help="Ask the model behind a countermeasure: {while_used}.",
+            show_default=False,
+        ),
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="local: in this process; ray: on Ray workers (install docaudit with its extra ray)."),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The Ray cluster that this machine is part of, or auto.",
+            show_default="start Ray here",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Ray workers.", show_default="as CPUs or GPUs allow")
+    ] = None,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'PATTERN'",
+            help="Audit every folder that matches, say 'run/checkpoint-*', and draw leak against epoch. Quote it.",
+        ),
+    ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DATA_DIR2",
+            help="Train the public model on another data set's public documents: what if an attacker has no better?",
+        ),
+    ] = None,
+    image_noise: Annotated[
+        bool,
+        typer.Option("--image-noise", help="Attack with noise in place of the images: does the picture give it away?"),
+    ] = False,
+    attack_parameters: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Parameters of attacks, as tune-attack writes them.",
+            show_default="those of the budget",
+        ),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Attack a model, hold the result against a policy, and write the report."""
+    with show_errors(debug):
+        from audit.workflows.gate import load_policy
+        from audit.workflows.setup import ScanOptions
+
+        model_dir, data_dir = _divide(folders, checkpoints)
+        chosen = load_policy(policy)
+        options = ScanOptions(
+            model_dir=model_dir,
+            data_dir=data_dir,
+            out=out,
+            budget=budget,
+            only=tuple(only or ()),
+            seed=seed,
+            device=device,
+            fresh=fresh,
+            references=named_paths(reference),
+            batch_tokens=batch_tokens,
+            batch_rows=batch_rows,
+            defense=defense,
+            dtype=dtype,
+            public_dir=public,
+            image_noise=image_noise,
+            engine=engine,
+            address=address,
+            workers=workers,
+            attack_parameters=attack_parameters,
+        )
+        if checkpoints is None:
+            code = _scan_one(options, chosen, reveal)
+        else:
+            code = _scan_all(checkpoints, options, chosen, reveal)
+    raise typer.Exit(code)
+
+
+def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
+    """Scan a checkpoint, and give the exit code."""
+    from audit.workflows.scan import audit_checkpoint
+    from audit.workflows.setup import open_scan
+
+    opened = open_scan(options)
+    console.warn(*opened.warnings)
+    with console.Reporter() as progress:
+        result = audit_checkpoint(opened, policy, reveal, progress)
+    console.warn(*result.warnings)
+    console.show_verdict(result.verdict, options.out)
+    return result.verdict.exit_code
+
+
+def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool) -> int:
+    """Scan every checkpoint that matches, and give the exit code of them all."""
+    from audit.workflows import sweep
+
+    run = sweep.find_checkpoints(pattern)
+    results = []
+    with console.Reporter() as progress:
+        for result in progress.follow(sweep.sweep_checkpoints(run, options, policy, reveal, progress)):
+            if result.refusal is not None:
+                console.show_error(result.refusal)
+            results.append(result)
+    console.warn(*sweep.write_trend(run, results, options.out))
+    rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
+    console.show_sweep(run.axis, rows, sweep.summary(results), options.out)
+    return sweep.exit_code(results)
+
+
+def _divide(folders: list[Path], checkpoints: str | None) -> tuple[Path, Path]:
+    """The folders of the model (unused with --checkpoints) and of the data set."""
+    if checkpoints is None:
+        if len(folders) != 2:
+            raise UsageError(
+                f"scan takes MODEL_DIR and DATA_DIR, not {len(folders)} folders",
+                "docaudit scan MODEL_DIR DATA_DIR, or docaudit scan --checkpoints 'PATTERN' DATA_DIR",
+            )
+        return folders[0], folders[1]
+    if len(folders) != 1:
+        raise UsageError(
+            f"--checkpoints takes DATA_DIR alone, not {len(folders)} folders",
+            "leave MODEL_DIR out, and quote the pattern so that the shell leaves it alone",
+        )
+    return Path(), folders[0]

@@ -1,1 +1,0 @@
-"""What a data set can resolve, before any model runs: `docaudit plan`."""

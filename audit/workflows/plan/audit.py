@@ -1,0 +1,116 @@
+"""The plan of an audit: the data set and the policy are read, what each limit needs is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from audit.attacks import BATTERY
+from audit.attacks.blind_baseline import Blind
+from audit.attacks.budget import SHARES
+from audit.corpus import manifest
+from audit.corpus.documents import Corpus
+from audit.corpus.near_copies import find_copies, without_copies
+from audit.engine.interface import SILENT, Progress
+from audit.errors import UsageError
+from audit.files import write_atomically
+from audit.policy import Policy
+from audit.workflows.gate import load_policy
+from audit.workflows.plan.cost import Cost, at_most
+from audit.workflows.plan.limits import Plan, plan_limits
+from audit.workflows.plan.summary import as_json
+
+
+def plan_audit(
+    data_dir: Path,
+    policy: str,
+    budget: str,
+    *,
+    model: Path | None = None,
+    references: Mapping[str, Sequence[Path]] | None = None,
+    device: str = "auto",
+    out: Path | None = None,
+    progress: Progress = SILENT,
+) -> Iterator[str | Plan]:
+    """Plan an audit.
+
+    Args:
+        data_dir: the data set.
+        policy: name or path.
+        budget: of the scan.
+        model: the checkpoint to be audited, when trials are to be counted exactly and timed.
+        references: folders by name; with a model only.
+        device: of the model.
+        out: a file for the plan as JSON.
+        progress: of trials that are timed, and of documents described.
+
+    Yields:
+        Warnings as they arise, and at the end the plan; then it is written to `out`.
+
+    Raises:
+        DocauditError: nothing can be planned; nothing was written.
+    """
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise UsageError(f"--out {out}: no file can be written there", "name a file in a folder that there is")
+    if references and model is None:
+        raise UsageError("--reference is for timing a model's trials", "add --model MODEL_DIR")
+    chosen = load_policy(policy)
+    corpus = manifest.load(data_dir)
+    manifest.check_references(corpus)
+    copies = find_copies(corpus)
+    corpus = without_copies(corpus, copies)
+    if model is None:
+        yield from copies.warnings
+        costs = at_most(corpus, budget)
+    else:  # the scan that is opened for it warns of copies
+        costs = yield from _probe(model, corpus, budget, references or {}, device, progress)
+    blind = blind_checks(corpus, chosen, budget, costs, progress)
+    plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
+    yield plan
+    if out is not None:
+        write_atomically(out, as_json(plan))
+
+
+def _probe(
+    model: Path,
+    corpus: Corpus,
+    budget: str,
+    references: Mapping[str, Sequence[Path]],
+    device: str,
+    progress: Progress,
+) -> Generator[str, None, tuple[Cost, ...]]:
+    """Exact trials and their time."""
+    # Loads torch, which a plan without a model does without.
+    from audit.workflows.plan.timing import probe
+    from audit.workflows.setup import ScanOptions, open_scan
+
+    options = ScanOptions(model, corpus.root, Path(), budget=budget, references=references, device=device)
+    opened = open_scan(options)
+    yield from opened.warnings
+    return probe(opened, progress)
+
+
+def blind_checks(
+    corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], progress: Progress = SILENT
+) -> dict[str, Blind]:
+    """Run the blind check of every attack that the policy limits and that makes one, by its name.
+
+    It describes what a scan with this budget compares, but for documents that a model turns out not to read, or none of
+    whose fields its tokens spell, and before those of providers are cut to as many on both sides, which takes the
+    model's questions. Most of its time goes into opening page images (`blindness.MAX_UNITS`).
+
+    Args:
+        corpus: the data set.
+        policy: the one that limits attacks.
+        budget: of the scan.
+        costs: of every attack: one that cannot be fed, or is not applicable, needs no check.
+        progress: of every document described.
+
+    Raises:
+        ManifestError: an image is missing, damaged or too large.
+    """
+    limited = {limit.attack for limit in policy.limits if limit.max is not None}
+    fed = {cost.attack for cost in costs if cost.lacks is None and cost.inapplicable is None} & limited
+    attacks = [kind.preset(budget) for kind in BATTERY if kind.name in fed]
+    checks = {attack.name: attack.blind_baseline(corpus, SHARES[budget], progress) for attack in attacks}
+    return {name: blind for name, blind in checks.items() if blind is not None}

@@ -1,0 +1,94 @@
+"""The conclusion of a plan in words, and the whole as JSON for a machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from audit.workflows.plan.cost import Cost, Time
+from audit.workflows.plan.joint import Joint, joint
+from audit.workflows.plan.limits import LimitPlan, Outlook, Plan
+
+_NOT_DECIDED: dict[Outlook, str] = {
+    "confounded": "Confounded, for what is compared differs without the model:",
+    "cannot be violated": "No leak could exceed, for one kind of value is so common,",
+    "too small": "It is too small for",
+    "blind check too weak": "Too weak is the blind check to rule out other differences for",
+    "inapplicable": "This kind of model is not asked for",
+    "no plan": "Nothing can be said of",
+    "lacks": "Something is missing (above) for",
+    "cannot pass": "Without a reference (above) no model passes",
+}
+
+
+def conclusion(plan: Plan) -> str:
+    """Sum up what this data set can decide, what it is too small for and what it lacks, a sentence each."""
+    decided = _of(plan, "decides")
+    parts = [f"{plan.corpus} can decide {len(decided)} of {len(plan.limits)} limits of the policy"]
+    parts[0] += f": {_listed(decided)}." if decided else "."
+    for outcome, opening in _NOT_DECIDED.items():
+        if limits := _of(plan, outcome):
+            parts.append(f"{opening} {_listed(limits)}.")
+    later = [limit for limit in (*_of(plan, "lacks"), *_of(plan, "cannot pass")) if limit.resolution is not None]
+    if later:
+        parts.append(f"With that it could decide {_listed(later)}.")
+    return " ".join([*parts, *_whole_policy(joint(plan))])
+
+
+def _whole_policy(chance: Joint) -> Iterator[str]:
+    """How often a model that leaks nothing passes all limits."""
+    if chance.blocked:
+        yield f"As it is, no model passes the whole policy: see {_listed(chance.blocked)}."
+    if chance.limits:
+        what = "all limits that there are units for" if chance.blocked else "the whole policy"
+        condition = ", once that is mended," if chance.blocked else ""
+        yield (
+            f"A model that leaks nothing{condition} passes {what} ({len(chance.limits)}) in at least "
+            f"{percent(chance.at_least)} of audits, whatever the attacks have in common "
+            f"(in {percent(chance.if_independent)}, if they had nothing in common), when nothing else stands in the "
+            "way."
+        )
+
+
+def _of(plan: Plan, outcome: Outlook) -> list[LimitPlan]:
+    return [limit for limit in plan.limits if limit.outcome == outcome]
+
+
+def _listed(limits: Sequence[LimitPlan]) -> str:
+    return ", ".join(f"{limit.attack} {limit.metric}" for limit in limits)
+
+
+def percent(power: float) -> str:
+    """A chance as text."""
+    return f"{100 * power:.0f} %"
+
+
+def total_time(costs: Sequence[Cost]) -> Time | None:
+    """Add up the times of the attacks that were timed; without an upper end where one of them has none."""
+    times = [cost.time for cost in costs if cost.time is not None]
+    if not times:
+        return None
+    highs = [one.high for one in times if one.high is not None]
+    high = sum(highs) if len(highs) == len(times) else None
+    return Time(
+        sum(one.seconds for one in times), sum(one.low for one in times), high, min(one.trials for one in times)
+    )
+
+
+def as_json(plan: Plan) -> bytes:
+    """Write the plan, the chance to pass the whole policy, the time of all timed attacks, and the conclusion."""
+    chance, time = joint(plan), total_time(plan.costs)
+    content = {
+        "schema": 1,
+        **asdict(plan),
+        "joint": {
+            "limits": [[limit.attack, limit.metric] for limit in chance.limits],
+            "at_least": chance.at_least,
+            "if_independent": chance.if_independent,
+            "blocked": [[limit.attack, limit.metric] for limit in chance.blocked],
+        },
+        "time": None if time is None else asdict(time),
+        "conclusion": conclusion(plan),
+    }
+    return (json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()

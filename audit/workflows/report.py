@@ -1,0 +1,93 @@
+"""The report of one record, and the trend of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from audit import policy as policies
+from audit import record as records
+from audit import report
+from audit.errors import RenderError, UsageError
+from audit.policy import Policy, Verdict
+from audit.record import AuditRecord
+from audit.report import trend
+from audit.report.sweep_page import places
+from audit.workflows.gate import load_policy
+
+TrendRow = tuple[float, str, AuditRecord, Verdict]
+"""Position on the axis, name, record and verdict of a checkpoint."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of one record, as it was written into `folder`."""
+
+    folder: Path
+    verdict: Verdict
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The trend of several checkpoints: a row each, in words what their positions count, and the files written."""
+
+    axis: str
+    rows: list[TrendRow]
+    files: list[Path]
+    warnings: list[str]
+
+
+def report_records(paths: Sequence[Path], policy: str, out: Path | None, reveal: bool) -> Report | Trend:
+    """Draw the report of a record again, or the trend of several, held against a policy.
+
+    Args:
+        paths: of records, or of folders that scans wrote.
+        policy: a shipped policy or a file.
+        out: the folder for the files; None: that of the record.
+        reveal: also write the values that were recovered, into the folder of the record.
+
+    Raises:
+        DocauditError: a record or the policy cannot be read, the records make no trend, or the folder takes no files.
+    """
+    if len(paths) > 1 and (out is None or reveal):
+        raise UsageError(
+            "a trend of several records needs --out" if out is None else "a trend has no values to reveal",
+            "docaudit report RECORD RECORD ... --out FOLDER",
+        )
+    read = [records.read(path) for path in paths]
+    chosen = load_policy(policy, complete=False)
+    verdicts = [policies.evaluate(record, chosen, policies.today()) for record in read]
+    source = paths[0] if paths[0].is_dir() else paths[0].parent
+    folder = out or source
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
+    if len(read) > 1:
+        return _write_trend(read, verdicts, folder)
+    warnings = write_report(read[0], verdicts[0], chosen, folder, source if reveal else None)
+    return Report(folder, verdicts[0], warnings)
+
+
+def write_report(
+    record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, reveal_from: Path | None
+) -> list[str]:
+    """Draw the reports, with the evidence in `reveal_from` if given; return as warnings what could not be drawn."""
+    try:
+        warnings = list(report.write(record, verdict, policy, out))
+        if reveal_from is not None:
+            report.write_revealed(record, verdict, policy, reveal_from)
+    except RenderError as error:
+        return [*error.problems, error.hint]
+    return warnings
+
+
+def _write_trend(audits: Sequence[AuditRecord], verdicts: Sequence[Verdict], folder: Path) -> Trend:
+    axis, positions = places(audits)
+    names = [record.target.name for record in audits]
+    rows = list(zip(positions, names, audits, verdicts, strict=True))
+    warnings = trend.write(rows, axis, folder)
+    files = [folder / name for name in (trend.PDF_NAME, trend.HTML_NAME)]
+    return Trend(axis, rows, [path for path in files if path.exists()], warnings)

@@ -1,0 +1,75 @@
+"""The reference models that a command trains: baselines and split models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from audit.corpus import manifest
+from audit.engine.interface import Engine, Progress
+from audit.targets.environment import device_named, threads
+from audit.training.references import baselines, splits
+from audit.workflows.setup import check_ray
+
+
+def train_baselines(
+    data_dir: Path, out: Path, *, start: Path | None, count: int, seed: int | None, device: str, progress: Progress
+) -> int:
+    """Train baselines on the public documents of a data set, and count them.
+
+    Args:
+        data_dir: the data set.
+        out: the folder for the models; those that are there are not trained again.
+        start: the checkpoint to train from; None: as the manifest says.
+        count: of models.
+        seed: of the first one; None: the recipe's.
+        device: of the training.
+        progress: of all of them.
+
+    Raises:
+        DocauditError: the data set is broken, or a model cannot be trained.
+    """
+    corpus = manifest.load(data_dir)
+    return len(
+        baselines.train_baseline(
+            start, corpus, out, count=count, seed=seed, device=device_named(device), progress=progress
+        )
+    )
+
+
+def train_splits(
+    data_dir: Path,
+    out: Path,
+    *,
+    start: Path | None,
+    count: int,
+    seed: int,
+    device: str,
+    workers: int | None,
+    progress: Progress,
+) -> int:
+    """Train models, each on half of the member documents, and count them; see `train_baselines`.
+
+    Args:
+        data_dir: the data set.
+        out: the folder for the models.
+        start: the checkpoint to train from.
+        count: of models.
+        seed: of everything random.
+        device: of the training.
+        workers: of Ray on this machine; None: train one model after the other.
+        progress: of all of them.
+
+    Raises:
+        DocauditError: Ray is not installed, the data set is broken, or a model cannot be trained.
+    """
+    chosen = device_named(device)
+    engine: Engine | None = None
+    if workers is not None:
+        check_ray()
+        from audit.engine.ray import RayEngine
+
+        engine = RayEngine(None, workers, 1, threads=threads(), gpu=chosen == "cuda")
+    corpus = manifest.load(data_dir)
+    return len(
+        splits.train_splits(start, corpus, out, count=count, seed=seed, device=chosen, engine=engine, progress=progress)
+    )
