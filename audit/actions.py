@@ -83,9 +83,9 @@ def compared(found: list[AuditRecord], verdicts: list[Verdict], folder: Path) ->
     """Draw the trend of several records."""
     from audit import console
     from audit.report import trend
-    from audit.report.sweep_page import places
+    from audit.report.sweep_page import axis_positions
 
-    axis, spots = places(found)
+    axis, spots = axis_positions(found)
     rows = [
         (spot, record.target.name, record, verdict)
         for spot, record, verdict in zip(spots, found, verdicts, strict=True)

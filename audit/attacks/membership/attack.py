@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Findings, Metric, MetricKind, Units
+from audit.attacks.interface import Attack, Findings, MetricKind, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.membership.documents import (
     CALIBRATING,
@@ -28,7 +28,9 @@ from audit.attacks.membership.documents import (
 )
 from audit.attacks.membership.known_members import reference_knows_members
 from audit.attacks.membership.measures import LIMITED, LOW, METRICS, measure_scores
+from audit.attacks.membership.report import REPORT
 from audit.attacks.membership.scores import PRIMARIES, SCORES, enough, gated_scores, score_documents
+from audit.attacks.reporting import AttackReport
 from audit.attacks.usable import loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -88,7 +90,7 @@ class MembershipInference(Attack):
     name: ClassVar[str] = "membership"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME)
-    described: ClassVar[tuple[Metric, ...]] = (Metric("auc", summary="membership, AUC"),)
+    report: ClassVar[AttackReport] = REPORT
 
     @property
     def ablations(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units, ask_all
+from audit.attacks.interface import Attack, EvidenceShape, Findings, Sides, Units, ask_all
 from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, ContextProbe, Scene
 from audit.attacks.memorisation.fairness import confounded, weaknesses
 from audit.attacks.memorisation.identified import IDENTIFIED
@@ -27,6 +27,7 @@ from audit.attacks.memorisation.questions import (
     trained_on,
 )
 from audit.attacks.memorisation.removal import ATTEMPTED, clear
+from audit.attacks.memorisation.report import REPORT
 from audit.attacks.memorisation.summary import (
     commonest_anls,
     counts,
@@ -37,6 +38,7 @@ from audit.attacks.memorisation.summary import (
     page_number,
 )
 from audit.attacks.memorisation.table import QuestionTable, build_table
+from audit.attacks.reporting import AttackReport
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
@@ -78,11 +80,8 @@ class Memorisation(Attack):
     needs: ClassVar[tuple[str, ...]] = ("baselines",)
     uses: ClassVar[tuple[str, ...]] = ("splits",)
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME)
-    described: ClassVar[tuple[Metric, ...]] = (
-        Metric("net", summary="memorised, net"),
-        Metric("extractable_simplicity", upper=None),
-        Metric(IDENTIFIED, upper=None),
-    )
+    unbounded: ClassVar[tuple[str, ...]] = ("extractable_simplicity", IDENTIFIED)
+    report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = "anls.heldout.target"
     evidence_shape: ClassVar[EvidenceShape] = "question"
 
