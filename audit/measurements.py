@@ -140,19 +140,18 @@ class DrawnPage:
 
 
 @dataclass(frozen=True, config=STRICT)
-class Exposed:
-    """A provider that the attack names as trained on, rightly, among the surest ones; never its name.
+class ResultTable:
+    """A table of plain numbers, labelled by the attack's `AttackReport`.
 
     Attributes:
-        provider: a number; the key to it is in `evidence/`.
-        score: how sure the attack is; larger = surer.
-        documents, questions: of the provider, that the score rests on.
+        columns: their names.
+        rows: a number for each column, by the row's name, in order; where rows are documents or providers their name
+            is a number, and the key to it is in `evidence/`.
     """
 
-    provider: int
-    score: float
-    documents: int
-    questions: int
+    name: str
+    columns: tuple[str, ...]
+    rows: dict[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -23,9 +23,9 @@ from audit.measurements import (
     Curve,
     Diagnostic,
     DrawnPage,
-    Exposed,
     Histogram,
     Measurement,
+    ResultTable,
 )
 
 
@@ -43,7 +43,7 @@ class Completed:
         parameters_file: sha256 of the file that set parameters, when one did.
         pages: a few of the attacked pages.
         confounded: why nothing can be decided on these numbers, whatever they are; None when it can.
-        exposed: the providers that stand out most, surest first.
+        tables: plain numbers for the report, e.g. the providers that stand out most, surest first.
         methods: for a metric that policies limit, the measurements that a limit on it is held against, one for each
             method of the attack, itself among them, fixed before the scan; a metric that is no key stands for itself.
         coverage: how much of what could leak was tried, in all and by category.
@@ -66,7 +66,7 @@ class Completed:
     parameters_file: str | None = None
     pages: tuple[DrawnPage, ...] = ()
     confounded: str | None = None
-    exposed: tuple[Exposed, ...] = ()
+    tables: tuple[ResultTable, ...] = ()
     methods: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()

@@ -13,9 +13,8 @@ import typer
 from audit import policy as policies
 from audit.attacks import BATTERY
 from audit.attacks.interface import Attack
+from audit.attacks.reporting import CATEGORY_LABELS, AttackReport, name_parts
 from audit.cli import EXIT_HELP, app
-from audit.report.jinja import environment
-from audit.report.words import CATEGORY_WORDS, AttackText
 
 DOCS = Path(__file__).parent
 SHIPPED = ("default", "strict")
@@ -125,30 +124,30 @@ def _metrics() -> Iterator[str]:
     )
     yield ""
     limited = _limited()
-    made = environment()
     for attack in BATTERY:
-        yield from _of_attack(attack, AttackText(made, attack.name), limited)
+        yield from _of_attack(attack, limited)
     yield from ("## Categories of values", "", "The last part of many names. In the words of the reports:", "")
-    yield from _table(("part", "meaning"), ([f"`{name}`", words] for name, words in CATEGORY_WORDS.items()))
+    yield from _table(("part", "meaning"), ([f"`{name}`", label] for name, label in CATEGORY_LABELS.items()))
 
 
-def _of_attack(attack: type[Attack], words: AttackText, limited: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
-    yield from (f"## {attack.name}", "", f"**{words.title}.** {words.question}", "")
+def _of_attack(attack: type[Attack], limited: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
+    report = attack.report
+    yield from (f"## {attack.name}", "", f"**{report.title}.** {report.question}", "")
     if attack.power is not None:
         yield from (f"A policy's `min_power` is held against `{attack.power}`.", "")
     rows = []
     for head, names in _by_head(attack.metrics).items():
-        meaning = words.meaning(head)
+        meaning = report.meaning(head)
         held = "; ".join(
             f"`{name}` ({', '.join(shipped)})" for name in names if (shipped := limited.get((attack.name, name)))
         )
-        rows.append([f"`{head}`", words.family(head), meaning, FORMS[words.form(head)], _parts(head, names), held])
+        rows.append([f"`{head}`", report.family(head), meaning, FORMS[report.form(head)], _parts(head, names), held])
     yield from _table(("metric", "in reports", "meaning", "form", "parts that may follow", "limited by"), rows)
-    qualifiers = _qualifiers(attack, words)
+    qualifiers = _qualifiers(attack, report)
     if qualifiers:
-        yield from _table(("part", "meaning"), ([f"`{name}`", said] for name, said in qualifiers.items()))
+        yield from _table(("part", "meaning"), ([f"`{name}`", label] for name, label in qualifiers.items()))
     yield from ("Sources:", "")
-    yield from (f"- {source}" for source in words.sources)
+    yield from (f"- {source}" for source in report.sources)
     yield ""
 
 
@@ -162,27 +161,16 @@ def _by_head(metrics: Iterable[str]) -> dict[str, list[str]]:
 def _parts(head: str, names: Sequence[str]) -> str:
     """What may follow a metric's first part, categories of values named as such."""
     rest = [name.removeprefix(head).removeprefix(".") for name in names if name != head]
-    found = dict.fromkeys(part for name in rest for part in _split(name))
-    own = [f"`{part}`" for part in found if part not in CATEGORY_WORDS]
-    return ", ".join([*own, *(["a category"] if {*CATEGORY_WORDS} & {*found} else [])])
+    found = dict.fromkeys(part for name in rest for part in name_parts(name))
+    own = [f"`{part}`" for part in found if part not in CATEGORY_LABELS]
+    return ", ".join([*own, *(["a category"] if {*CATEGORY_LABELS} & {*found} else [])])
 
 
-def _split(name: str) -> list[str]:
-    """The parts of a name; a dot before a digit belongs to a number, as in "e0.001"."""
-    parts: list[str] = []
-    for part in name.split("."):
-        if parts and part[:1].isdigit():
-            parts[-1] += f".{part}"
-        else:
-            parts.append(part)
-    return parts
-
-
-def _qualifiers(attack: type[Attack], words: AttackText) -> dict[str, str]:
-    """The words for the parts that follow, of those that have any."""
-    parts = dict.fromkeys(part for name in attack.metrics for part in _split(name)[1:])
-    said = {part: words.qualifiers(f"metric.{part}") for part in parts if part not in CATEGORY_WORDS}
-    return {part: text for part, text in said.items() if text != part}
+def _qualifiers(attack: type[Attack], report: AttackReport) -> dict[str, str]:
+    """Labels of the parts that follow, of those that have any."""
+    parts = dict.fromkeys(part for name in attack.metrics for part in name_parts(name)[1:])
+    labels = {part: report.qualifier(f"metric.{part}") for part in parts if part not in CATEGORY_LABELS}
+    return {part: text for part, text in labels.items() if text != part}
 
 
 def _limited() -> dict[tuple[str, str], list[str]]:

@@ -10,11 +10,13 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 from numpy.random import Generator as Rng
 
 from audit.attacks.blind_baseline import Blind
+from audit.attacks.report_check import check_report
+from audit.attacks.reporting import AttackReport
 from audit.attacks.usable import usable
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.measurements import Count, Coverage, Curve, Diagnostic, DrawnPage, Exposed, Histogram, Measurement
+from audit.measurements import Count, Coverage, Curve, Diagnostic, DrawnPage, Histogram, Measurement, ResultTable
 from audit.targets.interface import Query, Target
 
 A = TypeVar("A")
@@ -36,7 +38,7 @@ class Findings:
     pages: tuple[DrawnPage, ...] = ()
     confounded: str | None = None
     weaknesses: tuple[str, ...] = ()
-    exposed: tuple[Exposed, ...] = ()
+    tables: tuple[ResultTable, ...] = ()
     methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()
@@ -77,22 +79,6 @@ class Units:
     about_text: bool = False
 
 
-@dataclass(frozen=True)
-class Metric:
-    """What is to be known of a metric beside its name.
-
-    Attributes:
-        name: of the metric, or the first part of the names of several ("ipf" of "ipf.member").
-        upper: the most that it can be: 1 for shares and areas, which are never negative; None: any number,
-            as for bits.
-        summary: its heading where checkpoints stand side by side; empty: it is left out there.
-    """
-
-    name: str
-    upper: float | None = 1.0
-    summary: str = ""
-
-
 Sides = tuple[int, int]
 """Of members and of others."""
 EvidenceShape = Literal["field", "question", "provider", "values"]
@@ -110,7 +96,9 @@ class Attack(ABC):
         needs: the references it cannot do without ("auxiliary", ...); the scan fills them before any trial.
         uses: the references it takes when somebody gave them.
         metrics: the metrics a policy may ask for, by name.
-        described: those of them that are no shares or areas, and those that sum the attack up.
+        unbounded: those of them that are no shares or areas and may exceed 1, as bits: names, or first parts of the
+            names of several ("ipf" of "ipf.member").
+        report: labels, figures, tables and trend, checked against the metrics when the class is made.
         power: the metric that says how strong the attacker was; None when the attack has none.
         inapplicable_tasks: kinds of models that it is not put to, or few of them, and why: what `inapplicable` says
             before there is a model.
@@ -124,12 +112,18 @@ class Attack(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]]
-    described: ClassVar[tuple[Metric, ...]] = ()
+    unbounded: ClassVar[tuple[str, ...]] = ()
+    report: ClassVar[AttackReport] = AttackReport()
     power: ClassVar[str | None] = None
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {}
     sides: ClassVar[tuple[str, str]] = ("member", "heldout")
     counts_fields: ClassVar[bool] = False
     evidence_shape: ClassVar[EvidenceShape] = "values"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in vars(cls) or "report" in vars(cls):
+            check_report(cls.name, cls.report, cls.metrics, cls.power)
 
     @abstractmethod
     def trials(self, case: Case) -> list[Trial]:
@@ -157,14 +151,13 @@ class Attack(ABC):
 
     @classmethod
     def upper(cls, metric: str) -> float | None:
-        """The most that a metric can be, see `Metric.upper`."""
-        known = {one.name: one.upper for one in cls.described}
-        return known.get(metric, known.get(metric.partition(".")[0], 1.0))
+        """Return the largest value that a metric can have: 1 for shares and areas; None: any number."""
+        return None if {metric, metric.partition(".")[0]} & {*cls.unbounded} else 1.0
 
     @classmethod
     def summary(cls) -> dict[str, str]:
         """The metrics that sum the attack up, by heading."""
-        return {one.summary: one.name for one in cls.described if one.summary}
+        return dict(cls.report.trend.summary)
 
     def inapplicable(self, case: Case) -> str | None:
         """Why this kind of target cannot be attacked this way; None when it can."""

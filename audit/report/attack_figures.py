@@ -1,24 +1,34 @@
-"""The figures of an attack: what its template asks for, filled from its result."""
+"""The figures of an attack: its specifications, filled from its result."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
+from audit.attacks.reporting import (
+    CATEGORY_LABELS,
+    CategoryFigure,
+    CurveFigure,
+    CurvePanel,
+    Figure,
+    HistogramFigure,
+    OverlapFigure,
+    PagesFigure,
+)
 from audit.measurements import Curve, Estimate, Unresolved
 from audit.record import Completed
 from audit.report import diagram, drawn_pages, figures
-from audit.report.words import ResultIndex, category_words
+from audit.report.attack_text import ResultIndex
 
-PAGES: dict[str, Any] = {
-    "pages": {"kept": "word that stayed", "removed": "word that was taken away"},
-    "caption": "Some of the pages as the attack showed them to the model: a box for each word, without what it says. "
+PAGES = PagesFigure(
+    kept="word that stayed",
+    removed="word that was taken away",
+    caption="Some of the pages as the attack showed them to the model: a box for each word, without what it says. "
     "The key to the page numbers lies in the evidence folder.",
-}
-"""How attacked pages are drawn when the attack's template says nothing about them."""
+)
+"""Attacked pages of an attack whose report has no figure for them."""
 
 
 @dataclass(frozen=True)
@@ -30,117 +40,112 @@ class DrawnFigure:
     caption: str
 
 
-def draw(asked: Sequence[dict[str, Any]], result: Completed, drawn: int) -> tuple[DrawnFigure, ...]:
-    """The figures that the record can fill, numbered from `drawn` + 1.
+def draw(specs: Sequence[Figure], result: Completed, drawn: int) -> tuple[DrawnFigure, ...]:
+    """Draw the figures that the record can fill, numbered from `drawn` + 1.
 
     Args:
-        asked: specifications, see `audit.report.words`.
-        result: where the numbers come from.
+        specs: specifications of the attack's report.
+        result: the numbers.
         drawn: how many figures the report already has.
     """
-    pictures: list[DrawnFigure] = []
-    for spec in asked:
-        number = drawn + len(pictures) + 1
+    made: list[DrawnFigure] = []
+    for spec in specs:
+        number = drawn + len(made) + 1
         svg = _figure(spec, result, f"figure{number}")
         if svg:
-            pictures.append(DrawnFigure(number, Markup(svg), str(spec["caption"])))
-    return tuple(pictures)
+            made.append(DrawnFigure(number, Markup(svg), spec.caption))
+    return tuple(made)
 
 
-def forgotten(result: Completed, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Specifications for the pages, histograms and curves that no specification names."""
-    named = {spec.get("histogram") for spec in asked}
-    drawn = {panel["curve"] for spec in asked for panel in spec.get("curves", ())}
+def unspecified(result: Completed, specs: Sequence[Figure]) -> list[Figure]:
+    """Return figures for the pages, histograms and curves that no specification names."""
+    histograms = {spec.histogram for spec in specs if isinstance(spec, HistogramFigure)}
+    curves = {panel.curve for spec in specs if isinstance(spec, CurveFigure) for panel in spec.panels}
     return [
-        *([PAGES] if result.pages and not any("pages" in spec for spec in asked) else []),
-        *({"histogram": item.name, "caption": item.quantity} for item in result.histograms if item.name not in named),
-        *(
-            {"curves": [{"curve": item.name, "title": ""}], "caption": item.quantity}
-            for item in result.curves
-            if item.name not in drawn
-        ),
+        *([PAGES] if result.pages and not any(isinstance(spec, PagesFigure) for spec in specs) else []),
+        *(HistogramFigure(item.name, item.quantity) for item in result.histograms if item.name not in histograms),
+        *(CurveFigure((CurvePanel(item.name),), item.quantity) for item in result.curves if item.name not in curves),
     ]
 
 
-def _figure(spec: dict[str, Any], result: Completed, name: str) -> str:
+def _figure(spec: Figure, result: Completed, name: str) -> str:
     """One figure as SVG; empty when the record has nothing for it."""
-    if "histogram" in spec:
-        return _distribution(spec, result, name)
-    if "curves" in spec:
-        return _curves(spec, result, name)
-    if "pages" in spec:
-        return drawn_pages.draw(name, result.pages, spec["pages"])
-    if "overlaps" in spec:
-        return diagram.draw(name, diagram.overlaps(spec["overlaps"], ResultIndex(result)), spec["words"])
-    return _by_category(spec, result, name)
+    match spec:
+        case HistogramFigure():
+            return _distribution(spec, result, name)
+        case CurveFigure():
+            return _curves(spec, result, name)
+        case PagesFigure():
+            return drawn_pages.draw(name, result.pages, spec)
+        case OverlapFigure():
+            return diagram.draw(name, diagram.overlaps(spec.rows, ResultIndex(result)), spec.labels)
+        case CategoryFigure():
+            return _by_category(spec, result, name)
 
 
-def _distribution(spec: dict[str, Any], result: Completed, name: str) -> str:
-    found = next((item for item in result.histograms if item.name == spec["histogram"]), None)
-    if found is None or not any(sum(counts) for counts in found.counts.values()):
+def _distribution(spec: HistogramFigure, result: Completed, name: str) -> str:
+    histogram = next((item for item in result.histograms if item.name == spec.histogram), None)
+    if histogram is None or not any(sum(counts) for counts in histogram.counts.values()):
         return ""
-    return figures.distribution(name, found, spec.get("words", {}), spec.get("height", figures.BARS_HEIGHT))
+    return figures.distribution(name, histogram, spec.labels, spec.height or figures.BARS_HEIGHT)
 
 
-def _curves(spec: dict[str, Any], result: Completed, name: str) -> str:
-    """One panel a curve; its series in the template's order, so that each has the same look in every panel."""
+def _curves(spec: CurveFigure, result: Completed, name: str) -> str:
+    """One panel a curve; its series in the specified order, so that each has the same look in every panel."""
     by_name = {curve.name: curve for curve in result.curves if any(curve.series.values())}
-    words = spec.get("series", {})
-    panels = [
-        _curve_panel(by_name[panel["curve"]], panel, words) for panel in spec["curves"] if panel["curve"] in by_name
-    ]
-    return figures.lines(name, panels, spec.get("height", figures.LINES_HEIGHT)) if panels else ""
+    panels = [_curve_panel(by_name[panel.curve], panel, spec.series) for panel in spec.panels if panel.curve in by_name]
+    return figures.lines(name, panels, spec.height or figures.LINES_HEIGHT) if panels else ""
 
 
-def _curve_panel(curve: Curve, spec: dict[str, Any], words: dict[str, str]) -> figures.LinePanel:
-    labels = list(dict.fromkeys([*words, *curve.series]))
+def _curve_panel(curve: Curve, spec: CurvePanel, labels: Mapping[str, str]) -> figures.LinePanel:
     lines = []
-    for label in labels:
-        points = curve.series.get(label, ())
+    for series in dict.fromkeys([*labels, *curve.series]):
+        points = curve.series.get(series, ())
         lines.append(
             figures.FigureLine(
-                words.get(label, label),
-                tuple(spec.get("x_scale", 1) * point.x for point in points),
+                labels.get(series, series),
+                tuple(spec.x_scale * point.x for point in points),
                 tuple(figures.Point(point.value, point.low, point.high) for point in points),
             )
         )
     return figures.LinePanel(
-        title=spec["title"],
-        axis=spec.get("axis", curve.axis),
-        quantity=spec.get("quantity", curve.quantity),
+        title=spec.title,
+        axis=curve.axis if spec.axis is None else spec.axis,
+        quantity=curve.quantity if spec.quantity is None else spec.quantity,
         lines=tuple(lines),
-        form=spec.get("form", "number"),
-        diagonal=spec.get("diagonal", False),
+        form=spec.form,
+        diagonal=spec.diagonal,
     )
 
 
-def _by_category(spec: dict[str, Any], result: Completed, name: str) -> str:
-    measured = ResultIndex(result)
-    metrics = [series["metric"] for panel in spec["panels"] for series in panel["series"]]
-    kinds = [kind for kind in result.categories if any(measured.get(f"{metric}.{kind}") for metric in metrics)]
-    if not kinds:
+def _by_category(spec: CategoryFigure, result: Completed, name: str) -> str:
+    index = ResultIndex(result)
+    metrics = [series.metric for panel in spec.panels for series in panel.series]
+    categories = [
+        category for category in result.categories if any(index.get(f"{metric}.{category}") for metric in metrics)
+    ]
+    if not categories:
         return ""
     panels = [
         figures.Panel(
-            panel["title"],
+            panel.title,
             tuple(
                 figures.Series(
-                    series["label"],
+                    series.label,
                     tuple(
-                        as_point(measured.get(f"{series['metric']}.{kind}"), panel.get("complement", False))
-                        for kind in kinds
+                        as_point(index.get(f"{series.metric}.{category}"), panel.complement) for category in categories
                     ),
                 )
-                for series in panel["series"]
+                for series in panel.series
             ),
         )
-        for panel in spec["panels"]
+        for panel in spec.panels
     ]
-    return figures.by_category(name, [category_words(kind) for kind in kinds], panels)
+    return figures.by_category(name, [CATEGORY_LABELS.get(one, one) for one in categories], panels)
 
 
 def as_point(item: Estimate | Unresolved | None, complement: bool = False) -> figures.Point | None:
-    """A measurement for drawing; `complement` shows a distance as what is not distant (1 - value)."""
+    """Return a measurement for drawing; `complement` turns a distance d into 1 - d."""
     if not isinstance(item, Estimate):
         return None
     if complement:

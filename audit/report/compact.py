@@ -1,28 +1,15 @@
-"""Compact tables: a few numbers of a kind side by side, each with its interval, instead of a row each.
-
-What an attack's template asks for:
-
-    caption     text
-    columns     [{"label", "metric", "after" (last part of the name, behind the row's suffix), and what to show:
-                  "counted" (true, or "first": the count leads), "null" (true: what it is compared with), "drawn" (true:
-                  a drawing instead), "zero" (in the drawing: no difference, else 0), "n" (true: how many units, here
-                  instead of beside the row's label)}
-                 or {"label", "diagnostic", "form" (audit.report.numbers.Form)}; either with
-                  "p" (name of the diagnostic that is printed as p under the number)]
-    rows        [{"label", "suffix" (empty: the metric itself)}], the suffix of diagnostics as well, or {"label",
-                 "instead" (for some metrics, the name of another measurement)}; without any measurement it is left out
-"""
+"""Compact tables: a few numbers of a kind side by side, each with its interval, instead of a row each."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from audit.attacks.reporting import AttackReport, Shown, TableColumn, TableRow, TableSpec
 from audit.measurements import Estimate, Unresolved
 from audit.report import numbers
-from audit.report.words import AttackText, ResultIndex
+from audit.report.attack_text import ResultIndex
 
 
 @dataclass(frozen=True)
@@ -33,22 +20,22 @@ class IntervalBar:
     value: float
     high: float
     zero: float
-    """Where what means "no difference" lies."""
+    """The position of "no difference"."""
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """A number with both ends of its interval (without unit), and the units it stands for; empty: no number.
+    """A number with both ends of its interval (without unit), and its count of units; empty: no number.
 
     Where `missing` is set, `value` says why there is none.
-    Where `drawn` is set, a drawing stands in place of the number: `bar`, or nothing where there is no number.
-    `beside` is what else stands under the number.
+    Where `drawn` is set, a drawing replaces the number: `bar`, or nothing where there is no number.
+    `note` is printed under the number.
     """
 
     value: str = ""
     between: str = ""
     counted: str = ""
-    beside: str = ""
+    note: str = ""
     missing: bool = False
     drawn: bool = False
     bar: IntervalBar | None = None
@@ -82,142 +69,121 @@ class CompactTable:
     methods: tuple[str, ...]
 
 
-def cell(item: Estimate | Unresolved | None, words: AttackText, counted: bool | str = False) -> TableCell:
-    """One number as it stands in a compact table.
-
-    `counted` adds the whole number of units behind a proportion; with "first" that number leads and the share follows.
-    """
+def cell(item: Estimate | Unresolved | None, report: AttackReport, shown: Shown = "value") -> TableCell:
+    """Return one number of a compact table, as `shown` says."""
     if item is None:
         return TableCell()
     if isinstance(item, Unresolved):
         return TableCell("not resolved", missing=True)
-    form = words.form(item.name)
+    form = report.form(item.name)
     value, between = numbers.show(item.value, form), numbers.between(item, form)
-    if counted == "first" and numbers.exact_count(item) is not None:
+    if shown == "count first" and numbers.exact_count(item) is not None:
         return TableCell(numbers.reached(item), f"{value}; {between}")
-    return TableCell(value, between, numbers.reached(item) if counted else "")
+    return TableCell(value, between, "" if shown == "value" else numbers.reached(item))
 
 
-def compact_tables(
-    asked: Sequence[dict[str, Any]], measured: ResultIndex, words: AttackText
-) -> tuple[CompactTable, ...]:
-    """The tables that a template asks for, without rows (and tables) for which nothing was measured."""
-    found = (_table(spec, measured, words) for spec in asked)
-    return tuple(table for table in found if table.rows)
+def compact_tables(specs: Sequence[TableSpec], index: ResultIndex, report: AttackReport) -> tuple[CompactTable, ...]:
+    """Fill the tables of a part, without rows (and tables) for which nothing was measured."""
+    tables = (_table(spec, index, report) for spec in specs)
+    return tuple(table for table in tables if table.rows)
 
 
-def _table(spec: dict[str, Any], measured: ResultIndex, words: AttackText) -> CompactTable:
+def _table(spec: TableSpec, index: ResultIndex, report: AttackReport) -> CompactTable:
     rows: list[CompactRow] = []
-    seen: list[Estimate | Unresolved] = []
+    measured: list[Estimate | Unresolved] = []
     estimates: list[list[Estimate | Unresolved | None]] = []
-    apart = any(column.get("n", False) for column in spec["columns"])
-    for row in spec["rows"]:
-        items = [_measured(column, row, measured) for column in spec["columns"]]
+    units_in_cells = any(column.n for column in spec.columns)
+    for row in spec.rows:
+        items = [_measured(column, row, index) for column in spec.columns]
         present = [item for item in items if item is not None]
         if present:
-            pairs = zip(items, spec["columns"], strict=True)
-            cells = tuple(_cell(item, words, column, row, measured) for item, column in pairs)
-            rows.append(CompactRow(str(row["label"]), "" if apart else _units(present), cells))
-            seen += present
+            pairs = zip(items, spec.columns, strict=True)
+            cells = tuple(_cell(item, report, column, row, index) for item, column in pairs)
+            rows.append(CompactRow(row.label, "" if units_in_cells else _units(present), cells))
+            measured += present
             estimates.append(items)
     units = {row.units for row in rows if row.units}
     common = units.pop() if len(units) == 1 and len(rows) > 1 else ""
     if common:
         rows = [dataclasses.replace(row, units="") for row in rows]
     return CompactTable(
-        caption=str(spec["caption"]),
+        caption=spec.caption,
         units=common,
-        columns=tuple(str(column["label"]) for column in spec["columns"]),
-        rows=_with_bars(rows, estimates, spec["columns"]),
-        gaps=tuple(dict.fromkeys(gap(item) for item in seen if isinstance(item, Unresolved))),
-        methods=tuple(dict.fromkeys(item.method for item in seen if isinstance(item, Estimate))),
+        columns=tuple(column.label for column in spec.columns),
+        rows=_with_bars(rows, estimates, spec.columns),
+        gaps=tuple(dict.fromkeys(gap(item) for item in measured if isinstance(item, Unresolved))),
+        methods=tuple(dict.fromkeys(item.method for item in measured if isinstance(item, Estimate))),
     )
 
 
-def _measured(column: dict[str, Any], row: dict[str, Any], measured: ResultIndex) -> Estimate | Unresolved | None:
+def _measured(column: TableColumn, row: TableRow, index: ResultIndex) -> Estimate | Unresolved | None:
     """The measurement that a column asks for in one row; none in a column of diagnostics."""
-    name = _name(column, "metric", row)
-    return None if name is None else measured.find(name)
+    name = row.name(column.metric, column.after)
+    return None if name is None else index.find(name)
 
 
-def _diagnostic(column: dict[str, Any], what: str, row: dict[str, Any], measured: ResultIndex) -> float | None:
-    name = _name(column, what, row)
-    return None if name is None else measured.diagnostic(name)
+def _diagnostic(base: str, column: TableColumn, row: TableRow, index: ResultIndex) -> float | None:
+    name = row.name(base, column.after)
+    return None if name is None else index.diagnostic(name)
 
 
 def _cell(
-    item: Estimate | Unresolved | None,
-    words: AttackText,
-    column: dict[str, Any],
-    row: dict[str, Any],
-    measured: ResultIndex,
+    item: Estimate | Unresolved | None, report: AttackReport, column: TableColumn, row: TableRow, index: ResultIndex
 ) -> TableCell:
-    """The number that a column asks for, or what it is compared with, and what stands under it."""
-    if "diagnostic" in column:
-        value = _diagnostic(column, "diagnostic", row, measured)
-        found = NOTHING if value is None else TableCell(numbers.show(value, column.get("form", "number")))
-    elif item is None and "instead" in row:
-        found = NOTHING
-    elif column.get("null", False):
-        found = _null(item, words)
+    """The number that a column asks for, or what it is compared with, and what is printed under it."""
+    if column.diagnostic:
+        value = _diagnostic(column.diagnostic, column, row, index)
+        filled = NOTHING if value is None else TableCell(numbers.show(value, column.form))
+    elif item is None and row.instead:
+        filled = NOTHING
+    elif column.shown == "null":
+        filled = _null(item, report)
     else:
-        found = cell(item, words, column.get("counted", False))
-    beside = []
-    if column.get("n", False) and isinstance(item, Estimate):
-        beside.append(f"n = {item.n:,}")
-    p_value = _diagnostic(column, "p", row, measured)
+        filled = cell(item, report, column.shown)
+    notes = []
+    if column.n and isinstance(item, Estimate):
+        notes.append(f"n = {item.n:,}")
+    p_value = _diagnostic(column.p, column, row, index)
     if p_value is not None:
-        beside.append(f"p = {numbers.plain(p_value)}")
-    return dataclasses.replace(found, beside="; ".join(beside).replace(" = ", f"{numbers.NBSP}={numbers.NBSP}"))
+        notes.append(f"p = {numbers.plain(p_value)}")
+    return dataclasses.replace(filled, note="; ".join(notes).replace(" = ", f"{numbers.NBSP}={numbers.NBSP}"))
 
 
-def _null(item: Estimate | Unresolved | None, words: AttackText) -> TableCell:
+def _null(item: Estimate | Unresolved | None, report: AttackReport) -> TableCell:
     """What a number is compared with, which has no interval of its own: as a share, and as so many units."""
     if not isinstance(item, Estimate) or item.null is None:
         return TableCell()
-    share = numbers.show(item.null, words.form(item.name))
+    share = numbers.show(item.null, report.form(item.name))
     counted = numbers.count_of(item.null, item.n)
     return TableCell(share) if counted is None else TableCell(f"{counted:,} of {item.n:,}", share)
-
-
-def _name(column: dict[str, Any], what: str, row: dict[str, Any]) -> str | None:
-    """The whole name of what a column asks for in a row; an empty suffix asks for the metric itself. None: nothing."""
-    if what not in column:
-        return None
-    asked = str(column[what])
-    if "instead" in row:
-        return str(row["instead"][asked]) if asked in row["instead"] else None
-    return ".".join(part for part in (asked, str(row["suffix"]), str(column.get("after", ""))) if part)
 
 
 def _with_bars(
     rows: Sequence[CompactRow],
     items: Sequence[Sequence[Estimate | Unresolved | None]],
-    columns: Sequence[dict[str, Any]],
+    columns: Sequence[TableColumn],
 ) -> tuple[CompactRow, ...]:
-    """The rows, with drawings in place of numbers in the columns that ask for them ("drawn")."""
+    """The rows, with drawings in place of numbers in the columns that ask for them."""
     cells = [list(row.cells) for row in rows]
-    for place, column in enumerate(columns):
-        if column.get("drawn", False):
-            for row, drawn in zip(
-                cells, bars([row[place] for row in items], float(column.get("zero", 0.0))), strict=True
-            ):
-                row[place] = TableCell(drawn=True, bar=drawn)
+    for index, column in enumerate(columns):
+        if column.shown == "drawn":
+            for row, drawn in zip(cells, bars([row[index] for row in items], column.zero), strict=True):
+                row[index] = TableCell(drawn=True, bar=drawn)
     return tuple(dataclasses.replace(row, cells=tuple(own)) for row, own in zip(rows, cells, strict=True))
 
 
 def bars(items: Sequence[Estimate | Unresolved | None], zero: float = 0.0) -> list[IntervalBar | None]:
-    """Where each interval lies on one scale for all of them, `zero` included; None for what is no number."""
-    found = [item for item in items if isinstance(item, Estimate)]
-    lowest = min([zero, *(item.low for item in found)])
-    highest = max([zero, *(item.high for item in found)])
+    """Place each interval on one scale for all of them, `zero` included; None for what is no number."""
+    estimates = [item for item in items if isinstance(item, Estimate)]
+    lowest = min([zero, *(item.low for item in estimates)])
+    highest = max([zero, *(item.high for item in estimates)])
     air = 0.05 * ((highest - lowest) or 1.0)
 
-    def place(value: float) -> float:
+    def position(value: float) -> float:
         return round(100 * (value - lowest + air) / (highest - lowest + 2 * air), 2)
 
     return [
-        IntervalBar(place(item.low), place(item.value), place(item.high), place(zero))
+        IntervalBar(position(item.low), position(item.value), position(item.high), position(zero))
         if isinstance(item, Estimate)
         else None
         for item in items
@@ -225,7 +191,7 @@ def bars(items: Sequence[Estimate | Unresolved | None], zero: float = 0.0) -> li
 
 
 def gap(item: Unresolved) -> str:
-    """Why a number is missing."""
+    """Return why a number is missing."""
     needed = f", {item.needed:,} needed" if item.needed is not None else ""
     return f"{item.reason} (n = {item.n:,}{needed})"
 

@@ -1,4 +1,4 @@
-"""Countermeasures beside the model as it was: memory, usefulness, contexts (Pinto et al. 2024, tables 1, 2).
+"""Countermeasures compared with the model as it was: memory, usefulness, contexts (Pinto et al. 2024, tables 1, 2).
 
 Everything shown was measured elsewhere: the records of the scans before and after, and paired differences over the same
 questions. Nothing is computed here.
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from audit.attacks.reporting import AttackReport, sentence_case
 from audit.errors import DocauditError, RecordError
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers
+from audit.report.attack_text import report_of
 from audit.report.files import remove, write_pages
 from audit.report.jinja import environment, template_errors
-from audit.report.words import AttackText
 
 if TYPE_CHECKING:
     from audit.defenses.comparison import Change
@@ -27,12 +28,10 @@ PDF_NAME = "defences.pdf"
 ATTACK = "memorisation"
 EXACT = "exact"
 """The context with page and question as in training, as paired differences call it; its metrics have no suffix."""
-BESIDE = 2
-"""Countermeasures beside the model as it was in one table of contexts (chosen here: what fits on A4)."""
+PER_TABLE = 2
+"""Countermeasures in one table of contexts, next to the model as it was (chosen here: what fits on A4)."""
 MEMORISED, NET, ANLS = "memorised", "net", "anls"
 """The three numbers that a countermeasure is judged by, as paired differences call them."""
-
-
 MEMBERS, READING = "memorised.member", "anls.heldout.target"
 """|M| / n and held-out ANLS, as the attack's metrics call them."""
 
@@ -42,7 +41,7 @@ class DefenseRow:
     """A countermeasure, or the model as it was.
 
     Attributes:
-        name: what it is called: "Extraction blocking"; for the first row "As it was".
+        name: its label: "Extraction blocking"; for the first row "As it was".
         record: the scan with the countermeasure in place.
         changes: paired differences from the first row; empty for the first row itself.
         side_channel: AUC of "the model says that the answer is not there" as a sign of membership; None: not measured.
@@ -64,7 +63,7 @@ class DefenseRow:
 
 @dataclass(frozen=True)
 class Compared:
-    """A number of one row: as it is now, and in words how it differs from the first row (empty there)."""
+    """A number of one row: as it is now, and its difference from the first row (empty there)."""
 
     now: compact.TableCell
     difference: str = ""
@@ -139,7 +138,7 @@ def check_comparable(rows: Sequence[DefenseRow]) -> None:
 
 
 def _conditions(record: AuditRecord) -> dict[str, object]:
-    """What must not differ, in words."""
+    """What must not differ, by label."""
     return {
         "the data set": record.corpus.sha256,
         "the seed": record.seed,
@@ -157,7 +156,7 @@ def _attack(record: AuditRecord) -> Completed:
 
 
 def html(rows: Sequence[DefenseRow]) -> str:
-    """The whole page.
+    """Draw the whole page.
 
     Args:
         rows: comparable, the model as it was first.
@@ -167,46 +166,46 @@ def html(rows: Sequence[DefenseRow]) -> str:
     """
     with template_errors():
         templates = environment()
-        words, membership = AttackText(templates, ATTACK), AttackText(templates, "membership")
-        lines = [_line(row, words, membership) for row in rows]
-        return templates.get_template("defences.html").render(
+        report, membership = report_of(ATTACK), report_of("membership")
+        lines = [_line(row, report, membership) for row in rows]
+        return templates.get_template("defenses.html").render(
             rows=rows,
             first=rows[0].record,
             finished=max(row.record.timing.finished for row in rows),
             lines=lines,
             sentences=[sentence(row) for row in rows[1:]],
-            tables=[(part, _contexts(part, words)) for part in _parts(rows)],
+            tables=[(part, _contexts(part, report)) for part in _parts(rows)],
             side_channel=any(line.side_channel.value for line in lines),
-            gaps=_gaps(rows, words),
-            methods=_methods(rows, words),
+            gaps=_gaps(rows, report),
+            methods=_methods(rows, report),
         )
 
 
 def sentence(row: DefenseRow) -> str:
-    """What the paired differences say about one countermeasure, and no more."""
+    """Return what the paired differences say about one countermeasure, and no more."""
     net, anls = row.change(NET, EXACT), row.change(ANLS, "")
-    said = []
+    clauses = []
     for change, falls, rises in (
         (net, "less is answered from memory", "more is answered from memory"),
         (anls, "the model answers worse", "the model answers better"),
     ):
         if change is None:
             continue
-        what = "net" if change is net else "held-out ANLS"
+        measure = "net" if change is net else "held-out ANLS"
         shown = _difference(change)
         if change.difference.high < 0:
-            said.append(f"{falls}: {what} {shown}")
+            clauses.append(f"{falls}: {measure} {shown}")
         elif change.difference.low > 0:
-            said.append(f"{rises}: {what} {shown}")
+            clauses.append(f"{rises}: {measure} {shown}")
         else:
-            said.append(f"no change of {what} could be shown: {shown}")
-    if not said:
+            clauses.append(f"no change of {measure} could be shown: {shown}")
+    if not clauses:
         return f"{row.name}: no paired difference was measured, so nothing is said about its effect."
     left = [item for item in row.changes if item.metric == NET and item.context != EXACT and item.after.low > 0]
     tried = [item for item in row.changes if item.metric == NET and item.context != EXACT]
     if tried:
-        said.append(f"memory still shows in {len(left)} of {len(tried)} other contexts")
-    return f"{row.name}: {'; '.join(said)}."
+        clauses.append(f"memory still shows in {len(left)} of {len(tried)} other contexts")
+    return f"{row.name}: {'; '.join(clauses)}."
 
 
 def _difference(change: Change) -> str:
@@ -221,14 +220,14 @@ def _signed(value: float) -> str:
     return f"+{shown}" if value > 0 else shown
 
 
-def _line(row: DefenseRow, words: AttackText, membership: AttackText) -> ComparisonLine:
+def _line(row: DefenseRow, report: AttackReport, membership: AttackReport) -> ComparisonLine:
     net = row.measured(NET)
     return ComparisonLine(
         name=row.name,
         units=f"n = {net.n:,} {net.unit}, {net.clusters:,} independent" if isinstance(net, Estimate) else "",
-        memorised=_compared(row, MEMORISED, EXACT, MEMBERS, words, counted=True),
-        net=_compared(row, NET, EXACT, NET, words),
-        anls=_compared(row, ANLS, "", READING, words),
+        memorised=_compared(row, MEMORISED, EXACT, MEMBERS, report, counted=True),
+        net=_compared(row, NET, EXACT, NET, report),
+        anls=_compared(row, ANLS, "", READING, report),
         side_channel=compact.cell(row.side_channel, membership) if row.side_channel else compact.TableCell(),
         derived_by=row.record.derived_by,
         confounded=_attack(row.record).confounded,
@@ -236,52 +235,53 @@ def _line(row: DefenseRow, words: AttackText, membership: AttackText) -> Compari
 
 
 def _compared(
-    row: DefenseRow, metric: str, context: str, name: str, words: AttackText, counted: bool = False
+    row: DefenseRow, metric: str, context: str, name: str, report: AttackReport, counted: bool = False
 ) -> Compared:
-    now = compact.cell(row.measured(name), words, "first" if counted else False)
+    now = compact.cell(row.measured(name), report, "count first" if counted else "value")
     change = row.change(metric, context)
     return Compared(now, _difference(change) if change else "")
 
 
 def _parts(rows: Sequence[DefenseRow]) -> list[tuple[DefenseRow, ...]]:
-    """The first row with a few others at a time: more columns do not fit beside each other."""
-    return [(rows[0], *rows[start : start + BESIDE]) for start in range(1, len(rows), BESIDE)]
+    """The first row with a few others at a time: more columns do not fit on a page."""
+    return [(rows[0], *rows[start : start + PER_TABLE]) for start in range(1, len(rows), PER_TABLE)]
 
 
-def _contexts(rows: Sequence[DefenseRow], words: AttackText) -> list[ContextLine]:
+def _contexts(rows: Sequence[DefenseRow], report: AttackReport) -> list[ContextLine]:
     """Every context that the first record holds, the one of training first."""
     own = {item.name.removeprefix(f"{NET}.") for item in _attack(rows[0].record).measurements}
-    tried = [name for name in words.contexts if name in own]
+    contexts = report.labels["contexts"]
+    tried = [name for name in contexts if name in own]
     return [
         ContextLine(
-            words.contexts[name][:1].upper() + words.contexts[name][1:],
-            tuple(_in_context(row, name, "" if name == EXACT else f".{name}", words) for row in rows),
+            sentence_case(contexts[name]),
+            tuple(_in_context(row, name, "" if name == EXACT else f".{name}", report) for row in rows),
         )
         for name in [EXACT, *tried]
     ]
 
 
-def _in_context(row: DefenseRow, name: str, suffix: str, words: AttackText) -> tuple[Compared, Compared]:
+def _in_context(row: DefenseRow, name: str, suffix: str, report: AttackReport) -> tuple[Compared, Compared]:
     return (
-        _compared(row, MEMORISED, name, f"{MEMBERS}{suffix}", words, counted=True),
-        _compared(row, NET, name, f"{NET}{suffix}", words),
+        _compared(row, MEMORISED, name, f"{MEMBERS}{suffix}", report, counted=True),
+        _compared(row, NET, name, f"{NET}{suffix}", report),
     )
 
 
-def _shown(rows: Sequence[DefenseRow], words: AttackText) -> list[Estimate | Unresolved]:
+def _shown(rows: Sequence[DefenseRow], report: AttackReport) -> list[Estimate | Unresolved]:
     """Every measurement behind a number of the tables."""
     used = [
         name
-        for context in ("", *(f".{name}" for name in words.contexts))
+        for context in ("", *(f".{name}" for name in report.labels["contexts"]))
         for name in (NET + context, MEMBERS + context)
     ]
     return [item for row in rows for name in (*used, READING) if (item := row.measured(name)) is not None]
 
 
-def _gaps(rows: Sequence[DefenseRow], words: AttackText) -> list[str]:
-    return list(dict.fromkeys(compact.gap(item) for item in _shown(rows, words) if isinstance(item, Unresolved)))
+def _gaps(rows: Sequence[DefenseRow], report: AttackReport) -> list[str]:
+    return list(dict.fromkeys(compact.gap(item) for item in _shown(rows, report) if isinstance(item, Unresolved)))
 
 
-def _methods(rows: Sequence[DefenseRow], words: AttackText) -> list[str]:
+def _methods(rows: Sequence[DefenseRow], report: AttackReport) -> list[str]:
     paired = [change.difference.method for row in rows for change in row.changes]
-    return list(dict.fromkeys([*(item.method for item in _shown(rows, words) if isinstance(item, Estimate)), *paired]))
+    return list(dict.fromkeys([*(item.method for item in _shown(rows, report) if isinstance(item, Estimate)), *paired]))

@@ -1,21 +1,22 @@
 """The diagram of what two models answer: only one, both, only the other, neither (Pinto et al. 2024, 3.1).
 
 A Euler diagram laid out along a line, so that lengths are true: the first model's bracket spans its own part and the
-shared one, the second model's the shared one and its own. Told apart by lightness, outline, place and printed number.
+shared one, the second model's the shared one and its own. Parts differ in lightness, outline, position
+and printed number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
+from audit.attacks.reporting import OverlapRow
 from audit.measurements import Estimate
 from audit.report import numbers
+from audit.report.attack_text import ResultIndex
 from audit.report.drawing import INK, MUTED, WIDTH, number, svg, text
-from audit.report.words import ResultIndex
 
 ROW = 122.0
 """Height of one comparison, in units of the drawing (chosen here, as all sizes below)."""
@@ -32,16 +33,16 @@ DASHES = {"only_second": "3 2", "neither": "1 2.5"}
 
 @dataclass(frozen=True)
 class Share:
-    """A part of the questions: how much of all of them, the number as it is printed, and its interval (or nothing)."""
+    """A part of the questions: its share of all, the number as printed, and its interval (or nothing)."""
 
     value: float
-    said: str
+    printed: str
     between: str = ""
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """What two models answer of the same questions.
+    """Comparison of what two models answer of the same questions.
 
     Attributes:
         label: which questions.
@@ -59,20 +60,15 @@ class Overlap:
     net: str
 
 
-def overlaps(rows: Sequence[dict[str, Any]], measured: ResultIndex) -> list[Overlap]:
-    """The comparisons that a template asks for, as far as the record holds all four numbers of one.
-
-    Args:
-        rows: each with `label`, and the names of four metrics and the net one: see `audit.report.words`.
-        measured: where the numbers come from.
-    """
-    found = []
+def overlaps(rows: Sequence[OverlapRow], index: ResultIndex) -> list[Overlap]:
+    """Return the specified comparisons of which the record holds all four numbers."""
+    compared = []
     for row in rows:
-        names = [row[name] for name in ("first", "second", "only_first", "only_second")]
-        estimates = [item for item in map(measured.get, names) if item is not None]
+        names = (row.first, row.second, row.only_first, row.only_second)
+        estimates = [item for item in map(index.get, names) if item is not None]
         if len(estimates) == len(names) and len({item.n for item in estimates}) == 1:
-            found.append(_overlap(str(row["label"]), *estimates, net=measured.get(row["net"])))
-    return found
+            compared.append(_overlap(row.label, *estimates, net=index.get(row.net)))
+    return compared
 
 
 def _overlap(
@@ -97,9 +93,9 @@ def _overlap(
 
 def _measured(item: Estimate) -> Share:
     hits = numbers.exact_count(item)
-    said = numbers.show(item.value, "share") if hits is None else f"{hits:,}"
+    printed = numbers.show(item.value, "share") if hits is None else f"{hits:,}"
     between = numbers.interval(item, "share")
-    return Share(item.value, said, between if hits is None else f"{numbers.show(item.value, 'share')}; {between}")
+    return Share(item.value, printed, between if hits is None else f"{numbers.show(item.value, 'share')}; {between}")
 
 
 def _derived(value: float, n: int) -> Share:
@@ -108,13 +104,13 @@ def _derived(value: float, n: int) -> Share:
     return Share(value, numbers.show(value, "share") if hits is None else f"{hits:,}")
 
 
-def draw(name: str, rows: Sequence[Overlap], words: dict[str, str]) -> Markup:
+def draw(name: str, rows: Sequence[Overlap], labels: Mapping[str, str]) -> Markup:
     """The diagram as SVG; empty without rows.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
-        rows: drawn one under the other at one scale, their shared parts beginning at one place.
-        words: what `first`, `second` and the names in `PARTS` are called.
+        rows: drawn one under the other at one scale, their shared parts beginning at one position.
+        labels: of `first`, `second` and the names in `PARTS`.
     """
     if not rows:
         return Markup()
@@ -123,37 +119,37 @@ def draw(name: str, rows: Sequence[Overlap], words: dict[str, str]) -> Markup:
     extent = left + right
     scale = (WIDTH - 2 * SIDE - 4 * LEAST) / extent if extent else 0.0
     start = SIDE + 2 * LEAST + left * scale
-    drawn = [_row(row, words, start, scale, index * ROW) for index, row in enumerate(rows)]
+    drawn = [_row(row, labels, start, scale, index * ROW) for index, row in enumerate(rows)]
     foot = _foot(extent, len(rows) * ROW)
-    return svg(name, len(rows) * ROW + 8, _alternative(rows, words), Markup("").join([*drawn, foot]))
+    return svg(name, len(rows) * ROW + 8, _alternative(rows, labels), Markup("").join([*drawn, foot]))
 
 
 def _foot(extent: float, y: float) -> Markup:
     if not extent:
         return Markup()
-    said = f"All bars at one scale: the whole width is {numbers.show(extent, 'share')} of the questions."
-    return text(0, y, said, size=8.5, fill=MUTED)
+    note = f"All bars at one scale: the whole width is {numbers.show(extent, 'share')} of the questions."
+    return text(0, y, note, size=8.5, fill=MUTED)
 
 
-def _row(row: Overlap, words: dict[str, str], start: float, scale: float, top: float) -> Markup:
+def _row(row: Overlap, labels: Mapping[str, str], start: float, scale: float, top: float) -> Markup:
     widths = {part: _width(row.parts[part].value, scale) for part in PARTS[:3]}
-    places = {
+    lefts = {
         "only_first": start - widths["only_first"],
         "both": start,
         "only_second": start + widths["both"],
     }
-    middle = places["only_second"]
+    middle = lefts["only_second"]
     y = top + 37
     return Markup("").join(
         [
             text(0, top + 11, f"{row.label}: {row.units}", size=11, bold=True),
             text(WIDTH, top + 11, row.net, size=11, bold=True, anchor="end") if row.net else Markup(),
-            _bracket(places["only_first"], middle, y - 4, -1),
-            _beside(places["only_first"], y - 12, _said(words["first"], row.first)),
-            *(_box(part, places[part], y, widths[part], BAR) for part in PARTS[:3] if widths[part]),
+            _bracket(lefts["only_first"], middle, y - 4, -1),
+            _text_within(lefts["only_first"], y - 12, _labelled(labels["first"], row.first)),
+            *(_box(part, lefts[part], y, widths[part], BAR) for part in PARTS[:3] if widths[part]),
             _bracket(start, middle + widths["only_second"], y + BAR + 4, 1),
-            _beside(start, y + BAR + 19, _said(words["second"], row.second)),
-            _keys(row, words, y + BAR + 34),
+            _text_within(start, y + BAR + 19, _labelled(labels["second"], row.second)),
+            _keys(row, labels, y + BAR + 34),
         ]
     )
 
@@ -162,14 +158,14 @@ def _width(value: float, scale: float) -> float:
     return max(LEAST, value * scale) if value > 0 else 0.0
 
 
-def _beside(x: float, y: float, said: str) -> Markup:
+def _text_within(x: float, y: float, line: str) -> Markup:
     """A line of text that begins at `x`, or ends at the edge where it would run over it."""
-    over = x + LETTER * len(said) > WIDTH
-    return text(WIDTH if over else x, y, said, size=10, anchor="end" if over else "start")
+    over = x + LETTER * len(line) > WIDTH
+    return text(WIDTH if over else x, y, line, size=10, anchor="end" if over else "start")
 
 
-def _said(label: str, share: Share) -> str:
-    return f"{label}: {share.said}" + (f" ({share.between})" if share.between else "")
+def _labelled(label: str, share: Share) -> str:
+    return f"{label}: {share.printed}" + (f" ({share.between})" if share.between else "")
 
 
 def _bracket(left: float, right: float, y: float, direction: int) -> Markup:
@@ -188,7 +184,7 @@ def _box(part: str, x: float, y: float, width: float, height: float) -> Markup:
     )
 
 
-def _keys(row: Overlap, words: dict[str, str], y: float) -> Markup:
+def _keys(row: Overlap, labels: Mapping[str, str], y: float) -> Markup:
     """A sample of each part with its number under the bar, in the order of the bar."""
     column = WIDTH / len(PARTS)
     drawn = []
@@ -197,18 +193,18 @@ def _keys(row: Overlap, words: dict[str, str], y: float) -> Markup:
         share = row.parts[part]
         drawn += [
             _box(part, x + 0.5, y - 8, 9, 9),
-            text(x + 14, y, share.said, size=10.5, bold=True),
-            text(x + 14 + 6.4 * len(share.said) + 4, y, f"({share.between})" if share.between else "", size=9),
-            text(x + 14, y + 12, words[part], size=9, fill=MUTED),
+            text(x + 14, y, share.printed, size=10.5, bold=True),
+            text(x + 14 + 6.4 * len(share.printed) + 4, y, f"({share.between})" if share.between else "", size=9),
+            text(x + 14, y + 12, labels[part], size=9, fill=MUTED),
         ]
     return Markup("").join(drawn)
 
 
-def _alternative(rows: Sequence[Overlap], words: dict[str, str]) -> str:
+def _alternative(rows: Sequence[Overlap], labels: Mapping[str, str]) -> str:
     """What the drawing shows, for who cannot see it."""
     sentences = []
     for row in rows:
-        parts = ", ".join(f"{words[part]} {row.parts[part].said}" for part in PARTS)
-        both = f"{words['first']} {row.first.said}, {words['second']} {row.second.said}"
+        parts = ", ".join(f"{labels[part]} {row.parts[part].printed}" for part in PARTS)
+        both = f"{labels['first']} {row.first.printed}, {labels['second']} {row.second.printed}"
         sentences.append(f"{row.label}, {row.units}: {both}; of these {parts}" + (f"; {row.net}" if row.net else ""))
     return ". ".join(sentences) + "."

@@ -19,7 +19,7 @@ def svg(name: str, height: float, alternative: str, content: Markup) -> Markup:
     Args:
         name: unique in the report, its id.
         height: in units of which `WIDTH` go across.
-        alternative: what it shows, in words, for who cannot see it.
+        alternative: what it shows, for readers who cannot see it.
         content: what is drawn.
     """
     return Markup(
@@ -31,7 +31,7 @@ def svg(name: str, height: float, alternative: str, content: Markup) -> Markup:
 def text(
     x: float,
     y: float,
-    said: str,
+    line: str,
     *,
     size: float,
     bold: bool = False,
@@ -39,12 +39,12 @@ def text(
     anchor: Literal["start", "middle", "end"] = "start",
 ) -> Markup:
     """A line of text whose baseline begins, is centred or ends at (`x`, `y`); nothing for an empty one."""
-    if not said:
+    if not line:
         return Markup()
     weight = Markup(' font-weight="bold"') if bold else Markup()
-    place = Markup(' text-anchor="{}"').format(anchor) if anchor != "start" else Markup()
+    anchored = Markup(' text-anchor="{}"').format(anchor) if anchor != "start" else Markup()
     return Markup('<text x="{}" y="{}" font-size="{}" fill="{}"{}{}>{}</text>').format(
-        number(x), number(y), number(size), fill, weight, place, said
+        number(x), number(y), number(size), fill, weight, anchored, line
     )
 
 

@@ -1,4 +1,4 @@
-"""Attacked pages drawn as boxes: where words stand and which were taken away; never what they say."""
+"""Attacked pages drawn as boxes of words, kept and removed; never their text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from audit.attacks.reporting import PagesFigure
 from audit.measurements import DrawnPage
 from audit.report.drawing import INK, MUTED, WIDTH, number, svg, text
 
@@ -23,27 +24,27 @@ LEGEND = 22.0
 LABEL = 18.0
 
 
-def draw(name: str, pages: Sequence[DrawnPage], words: dict[str, str]) -> Markup:
-    """The first `MOST` pages as SVG, with a legend; empty without pages.
+def draw(name: str, pages: Sequence[DrawnPage], labels: PagesFigure) -> Markup:
+    """Draw the first `MOST` pages as SVG, with a legend; empty without pages.
 
     A word that was taken away is black with a frame around it, one that stayed is a light box without one.
 
     Args:
         name: unique in the report, the id of the SVG.
-        pages: what to draw.
-        words: what "kept" and "removed" words are called.
+        pages: as the record holds them.
+        labels: of kept and removed words.
     """
     shown = pages[:MOST]
     if not shown:
         return Markup()
     cell = (WIDTH - GAP * (MOST - 1)) / MOST
-    drawn, left, tallest = [_legend(words)], 0.0, 0.0
+    drawn, left, tallest = [_legend(labels)], 0.0, 0.0
     for page in shown:
         width, height = _size(page.ratio, cell)
         drawn.append(_page(page, left, LEGEND, width, height))
         left += cell + GAP
         tallest = max(tallest, height)
-    return svg(name, LEGEND + tallest + LABEL, _alternative(shown, words), Markup("").join(drawn))
+    return svg(name, LEGEND + tallest + LABEL, _alternative(shown, labels), Markup("").join(drawn))
 
 
 def _size(ratio: float, cell: float) -> tuple[float, float]:
@@ -52,24 +53,24 @@ def _size(ratio: float, cell: float) -> tuple[float, float]:
     return height / ratio, height
 
 
-def _legend(words: dict[str, str]) -> Markup:
+def _legend(labels: PagesFigure) -> Markup:
     removed = (4.0, 3.0, 15.0, 7.0)
     return Markup("").join(
         [
             _boxes([removed], REMOVED),
             _frames([removed]),
-            text(28, 10, words["removed"], size=10),
+            text(28, 10, labels.removed, size=10),
             _boxes([(174.0, 3.0, 15.0, 7.0)], KEPT),
-            text(196, 10, words["kept"], size=10),
+            text(196, 10, labels.kept, size=10),
         ]
     )
 
 
 def _page(page: DrawnPage, x: float, y: float, width: float, height: float) -> Markup:
-    placed = [_placed(box, x, y, width, height) for box in page.boxes]
-    removed = [box for box, gone in zip(placed, page.removed, strict=True) if gone]
-    kept = [box for box, gone in zip(placed, page.removed, strict=True) if not gone]
-    label = f"Page {page.document}: {len(removed):,} of {len(placed):,} words"
+    boxes = [_scaled(box, x, y, width, height) for box in page.boxes]
+    removed = [box for box, gone in zip(boxes, page.removed, strict=True) if gone]
+    kept = [box for box, gone in zip(boxes, page.removed, strict=True) if not gone]
+    label = f"Page {page.document}: {len(removed):,} of {len(boxes):,} words"
     return Markup("").join(
         [
             Markup('<rect x="{}" y="{}" width="{}" height="{}" fill="none" stroke="{}" stroke-width="0.8"/>').format(
@@ -83,7 +84,7 @@ def _page(page: DrawnPage, x: float, y: float, width: float, height: float) -> M
     )
 
 
-def _placed(box: Box, x: float, y: float, width: float, height: float) -> Box:
+def _scaled(box: Box, x: float, y: float, width: float, height: float) -> Box:
     """Left, top, width and height in the drawing; what reaches over the page is cut off."""
     x0, y0, x1, y1 = (min(1.0, max(0.0, side)) for side in box)
     return x + x0 * width, y + y0 * height, max(0.4, (x1 - x0) * width), max(0.4, (y1 - y0) * height)
@@ -109,9 +110,9 @@ def _frames(boxes: Sequence[Box]) -> Markup:
     return Markup('<path d="{}" fill="none" stroke="{}" stroke-width="0.8"/>').format("".join(steps), REMOVED)
 
 
-def _alternative(pages: Sequence[DrawnPage], words: dict[str, str]) -> str:
+def _alternative(pages: Sequence[DrawnPage], labels: PagesFigure) -> str:
     """What the drawing shows, for who cannot see it."""
-    said = [
-        f"page {page.document}, {len(page.boxes):,} words, {sum(page.removed):,} {words['removed']}" for page in pages
+    shown = [
+        f"page {page.document}, {len(page.boxes):,} words, {sum(page.removed):,} {labels.removed}" for page in pages
     ]
-    return f"Pages as boxes, one for each word: {'; '.join(said)}."
+    return f"Pages as boxes, one for each word: {'; '.join(shown)}."

@@ -8,13 +8,13 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from audit.attacks.reporting import Form
 from audit.measurements import Histogram
-from audit.report.numbers import Form
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,10 +81,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class FigureLine:
-    """One line: its label, and for each place on the axis a point (None where nothing was measured: a gap)."""
+    """One line: its label, and for each position on the axis a point (None where nothing was measured: a gap)."""
 
     label: str
-    places: tuple[float, ...]
+    positions: tuple[float, ...]
     points: tuple[Point | None, ...]
 
 
@@ -92,7 +92,7 @@ class FigureLine:
 class LinePanel:
     """One diagram of lines; shares and differences of shares are shown as percent; a `limit` is drawn across.
 
-    Where `diagonal` is set, a thin line is drawn through the places where axis and quantity are equal.
+    Where `diagonal` is set, a thin line is drawn where axis and quantity are equal.
     """
 
     title: str
@@ -105,7 +105,7 @@ class LinePanel:
 
 
 def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
-    """Dots with intervals, one row a category, one panel beside the other; values are fractions, shown as percent.
+    """Dots with intervals, one row a category, panels side by side; values are fractions, shown as percent.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
@@ -155,13 +155,13 @@ def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
     axis.tick_params(length=0)
 
 
-def distribution(name: str, histogram: Histogram, words: dict[str, str], height: float = BARS_HEIGHT) -> str:
-    """How a quantity is distributed: a panel for the part of a series' name before ", ", a kind of bar for the rest.
+def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], height: float = BARS_HEIGHT) -> str:
+    """Bars of a distribution: a panel for the part of a series' name before ", ", a kind of bar for the rest.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
         histogram: counts of units; each series is drawn as shares of its own total, which the title states.
-        words: what the parts of the series' names are called.
+        labels: of the parts of the series' names.
         height: of the figure, in inches.
     """
     import matplotlib as mpl
@@ -175,9 +175,9 @@ def distribution(name: str, histogram: Histogram, words: dict[str, str], height:
         for axis, title in zip(axes, titles, strict=True):
             drawn = {split[key][1]: counts for key, counts in histogram.counts.items() if split[key][0] == title}
             totals = list(dict.fromkeys(f"{sum(counts):,}" for counts in drawn.values()))
-            _draw_bars(axis, histogram.edges, drawn, kinds, words)
+            _draw_bars(axis, histogram.edges, drawn, kinds, labels)
             axis.set_title(
-                f"{words.get(title, title)} (n = {' / '.join(totals)})", loc="left", fontsize=7.5, fontweight="bold"
+                f"{labels.get(title, title)} (n = {' / '.join(totals)})", loc="left", fontsize=7.5, fontweight="bold"
             )
             axis.set_xlabel(histogram.quantity)
         axes[0].set_ylabel("per cent")
@@ -190,7 +190,7 @@ def _draw_bars(
     edges: Sequence[float],
     drawn: dict[str, tuple[int, ...]],
     kinds: Sequence[str],
-    words: dict[str, str],
+    labels: Mapping[str, str],
 ) -> None:
     for kind, counts in drawn.items():
         index = kinds.index(kind)
@@ -206,7 +206,7 @@ def _draw_bars(
             color=fill,
             edgecolor=edge,
             linewidth=0.7,
-            label=words.get(kind, kind),
+            label=labels.get(kind, kind),
         )
     axis.grid(axis="y", color=FAINT, linewidth=0.5)
     axis.set_axisbelow(True)
@@ -229,10 +229,10 @@ def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT) 
     with mpl.rc_context(RC):
         figure = _figure(0.3 + height * rows)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for place, (axis, panel) in enumerate(zip(axes, panels, strict=False)):
+        for index, (axis, panel) in enumerate(zip(axes, panels, strict=False)):
             _draw_lines(axis, panel, labels)
             # One axis for all: it is named under the last panel of each column.
-            axis.set_xlabel(panel.axis if place + columns >= len(panels) else "")
+            axis.set_xlabel(panel.axis if index + columns >= len(panels) else "")
         for axis in axes[len(panels) :]:
             axis.set_visible(False)
         _legend(figure, *axes[: len(panels)])
@@ -248,9 +248,9 @@ def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
         style = STYLES[labels.index(line.label) % len(STYLES)] if line.label in labels else STYLES[0]
         points = [point or gap for point in line.points]
         lows, highs = [scale * point.low for point in points], [scale * point.high for point in points]
-        axis.fill_between(line.places, lows, highs, color=style["color"], alpha=0.12, linewidth=0)
+        axis.fill_between(line.positions, lows, highs, color=style["color"], alpha=0.12, linewidth=0)
         axis.plot(
-            line.places,
+            line.positions,
             [scale * point.value for point in points],
             linestyle=style["line"],
             linewidth=1.3,
@@ -265,10 +265,10 @@ def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
 
 def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
     """The range of what was measured with 0 in it; what means "no difference", and the limit, as lines across."""
-    found = [point for line in panel.lines for point in line.points if point is not None]
+    points = [point for line in panel.lines for point in line.points if point is not None]
     marks = [0.0] if panel.limit is None else [0.0, panel.limit]
-    bottom = scale * min(marks + [point.low for point in found])
-    top = scale * max(marks + [point.high for point in found])
+    bottom = scale * min(marks + [point.low for point in points])
+    top = scale * max(marks + [point.high for point in points])
     air = 0.05 * ((top - bottom) or 1.0)
     axis.set_ylim(bottom - air if bottom < 0 else -0.4 * air, top + air)
     if panel.form in ("ratio", "points"):

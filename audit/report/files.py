@@ -1,4 +1,4 @@
-"""Writes the report's files, so that what lies in the output folder always shows this verdict or nothing."""
+"""Writes the report's files, so that the output folder always shows this verdict or nothing."""
 
 from __future__ import annotations
 

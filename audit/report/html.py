@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from audit.attacks.reporting import ReportPart, ResultColumn, ResultTableText
+from audit.measurements import ResultTable
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Completed
-from audit.report import compact, tables
-from audit.report.attack_figures import DrawnFigure, draw, forgotten
+from audit.report import compact, numbers, tables
+from audit.report.attack_figures import DrawnFigure, draw, unspecified
+from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
 from audit.report.jinja import environment, template_errors
 from audit.report.recommend import Recommendation, recommend
-from audit.report.words import AttackText, ResultIndex, in_one_line
 
 FIRST_PAGE_LIMITS = 4
 """Limits shown on page one, the worst first; all of them follow in their own chapter (chosen here: what fits on A4)."""
 FIRST_PAGE_RISKS = 3
 """Attacks described on page one, those with a violated limit first; every attack has its own section after it."""
+STATE_LABELS = {
+    "violated": "over its limit",
+    "confounded": "undecided, something else than memory can explain the numbers",
+    "weak": "undecided, the attacker was too weak",
+    "useless": "undecided, the model does not do its task as it is asked",
+    "alarm": "undecided, something else speaks for a leak",
+    "uncovered": "undecided, too little of what could leak was tried",
+    "gap": "undecided, this kind of model cannot be asked",
+    "weakened": "undecided, the attacker was not at its full strength",
+    "wide": "undecided, the interval reaches over the limit",
+    "unresolved": "undecided, too few units",
+    "unmeasured": "not measured",
+    "clean": "every limit that applies is met",
+    "unchecked": "no limit applies to this model",
+    "waived": "waived",
+    "above": "measured, whole interval",
+}
+"""States of a finding."""
 
 
 @dataclass(frozen=True)
@@ -35,25 +55,37 @@ class PartView:
 
 
 @dataclass(frozen=True)
+class ResultTableView:
+    """A table of plain numbers as text: columns, and rows with a label and a number for each column."""
+
+    title: str
+    text: Markup
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
 class CompletedView:
-    """A completed attack, in words; `unlisted` measurements are left out of its table, for its parts show them."""
+    """A completed attack as text; `unlisted` measurements are left out of its table, because its parts show them."""
 
     result: Completed
-    words: AttackText
+    text: AttackText
     risk: Markup
     method: Markup
     table: tables.MeasurementTable
     unlisted: int
     figures: tuple[DrawnFigure, ...]
     parts: tuple[PartView, ...]
+    result_tables: tuple[ResultTableView, ...]
 
 
 def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object | None = None) -> str:
-    """The whole report.
+    """Draw the whole report.
 
     Args:
-        record: what was measured.
-        verdict: what `policy.evaluate` said about it.
+        record: the measurements.
+        verdict: of `policy.evaluate` on them.
         policy: the policy it was held against.
         revealed: recovered values by attack, for the report that stays in `evidence/`; None everywhere else.
 
@@ -62,10 +94,8 @@ def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object
     """
     with template_errors():
         templates = environment()
-        words = {name: AttackText(templates, name) for name in _attacks(record, verdict)}
-        return templates.get_template("report.html").render(
-            _context(record, verdict, policy, words, AttackText(templates, "_utility")), revealed=revealed
-        )
+        texts = {name: AttackText(templates, name) for name in _attacks(record, verdict)}
+        return templates.get_template("report.html").render(_context(record, verdict, policy, texts), revealed=revealed)
 
 
 def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
@@ -74,23 +104,21 @@ def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
     return list(dict.fromkeys([*named, *record.battery]))
 
 
-def _context(
-    record: AuditRecord, verdict: Verdict, policy: Policy, words: dict[str, AttackText], utility: AttackText
-) -> dict[str, Any]:
-    rows = [tables.decision_row(decision, words[decision.limit.attack]) for decision in verdict.decisions]
-    order = list(tables.OUTCOME_WORDS)
+def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackText]) -> dict[str, Any]:
+    rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
+    order = list(tables.OUTCOME_LABELS)
     worst_first = sorted(rows, key=lambda row: (order.index(row.decision.outcome), not row.measured))
-    # What was not tried is told of in another place on page one, and all limits on the pages behind it.
+    # Page one lists what was not tried elsewhere, and all limits follow on the pages behind it.
     tried = [row for row in worst_first if row.decision.outcome not in ("not run", "inapplicable")]
     first_rows = (tried or worst_first)[:FIRST_PAGE_LIMITS]
-    views = _views(record, words)
+    views = _views(record, texts)
     violated = {item.limit.attack for item in verdict.decisions if item.outcome == "violated"}
     risks = sorted(views, key=lambda view: view.result.attack not in violated)
     return {
         "record": record,
         "verdict": verdict,
         "policy": policy,
-        "words": words,
+        "texts": texts,
         "rows": rows,
         "first_rows": first_rows,
         "more_rows": len(rows) - len(first_rows),
@@ -100,95 +128,103 @@ def _context(
         "others": [result for result in record.attacks if not isinstance(result, Completed)],
         "not_asked": [name for name in record.battery if name not in {item.attack for item in record.attacks}],
         "recommendations": recommend(record, verdict),
-        "reason_words": _reason_words(words),
-        "utility": tables.measurement_table(record.utility, utility),
-        "glossary": _glossary(words, views),
-        "sources": list(dict.fromkeys(source for item in words.values() for source in item.sources)),
+        "answered_findings": _answered_findings(texts),
+        "utility": tables.measurement_table(record.utility, UTILITY),
+        "glossary": _glossary(texts, views),
+        "sources": list(dict.fromkeys(source for text in texts.values() for source in text.report.sources)),
     }
 
 
-def _views(record: AuditRecord, words: dict[str, AttackText]) -> list[CompletedView]:
+def _views(record: AuditRecord, texts: Mapping[str, AttackText]) -> list[CompletedView]:
     views: list[CompletedView] = []
     drawn = 0
     for result in record.attacks:
         if isinstance(result, Completed):
-            views.append(_view(result, words[result.attack], drawn))
+            views.append(_view(result, texts[result.attack], drawn))
             drawn += len(views[-1].figures) + sum(len(part.figures) for part in views[-1].parts)
     return views
 
 
-def _view(result: Completed, words: AttackText, drawn: int) -> CompletedView:
-    asked = [*words.figures, *(spec for part in words.parts for spec in part["figures"])]
-    pictures = draw([*words.figures, *forgotten(result, asked)], result, drawn)
-    drawn += len(pictures)
-    measured = ResultIndex(result)
+def _view(result: Completed, text: AttackText, drawn: int) -> CompletedView:
+    report = text.report
+    specified = [*report.figures, *(figure for part in report.parts for figure in part.figures)]
+    figures = draw([*report.figures, *unspecified(result, specified)], result, drawn)
+    drawn += len(figures)
+    index = ResultIndex(result, report.labels)
     parts: list[PartView] = []
-    for spec in words.parts:
-        part = _part(spec, result, measured, words, drawn)
-        if part.figures or part.tables or (part.text and not spec["figures"] and not spec["tables"]):
+    for spec in report.parts:
+        part = _part(spec, result, index, text, drawn)
+        if part.figures or part.tables or (part.text and not spec.figures and not spec.tables):
             parts.append(part)
             drawn += len(part.figures)
-    listed = [item for item in result.measurements if words.listed(item.name)]
+    listed = [item for item in result.measurements if report.listed(item.name)]
     return CompletedView(
         result=result,
-        words=words,
-        risk=words.risk(measured),
-        method=words.method(result),
-        table=tables.measurement_table(listed, words),
+        text=text,
+        risk=text.risk(index),
+        method=text.method(result),
+        table=tables.measurement_table(listed, report),
         unlisted=len(result.measurements) - len(listed),
-        figures=pictures,
+        figures=figures,
         parts=tuple(parts),
+        result_tables=tuple(_result_table(table, index, text) for table in result.tables),
     )
 
 
-def _part(spec: dict[str, Any], result: Completed, measured: ResultIndex, words: AttackText, drawn: int) -> PartView:
-    mark = spec.get("mark", {})
-    marked = any(item.name == mark.get("diagnostic") and item.value < mark["under"] for item in result.diagnostics)
+def _part(spec: ReportPart, result: Completed, index: ResultIndex, text: AttackText, drawn: int) -> PartView:
+    value = index.diagnostic(spec.mark.diagnostic) if spec.mark else None
+    mark = spec.mark if spec.mark and value is not None and value < spec.mark.under else None
     return PartView(
-        title=str(spec["title"]),
-        text=in_one_line(spec["text"](measured)),
-        mark=str(mark["word"]) if marked else "",
-        reason=str(mark["reason"]) if marked else "",
-        figures=draw(spec["figures"], result, drawn),
-        tables=compact.compact_tables(spec["tables"], measured, words),
+        title=spec.title,
+        text=in_one_line(text.text(spec, index)),
+        mark=mark.label if mark else "",
+        reason=mark.reason if mark else "",
+        figures=draw(spec.figures, result, drawn),
+        tables=compact.compact_tables(spec.tables, index, text.report),
     )
 
 
-def _reason_words(words: dict[str, AttackText]) -> Any:
-    """A function that says in words which findings a recommendation answers."""
-    states = {
-        "violated": "over its limit",
-        "confounded": "undecided, something else than memory can explain the numbers",
-        "weak": "undecided, the attacker was too weak",
-        "useless": "undecided, the model does not do its task as it is asked",
-        "alarm": "undecided, something else speaks for a leak",
-        "uncovered": "undecided, too little of what could leak was tried",
-        "gap": "undecided, this kind of model cannot be asked",
-        "weakened": "undecided, the attacker was not at its full strength",
-        "wide": "undecided, the interval reaches over the limit",
-        "unresolved": "undecided, too few units",
-        "unmeasured": "not measured",
-        "clean": "every limit that applies is met",
-        "unchecked": "no limit applies to this model",
-        "waived": "waived",
-        "above": "measured, whole interval",
-    }
+def _result_table(table: ResultTable, index: ResultIndex, text: AttackText) -> ResultTableView:
+    """A table with the labels of the attack's report; with its own names where that has none."""
+    unlabelled = ResultTableText(table.name, table.name, "", ())
+    spec = next((one for one in text.report.tables if one.name == table.name), unlabelled)
+    labelled = {column.name: column for column in spec.columns}
+    columns = [labelled.get(name, ResultColumn(name, name)) for name in table.columns]
+    return ResultTableView(
+        title=spec.title,
+        text=text.text(spec, index) if spec.text else Markup(),
+        heading=spec.heading,
+        columns=tuple(column.label for column in columns),
+        rows=tuple(
+            (
+                spec.row.format(name),
+                tuple(
+                    f"{value:,.0f}" if column.count else numbers.plain(value)
+                    for column, value in zip(columns, values, strict=True)
+                ),
+            )
+            for name, values in table.rows.items()
+        ),
+    )
 
-    def say(item: Recommendation) -> list[str]:
+
+def _answered_findings(texts: Mapping[str, AttackText]) -> Callable[[Recommendation], list[str]]:
+    """A function that lists the findings which a recommendation answers."""
+
+    def label(item: Recommendation) -> list[str]:
         return [
-            f"{words[finding.attack].label(finding.metric)} ({states[finding.state]})"
-            if finding.attack in words
-            else states[finding.state]
+            f"{texts[finding.attack].report.label(finding.metric)} ({STATE_LABELS[finding.state]})"
+            if finding.attack in texts
+            else STATE_LABELS[finding.state]
             for finding in item.findings
         ]
 
-    return say
+    return label
 
 
-def _glossary(words: dict[str, AttackText], views: Sequence[CompletedView]) -> list[tuple[str, str]]:
+def _glossary(texts: Mapping[str, AttackText], views: Sequence[CompletedView]) -> list[tuple[str, str]]:
     """The terms of the attacks that ran, each once, sorted with the general ones by the template."""
-    shown = [view.words for view in views] or list(words.values())
     meanings: dict[str, str] = {}
-    for term, meaning in (entry for item in shown for entry in item.glossary):
-        meanings.setdefault(term, meaning)
+    for text in [view.text for view in views] or texts.values():
+        meanings = {**text.report.glossary, **meanings}
     return list(meanings.items())

@@ -1,4 +1,4 @@
-"""The templates: where they lie, and how numbers are written in them."""
+"""The Jinja environment of the templates, with filters for numbers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 import jinja2
 
+from audit.attacks.reporting import CATEGORY_LABELS, sentence_case
 from audit.errors import RenderError
 from audit.report import numbers
-from audit.report.words import category_words
 from audit.resources import folder
 
 
 def environment() -> jinja2.Environment:
-    """Jinja over `templates/`: everything is escaped, and a name that nobody defined is an error."""
+    """Return Jinja over `templates/`: everything is escaped, and an undefined name is an error."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder("templates")),
         autoescape=True,
@@ -34,9 +34,9 @@ def environment() -> jinja2.Environment:
         moment=numbers.moment,
         day=numbers.day,
         duration=numbers.duration,
-        place=numbers.place,
-        category=category_words,
-        capitalize_first=lambda text: text[:1].upper() + text[1:],
+        axis_value=numbers.axis_value,
+        category=lambda name: CATEGORY_LABELS.get(name, name),
+        capitalize_first=sentence_case,
     )
     return made
 
@@ -51,5 +51,5 @@ def template_errors() -> Iterator[None]:
     try:
         yield
     except jinja2.TemplateError as error:
-        place = f"{error.name}:{error.lineno}: " if isinstance(error, jinja2.TemplateSyntaxError) else ""
-        raise RenderError(f"the report's templates: {place}{error.message}", "install docaudit again") from None
+        line = f"{error.name}:{error.lineno}: " if isinstance(error, jinja2.TemplateSyntaxError) else ""
+        raise RenderError(f"the report's templates: {line}{error.message}", "install docaudit again") from None

@@ -1,21 +1,18 @@
-"""How numbers are printed: sensible digits, never "0.00" for what is small, a count beside a share that is exact."""
+"""Printed numbers: sensible digits, never "0.00" for what is small, a count with a share that is exact."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from typing import Literal
 
+from audit.attacks.reporting import Form
 from audit.measurements import Estimate
-
-Form = Literal["share", "points", "ratio", "number"]
-"""share: a proportion, in percent; points: a difference of such; ratio: 1 means no difference; number: as it is."""
 
 NBSP = "\u00a0"
 MINUS = "\u2212"
 SMALLEST = 1e-4
 """Nothing smaller than this is written out (chosen here: below the resolution of any corpus that is audited)."""
-UNIT_WORDS: dict[Form, str] = {"share": "%", "points": "points", "ratio": "", "number": ""}
+UNIT_LABELS: dict[Form, str] = {"share": "%", "points": "points", "ratio": "", "number": ""}
 
 
 def plain(value: float, digits: int = 2) -> str:
@@ -52,7 +49,7 @@ def _scale(form: Form) -> float:
     return 100 if form in ("share", "points") else 1
 
 
-def _places(value: float, form: Form, digits: int) -> int:
+def _decimals_in_form(value: float, form: Form, digits: int) -> int:
     """The decimals to print `value` with: a share under 1 is never rounded up to 100 %."""
     for count in range(digits, digits + 5):
         decimals = _decimals(_scale(form) * value, count)
@@ -63,7 +60,7 @@ def _places(value: float, form: Form, digits: int) -> int:
 
 def bare(value: float, form: Form, digits: int = 2) -> str:
     """The number of `show` without its unit."""
-    return _written(_scale(form) * value, _places(value, form, digits))
+    return _written(_scale(form) * value, _decimals_in_form(value, form, digits))
 
 
 def show(value: float, form: Form, digits: int = 2) -> str:
@@ -72,12 +69,12 @@ def show(value: float, form: Form, digits: int = 2) -> str:
 
 
 def _with_unit(text: str, form: Form) -> str:
-    return f"{text}{NBSP}{UNIT_WORDS[form]}" if UNIT_WORDS[form] else text
+    return f"{text}{NBSP}{UNIT_LABELS[form]}" if UNIT_LABELS[form] else text
 
 
 def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
     """Both ends of the interval, each no finer than the finer one of the value and the other end."""
-    low, value, high = (_places(item, form, digits) for item in (estimate.low, estimate.value, estimate.high))
+    low, value, high = (_decimals_in_form(item, form, digits) for item in (estimate.low, estimate.value, estimate.high))
     scale = _scale(form)
     return (
         _written(scale * estimate.low, min(low, max(value, high))),
@@ -97,12 +94,12 @@ def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
 
 
 def exact_count(estimate: Estimate) -> int | None:
-    """How many of `estimate.n` a proportion stands for, when it is a whole number; None when units were weighted."""
+    """Return a proportion as a whole number of its units; None when it is none, as where units were weighted."""
     return count_of(estimate.value, estimate.n)
 
 
 def count_of(share: float, n: int) -> int | None:
-    """How many of `n` a share stands for, when it is a whole number; None otherwise."""
+    """Return a share of `n` units as a whole number of them; None when it is none."""
     hits = share * n
     if n == 0 or not 0 <= share <= 1 or abs(hits - round(hits)) > 1e-6 * n:
         return None
@@ -136,13 +133,13 @@ def limit_text(value: float, form: Form) -> str:
     return _with_unit(limit_number(value, form), form)
 
 
-def place(value: float) -> str:
-    """Where something stands on an axis: "12", "0.5", "120,000"."""
+def axis_value(value: float) -> str:
+    """Return a value on an axis as text: "12", "0.5", "120,000"."""
     return f"{value:,.10g}"
 
 
 def moment(text: str) -> str:
-    """An ISO 8601 moment as people write it: "21 November 2025, 13:27 UTC"; anything else as it stands."""
+    """An ISO 8601 moment as people write it: "21 November 2025, 13:27 UTC"; anything else unchanged."""
     try:
         when = dt.datetime.fromisoformat(text)
     except ValueError:
@@ -152,7 +149,7 @@ def moment(text: str) -> str:
 
 
 def day(text: str) -> str:
-    """The day of an ISO 8601 moment: "21 November 2025"; anything else as it stands."""
+    """The day of an ISO 8601 moment: "21 November 2025"; anything else unchanged."""
     try:
         when = dt.datetime.fromisoformat(text)
     except ValueError:

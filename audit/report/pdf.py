@@ -9,7 +9,7 @@ from audit.errors import RenderError
 
 PANGO = "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew install pango)"
 END_OF_PAGE_ONE = "<!--page one ends-->"
-"""What stands in the HTML where page two begins, if its first page has to be one page."""
+"""The mark in the HTML where page two begins, if its first page has to be one page."""
 SIZES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.71)
 """Type sizes tried for page one, until it fits (chosen here: 0.71 of 9.2 pt is the smallest that one still reads)."""
 

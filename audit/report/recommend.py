@@ -1,4 +1,4 @@
-"""Which remedy to consider, from what was found: of `policies/defenses.toml`, or what a countermeasure says itself."""
+"""Remedies to consider for the findings: of `policies/defenses.toml`, or a countermeasure's own."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def remedies() -> tuple[Remedy, ...]:
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise RenderError(f"{path.name}: {error}") from None
     except ValidationError as error:
-        places = [f"{path.name} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-        raise RenderError(places) from None
+        problems = [f"{path.name} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        raise RenderError(problems) from None
     unknown = [
         f"{path.name} {item.id}: no countermeasure is called {name!r}"
         for item in shipped
@@ -71,14 +71,14 @@ def remedies() -> tuple[Remedy, ...]:
 
 
 def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
-    """What the verdict says of each limit that is not met; of the audit as a whole where there is no such limit."""
+    """Return a finding for each limit that is not met; one of the audit as a whole where there is no such limit."""
     states = [(decision, state_of(decision)) for decision in verdict.decisions]
-    found = [Finding(item.limit.attack, item.limit.metric, state) for item, state in states if state is not None]
-    if verdict.overall == "passed" and not found:
-        found.append(Finding("", "", "clean"))
-    if verdict.overall == "undecided" and not found:
-        found.append(Finding("", "", "unchecked"))
-    return tuple(found)
+    listed = [Finding(item.limit.attack, item.limit.metric, state) for item, state in states if state is not None]
+    if verdict.overall == "passed" and not listed:
+        listed.append(Finding("", "", "clean"))
+    if verdict.overall == "undecided" and not listed:
+        listed.append(Finding("", "", "unchecked"))
+    return tuple(listed)
 
 
 def state_of(decision: Decision) -> FindingState | None:
@@ -101,10 +101,10 @@ def recommend(record: AuditRecord, verdict: Verdict) -> tuple[Recommendation, ..
     Raises:
         RenderError: `policies/defenses.toml` cannot be read.
     """
-    found = findings(record, verdict)
+    listed = findings(record, verdict)
     chosen = []
     for remedy in remedies():
-        answered = tuple(finding for finding in found if any(_answers(item, finding) for item in remedy.answers))
+        answered = tuple(finding for finding in listed if any(_answers(item, finding) for item in remedy.answers))
         answered += tuple(finding for item in remedy.answers for finding in _above(item, record))
         if answered:
             chosen.append(Recommendation(remedy, tuple(dict.fromkeys(answered))))

@@ -1,4 +1,4 @@
-"""The one report with recovered values: it lies in `evidence/`, only its owner can read it; nothing else changes."""
+"""The one report with recovered values, in `evidence/` for its owner alone; nothing else changes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Recovered:
 
 @strict_dataclass(frozen=True, config=_STRICT)
 class RevealedReply:
-    """What the audited model and each baseline said in one context, and whether the model gave the answer."""
+    """Replies of the audited model and each baseline in one context, and if the model gave the answer."""
 
     target: str
     baselines: tuple[str, ...]
@@ -109,7 +109,7 @@ class RevealedProvider:
     absent_key: tuple[Absent, ...]
 
     @property
-    def place(self) -> float:
+    def order(self) -> float:
         """Its rank by the first score; behind all others without one."""
         return next((self.ranks[name] for name in self.scores if name in self.ranks), float("inf"))
 
@@ -148,7 +148,7 @@ class ScoredTable:
 
 @dataclass(frozen=True)
 class Revealed:
-    """All evidence, by its shape; those of one shape lie in the order in which they are shown."""
+    """All evidence, by its shape; those of one shape in the order in which they are shown."""
 
     fields: tuple[Recovered, ...] = ()
     questions: tuple[RevealedQuestion, ...] = ()
@@ -157,7 +157,7 @@ class Revealed:
 
     @property
     def several(self) -> bool:
-        """Whether any field was attempted several times."""
+        """True when any field was attempted several times."""
         return any(row.exact_in_any_attempt is not None for row in self.fields)
 
 
@@ -171,7 +171,7 @@ def write_revealed(record: AuditRecord, verdict: Verdict, policy: Policy, out: P
     """Write `evidence/report-revealed.html` (mode 0600) from `evidence/recovered.jsonl`.
 
     Returns:
-        Where it lies.
+        Its path.
 
     Raises:
         RenderError: the evidence is missing or damaged (values are never quoted), or a template is.
@@ -189,7 +189,7 @@ def write_revealed(record: AuditRecord, verdict: Verdict, policy: Policy, out: P
 
 
 def read_recovered(path: Path) -> Revealed:
-    """The evidence: recovered values first, members before others, then in the order of the file.
+    """Read the evidence: recovered values first, members before others, then in the order of the file.
 
     Raises:
         RenderError: the file is missing, or every line that is not what is expected, by number.
@@ -232,9 +232,9 @@ def _read(line: bytes) -> Row:
 
 
 def _asked(row: dict[str, Any]) -> RevealedQuestion:
-    """The attack writes what was said in each context under the context's own name."""
-    said = {name: value for name, value in row.items() if isinstance(value, dict)}
-    return _QUESTION.validate_python({**{name: row[name] for name in row if name not in said}, "replies": said})
+    """The attack writes the replies in each context under the context's own name."""
+    replies = {name: value for name, value in row.items() if isinstance(value, dict)}
+    return _QUESTION.validate_python({**{name: row[name] for name in row if name not in replies}, "replies": replies})
 
 
 def _scored(row: dict[str, Any]) -> EvidenceLine:
@@ -250,7 +250,7 @@ def _sorted(rows: list[Row]) -> Revealed:
     fields = [row for row in rows if isinstance(row, Recovered)]
     questions = [row for row in rows if isinstance(row, RevealedQuestion)]
     providers = sorted(
-        (row for row in rows if isinstance(row, RevealedProvider)), key=lambda row: (row.place, row.provider)
+        (row for row in rows if isinstance(row, RevealedProvider)), key=lambda row: (row.order, row.provider)
     )
     others: dict[str, list[EvidenceLine]] = {}
     for row in rows:

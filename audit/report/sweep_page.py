@@ -1,4 +1,4 @@
-"""Checkpoints of one training run: where each stands on an axis, and whether their records can be compared."""
+"""Checkpoints of one training run: their positions on an axis, and if their records can be compared."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ class Stop:
         return None
 
     def useful(self, name: str) -> Estimate | Unresolved | None:
-        """A measurement of what the model is good for."""
+        """A measurement of the model's usefulness."""
         return next((item for item in self.record.utility if item.name == name), None)
 
     def decision(self, limit: Limit) -> Decision | None:
-        """What became of a limit."""
+        """The decision on a limit; None when the verdict has none."""
         return next((item for item in self.verdict.decisions if item.limit == limit), None)
 
 
-def places(records: Sequence[AuditRecord]) -> tuple[str, list[float]]:
-    """The axis in words, and where each record stands on it: by epoch, else by step, else in the order given.
+def axis_positions(records: Sequence[AuditRecord]) -> tuple[str, list[float]]:
+    """Return the label of the axis and each record's position: by epoch, else by step, else in the order given.
 
-    An axis is taken when every record has a place on it and no two the same one.
+    An axis is taken when every record has a position on it and no two the same one.
     """
     candidates: dict[str, Sequence[float | None]] = {
         "epoch": [record.target.epoch for record in records],
         "training step": [record.target.step for record in records],
     }
-    for axis, found in candidates.items():
-        known = [float(place) for place in found if place is not None]
+    for axis, positions in candidates.items():
+        known = [float(position) for position in positions if position is not None]
         if len(set(known)) == len(records):
             return axis, known
     return "record, in the order given", [float(number) for number in range(1, len(records) + 1)]
@@ -80,7 +80,7 @@ def check_comparable(stops: Sequence[Stop]) -> None:
 
 
 def _conditions(stop: Stop) -> dict[str, object]:
-    """What must not differ, in words; the parameters of attacks that ran at one checkpoint only cannot."""
+    """What must not differ, by label; the parameters of attacks that ran at one checkpoint only cannot."""
     record = stop.record
     return {
         "the data set": record.corpus.sha256,
@@ -97,12 +97,12 @@ def _conditions(stop: Stop) -> dict[str, object]:
 
 
 def weaknesses(stops: Sequence[Stop]) -> list[str]:
-    """What makes the comparison weaker without forbidding it, one line each."""
+    """Return what weakens the comparison without forbidding it, one line each."""
     references = {frozenset((item.role, item.card.sha256) for item in stop.record.references) for stop in stops}
     done = [result for stop in stops for result in stop.record.attacks if isinstance(result, Completed)]
     formats = {(result.attack, result.dtype) for result in done}
-    found = {
+    notes = {
         OTHER_REFERENCE: len(references) > 1,
         OTHER_FORMAT: len(formats) > len({attack for attack, _ in formats}),
     }
-    return [words for words, holds in found.items() if holds]
+    return [note for note, holds in notes.items() if holds]

@@ -1,4 +1,4 @@
-"""Rows for the report's tables: decisions and measurements, already in words. Nothing is computed, only laid out."""
+"""Rows for the report's tables: decisions and measurements, as text. Nothing is computed, only laid out."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from audit.attacks.reporting import CATEGORY_LABELS, AttackReport
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision
 from audit.report import numbers
 from audit.report.compact import gap
-from audit.report.words import CATEGORY_WORDS, AttackText
 
-OUTCOME_WORDS = {
+OUTCOME_LABELS = {
     "violated": "Violated",
     "undecided": "Undecided",
     "waived": "Waived",
@@ -22,7 +22,7 @@ OUTCOME_WORDS = {
     "inapplicable": "Does not apply",
 }
 """What a decision on one limit is called; the order is the one in which page one shows them."""
-NULL_WORDS = {
+NULL_LABELS = {
     "chance": "chance",
     "public model": "public",
     "held-out": "unseen",
@@ -32,7 +32,7 @@ NULL_WORDS = {
 
 @dataclass(frozen=True)
 class Gauge:
-    """Where an interval lies against a limit: all positions from 0 to 100 across the drawing."""
+    """An interval against a limit: all positions from 0 to 100 across the drawing."""
 
     low: float
     value: float
@@ -44,11 +44,10 @@ class Gauge:
 
 @dataclass(frozen=True)
 class DecisionRow:
-    """One limit of the policy, in words."""
+    """One limit of the policy, as text."""
 
     decision: Decision
-    word: str
-    attack: str
+    outcome: str
     label: str
     meaning: str
     limit: str
@@ -103,40 +102,39 @@ class MeasurementTable:
     letters: dict[str, str]
 
 
-def decision_row(decision: Decision, words: AttackText) -> DecisionRow:
+def decision_row(decision: Decision, report: AttackReport) -> DecisionRow:
     """A limit, the number it was held against and what came of it."""
     limit, measured = decision.limit, decision.measured
-    form = words.form(limit.metric)
+    form = report.form(limit.metric)
     bound = limit.max if limit.max is not None else (limit.min or 0.0)
     digits = 2
     if measured is not None:
         digits = numbers.distinct_digits(measured, bound, form)
     return DecisionRow(
         decision=decision,
-        word=OUTCOME_WORDS[decision.outcome],
-        attack=words.title,
-        label=words.label(limit.metric),
-        meaning=words.meaning(limit.metric),
+        outcome=OUTCOME_LABELS[decision.outcome],
+        label=report.label(limit.metric),
+        meaning=report.meaning(limit.metric),
         limit=f"{'at most' if limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}",
         measured=numbers.show(measured.value, form, digits) if measured else "",
         between=numbers.interval(measured, form, digits) if measured else "",
         n=_units(measured) if measured else "",
-        power=_power(decision, words),
+        power=_power(decision, report),
         weak=decision.cause == "weak",
         p_value=_p_value(decision.p_value),
         gauge=_gauge(measured, bound, limit.max is not None) if measured else None,
     )
 
 
-def _power(decision: Decision, words: AttackText) -> str:
+def _power(decision: Decision, report: AttackReport) -> str:
     """The attacker's strength against what the limit asks for; empty where neither is known."""
     power, wanted = decision.power, decision.limit.min_power
     if power is None or wanted is None:
         return ""
-    form = words.form(power.name)
+    form = report.form(power.name)
     digits = numbers.distinct_digits(power, wanted, form)
     return (
-        f"{words.family(power.name)} {numbers.show(power.value, form, digits)}, "
+        f"{report.family(power.name)} {numbers.show(power.value, form, digits)}, "
         f"the policy asks for at least {numbers.limit_text(wanted, form)}"
     )
 
@@ -154,51 +152,52 @@ def _gauge(measured: Estimate, limit: float, upper: bool) -> Gauge:
     air = 0.06 * ((highest - lowest) or 1.0)
     start, span = lowest - air, (highest - lowest) + 2 * air
 
-    def place(value: float) -> float:
+    def position(value: float) -> float:
         return round(100 * (value - start) / span, 2)
 
-    return Gauge(place(measured.low), place(measured.value), place(measured.high), place(limit), place(0.0), upper)
+    low, value, high = position(measured.low), position(measured.value), position(measured.high)
+    return Gauge(low, value, high, position(limit), position(0.0), upper)
 
 
 def _units(estimate: Estimate) -> str:
     return f"{estimate.n:,}{numbers.NBSP}{estimate.unit}"
 
 
-def measurement_table(measurements: Sequence[Measurement], words: AttackText) -> MeasurementTable:
+def measurement_table(measurements: Sequence[Measurement], report: AttackReport) -> MeasurementTable:
     """Every measurement, grouped by the first part of its name, otherwise in the record's order."""
-    found = [item for item in measurements if isinstance(item, Estimate)]
-    letters = {method: _letter(index) for index, method in enumerate(dict.fromkeys(item.method for item in found))}
+    estimates = [item for item in measurements if isinstance(item, Estimate)]
+    letters = {method: _letter(index) for index, method in enumerate(dict.fromkeys(item.method for item in estimates))}
     names = {item.name for item in measurements}
     groups: dict[str, list[Estimate]] = {}
-    for item in found:
-        groups.setdefault(words.family(item.name), []).append(item)
+    for item in estimates:
+        groups.setdefault(report.family(item.name), []).append(item)
     return MeasurementTable(
-        tuple(_group(items, words, letters, names) for items in groups.values()), _gaps(measurements, words), letters
+        tuple(_group(items, report, letters, names) for items in groups.values()), _gaps(measurements, report), letters
     )
 
 
-def _gaps(measurements: Sequence[Measurement], words: AttackText) -> tuple[MissingMeasurements, ...]:
+def _gaps(measurements: Sequence[Measurement], report: AttackReport) -> tuple[MissingMeasurements, ...]:
     """What could not be resolved: a sentence for each measurement would fill pages with a few reasons."""
-    found: dict[str, dict[str, list[tuple[str, str]]]] = {}
+    reasons: dict[str, dict[str, list[tuple[str, str]]]] = {}
     for item in measurements:
         if isinstance(item, Unresolved):
-            missing = found.setdefault(gap(item), {}).setdefault(words.family(item.name), [])
-            missing.append((words.qualifiers(item.name), item.name))
+            missing = reasons.setdefault(gap(item), {}).setdefault(report.family(item.name), [])
+            missing.append((report.qualifier(item.name), item.name))
     return tuple(
         MissingMeasurements(reason, tuple((family, tuple(items)) for family, items in missing.items()))
-        for reason, missing in found.items()
+        for reason, missing in reasons.items()
     )
 
 
 def _group(
-    items: Sequence[Estimate], words: AttackText, letters: dict[str, str], names: AbstractSet[str]
+    items: Sequence[Estimate], report: AttackReport, letters: dict[str, str], names: AbstractSet[str]
 ) -> MeasurementGroup:
     units = {item.unit for item in items}
     unit = units.pop() if len(units) == 1 else ""
-    rows = [measurement_row(item, words, letters, names) for item in items]
+    rows = [measurement_row(item, report, letters, names) for item in items]
     if unit:
         rows = [dataclasses.replace(row, n=row.n.removesuffix(f"{numbers.NBSP}{unit}")) for row in rows]
-    return MeasurementGroup(words.family(items[0].name), words.meaning(items[0].name), unit, _by_section(rows))
+    return MeasurementGroup(report.family(items[0].name), report.meaning(items[0].name), unit, _by_section(rows))
 
 
 def _by_section(rows: list[MeasurementRow]) -> tuple[MeasurementRow, ...]:
@@ -214,12 +213,12 @@ def _letter(index: int) -> str:
 
 
 def measurement_row(
-    item: Estimate, words: AttackText, letters: dict[str, str], names: AbstractSet[str]
+    item: Estimate, report: AttackReport, letters: dict[str, str], names: AbstractSet[str]
 ) -> MeasurementRow:
     """One measurement with everything needed to trust it."""
-    section, label = _place(item.name, words, names)
-    form = words.form(item.name)
-    hits = numbers.exact_count(item) if words.counted(item.name) else None
+    section, label = _section(item.name, report, names)
+    form = report.form(item.name)
+    hits = numbers.exact_count(item) if report.counted(item.name) else None
     value = numbers.show(item.value, form, 3)
     level = "" if item.level == 0.95 else f" ({numbers.show(item.level, 'share')})"
     return MeasurementRow(
@@ -230,23 +229,23 @@ def measurement_row(
         between=numbers.interval(item, form, 3) + level,
         n=_units(item),
         clusters=f"{item.clusters:,}",
-        null=_null(item, words),
+        null=_null(item, report),
         method=letters[item.method],
     )
 
 
-def _place(name: str, words: AttackText, names: AbstractSet[str]) -> tuple[str, str]:
+def _section(name: str, report: AttackReport, names: AbstractSet[str]) -> tuple[str, str]:
     """The section of a table that a measurement belongs to (what a kind of value divides), and its label there."""
     whole, _, last = name.rpartition(".")
-    if last in CATEGORY_WORDS and whole:
-        return words.qualifiers(whole), CATEGORY_WORDS[last]
-    if any(f"{name}.{category}" in names for category in CATEGORY_WORDS):
-        return words.qualifiers(name), "all kinds"
-    return "", words.qualifiers(name) or "overall"
+    if last in CATEGORY_LABELS and whole:
+        return report.qualifier(whole), CATEGORY_LABELS[last]
+    if any(f"{name}.{category}" in names for category in CATEGORY_LABELS):
+        return report.qualifier(name), "all kinds"
+    return "", report.qualifier(name) or "overall"
 
 
-def _null(item: Estimate, words: AttackText) -> str:
+def _null(item: Estimate, report: AttackReport) -> str:
     if item.null is None:
         return "none"
-    kind = NULL_WORDS.get(item.null_kind or "", "")
-    return numbers.show(item.null, words.form(item.name), 3) + (f" ({kind})" if kind else "")
+    kind = NULL_LABELS.get(item.null_kind or "", "")
+    return numbers.show(item.null, report.form(item.name), 3) + (f" ({kind})" if kind else "")

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
 
-from audit.attacks import BATTERY
+from audit.attacks.reporting import AttackReport
 from audit.errors import DocauditError
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import compact, figures, numbers
 from audit.report.attack_figures import as_point
+from audit.report.attack_text import UTILITY, report_of
 from audit.report.files import remove, write_pages
 from audit.report.jinja import environment, template_errors
 from audit.report.sweep_page import Stop, check_comparable, weaknesses
-from audit.report.words import AttackText
 
 HTML_NAME = "trend.html"
 PDF_NAME = "trend.pdf"
@@ -29,11 +29,11 @@ Find = Callable[[Stop], Estimate | Unresolved | None]
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of the table: its heading, how its numbers are written, and where to find them."""
+class TrendColumn:
+    """A column of the table: its heading, the report that says how its numbers are printed, and their source."""
 
     label: str
-    words: AttackText
+    report: AttackReport
     find: Find
 
 
@@ -51,8 +51,8 @@ def write(records: Sequence[tuple[float, str, AuditRecord, Verdict]], axis: str,
     """Write `trend.html` and `trend.pdf` into `out`, each whole or not at all.
 
     Args:
-        records: place on the axis, name of the checkpoint, its record, and what the same policy said of it.
-        axis: what the places count, in words: "epoch".
+        records: position on the axis, name of the checkpoint, its record, and the verdict of one policy.
+        axis: the unit of the positions: "epoch".
         out: an existing folder.
 
     Returns:
@@ -74,11 +74,11 @@ def write(records: Sequence[tuple[float, str, AuditRecord, Verdict]], axis: str,
 
 
 def html(stops: Sequence[Stop], axis: str) -> str:
-    """The whole page.
+    """Draw the whole page.
 
     Args:
         stops: in the order of the axis, comparable, at least one.
-        axis: what their places count.
+        axis: the unit of their positions.
 
     Raises:
         RenderError: a template is missing or broken.
@@ -87,21 +87,18 @@ def html(stops: Sequence[Stop], axis: str) -> str:
         templates = environment()
         limits = [decision.limit for decision in stops[0].verdict.decisions]
         ran = [item.attack for stop in stops for item in stop.record.attacks if isinstance(item, Completed)]
-        words = {
-            name: AttackText(templates, name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])
-        }
-        utility = AttackText(templates, "_utility")
+        reports = {name: report_of(name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
         useful = list(dict.fromkeys(item.name for stop in stops for item in stop.record.utility))
-        columns = _columns(words, limits, utility, useful)
-        panels = _panels(stops, axis, words, limits, utility, useful)
+        columns = _columns(reports, limits, useful)
+        panels = _panels(stops, axis, reports, limits, useful)
         return templates.get_template("trend.html").render(
             stops=stops,
             first=stops[0],
             axis=axis,
             finished=max(stop.record.timing.finished for stop in stops),
             sentences=[
-                *(limit_sentence(limit, words[limit.attack], stops, axis) for limit in limits),
-                *(sentence for name in useful if (sentence := _best(name, utility, stops, axis))),
+                *(limit_sentence(limit, reports[limit.attack], stops, axis) for limit in limits),
+                *(sentence for name in useful if (sentence := _best(name, stops, axis))),
             ],
             figure=_figure(panels),
             columns=[column.label for column in columns],
@@ -117,25 +114,25 @@ def _figure(panels: Sequence[figures.LinePanel]) -> Markup:
     return Markup(figures.lines("trend", panels, min(1.7, FIGURE_HEIGHT / rows))) if panels else Markup()
 
 
-def limit_sentence(limit: Limit, words: AttackText, stops: Sequence[Stop], axis: str) -> str:
-    """What the verdicts together say about one limit, and no more: "from ... on" only when none after it says less."""
-    outcomes = [found.outcome if (found := stop.decision(limit)) else "not run" for stop in stops]
+def limit_sentence(limit: Limit, report: AttackReport, stops: Sequence[Stop], axis: str) -> str:
+    """Return what the verdicts say about one limit, no more: "from ... on" only when none after it says less."""
+    outcomes = [decision.outcome if (decision := stop.decision(limit)) else "not run" for stop in stops]
     over = [stop for stop, outcome in zip(stops, outcomes, strict=True) if outcome in ("violated", "waived")]
     bound = limit.max if limit.max is not None else (limit.min or 0.0)
     side = "over" if limit.max is not None else "under"
-    head = f"“{words.label(limit.metric)}” is confirmed {side} its limit of "
-    head += numbers.limit_text(bound, words.form(limit.metric))
+    head = f"“{report.label(limit.metric)}” is confirmed {side} its limit of "
+    head += numbers.limit_text(bound, report.form(limit.metric))
     rest = _unconfirmed(outcomes.count("passed"), len(stops) - len(over))
     if not over:
         return f"{head} at none of {len(stops)} checkpoints; {rest}."
-    first, last = numbers.place(over[0].x), numbers.place(stops[-1].x)
+    first, last = numbers.axis_value(over[0].x), numbers.axis_value(stops[-1].x)
     count = f"{len(over)} of {len(stops)} checkpoints"
     if len(over) == len(stops):
         return f"{head} at every checkpoint, from {axis} {first} on ({count})."
     if over == list(stops[-len(over) :]):
         where = f"from {axis} {first} on" if len(over) > 1 else f"at the last checkpoint, {axis} {last}"
         return f"{head} {where} ({count}); before that, {rest}."
-    listed = ", ".join(numbers.place(stop.x) for stop in over)
+    listed = ", ".join(numbers.axis_value(stop.x) for stop in over)
     return f"{head} at {count} ({axis} {listed}); elsewhere, {rest}."
 
 
@@ -148,15 +145,15 @@ def _unconfirmed(passed: int, others: int) -> str:
     return f"it is met at {passed} and undecided or not checked at {others - passed}"
 
 
-def _best(name: str, words: AttackText, stops: Sequence[Stop], axis: str) -> str:
-    """Where the model was most useful, and what the verdict says there; empty when that was measured nowhere."""
-    found = [(item, stop) for stop in stops if isinstance(item := stop.useful(name), Estimate)]
-    if not found or len(stops) < 2:
+def _best(name: str, stops: Sequence[Stop], axis: str) -> str:
+    """The checkpoint where the model was most useful, with its verdict; empty when that was measured nowhere."""
+    measured = [(item, stop) for stop in stops if isinstance(item := stop.useful(name), Estimate)]
+    if not measured or len(stops) < 2:
         return ""
-    item, stop = max(found, key=lambda pair: pair[0].value)
-    form = words.form(name)
+    item, stop = max(measured, key=lambda pair: pair[0].value)
+    form = UTILITY.form(name)
     return (
-        f"“{words.family(name)}” is highest at {axis} {numbers.place(stop.x)}, {numbers.show(item.value, form)} "
+        f"“{UTILITY.family(name)}” is highest at {axis} {numbers.axis_value(stop.x)}, {numbers.show(item.value, form)} "
         f"({numbers.interval(item, form)}), where the verdict is {stop.verdict.overall}."
     )
 
@@ -164,78 +161,67 @@ def _best(name: str, words: AttackText, stops: Sequence[Stop], axis: str) -> str
 def _panels(
     stops: Sequence[Stop],
     axis: str,
-    words: dict[str, AttackText],
+    reports: Mapping[str, AttackReport],
     limits: Sequence[Limit],
-    utility: AttackText,
     useful: Sequence[str],
 ) -> list[figures.LinePanel]:
-    """Usefulness, then what each attack's template asks for, then every limited number with its limit."""
-    panels = [_panel(utility.family(name), axis, utility, {"": name}, stops, Stop.useful) for name in useful]
-    for attack, about in words.items():
-        for spec in about.trend["panels"]:
-            asked = {str(series["label"]): str(series["metric"]) for series in spec["series"]}
-            panels.append(_panel(spec["title"], axis, about, asked, stops, partial(Stop.measured, attack=attack)))
-    for limit in limits:
-        about = words[limit.attack]
-        panels.append(_limited(limit, axis, about, stops))
+    """Usefulness, then the panels of each attack's report, then every limited number with its limit."""
+    panels = [_panel(UTILITY.family(name), axis, UTILITY, {"": name}, stops, Stop.useful) for name in useful]
+    for attack, report in reports.items():
+        for spec in report.trend.panels:
+            names = {series.label: series.metric for series in spec.series}
+            panels.append(_panel(spec.title, axis, report, names, stops, partial(Stop.measured, attack=attack)))
+    panels += [_limited(limit, axis, reports[limit.attack], stops) for limit in limits]
     return [panel for panel in panels if any(point for line in panel.lines for point in line.points)]
 
 
-def _limited(limit: Limit, axis: str, words: AttackText, stops: Sequence[Stop]) -> figures.LinePanel:
-    title = words.short(limit.metric)
+def _limited(limit: Limit, axis: str, report: AttackReport, stops: Sequence[Stop]) -> figures.LinePanel:
+    title = report.short(limit.metric)
     bound = limit.max if limit.max is not None else limit.min
-    return _panel(title, axis, words, {"": limit.metric}, stops, partial(Stop.measured, attack=limit.attack), bound)
+    return _panel(title, axis, report, {"": limit.metric}, stops, partial(Stop.measured, attack=limit.attack), bound)
 
 
 def _panel(
     title: str,
     axis: str,
-    words: AttackText,
-    asked: dict[str, str],
+    report: AttackReport,
+    names: Mapping[str, str],
     stops: Sequence[Stop],
     find: Callable[..., Estimate | Unresolved | None],
     limit: float | None = None,
 ) -> figures.LinePanel:
-    """One line for each label and metric in `asked`."""
-    form = words.form(next(iter(asked.values())))
+    """One line for each label and measurement in `names`."""
+    form = report.form(next(iter(names.values())))
     quantity = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}[form]
-    spots = tuple(stop.x for stop in stops)
+    positions = tuple(stop.x for stop in stops)
     drawn = tuple(
-        figures.FigureLine(label, spots, tuple(as_point(find(stop, name=metric)) for stop in stops))
-        for label, metric in asked.items()
+        figures.FigureLine(label, positions, tuple(as_point(find(stop, name=metric)) for stop in stops))
+        for label, metric in names.items()
     )
     return figures.LinePanel(title, axis, quantity, drawn, form, limit)
 
 
-def _columns(
-    words: dict[str, AttackText], limits: Sequence[Limit], utility: AttackText, useful: Sequence[str]
-) -> list[Column]:
-    """Usefulness, what each attack is summed up by, and the limited numbers."""
-    asked = [(attack, metric, label) for attack, about in words.items() for metric, label in _asked(attack, about)]
-    asked += [(limit.attack, limit.metric, words[limit.attack].short(limit.metric)) for limit in limits]
+def _columns(reports: Mapping[str, AttackReport], limits: Sequence[Limit], useful: Sequence[str]) -> list[TrendColumn]:
+    """Usefulness, the columns of each attack's report, and the limited numbers."""
+    named = [
+        (attack, column.metric, column.label) for attack, report in reports.items() for column in report.trend.shown
+    ]
+    named += [(limit.attack, limit.metric, reports[limit.attack].short(limit.metric)) for limit in limits]
     return [
-        *(Column(utility.family(name), utility, partial(Stop.useful, name=name)) for name in useful),
+        *(TrendColumn(UTILITY.family(name), UTILITY, partial(Stop.useful, name=name)) for name in useful),
         *(
-            Column(label, words[attack], partial(Stop.measured, attack=attack, name=metric))
-            for attack, metric, label in asked
+            TrendColumn(label, reports[attack], partial(Stop.measured, attack=attack, name=metric))
+            for attack, metric, label in named
         ),
     ]
 
 
-def _asked(attack: str, about: AttackText) -> list[tuple[str, str]]:
-    """Metric and heading of an attack's columns: those of its template, or what sums it up where that names none."""
-    given = about.trend["columns"]
-    if given:
-        return [(str(spec["metric"]), str(spec["label"])) for spec in given]
-    return [(metric, heading) for kind in BATTERY if kind.name == attack for heading, metric in kind.summary().items()]
+def _row(stop: Stop, columns: Sequence[TrendColumn]) -> CheckpointRow:
+    cells = tuple(compact.cell(column.find(stop), column.report) for column in columns)
+    return CheckpointRow(numbers.axis_value(stop.x), stop.label, stop.verdict.overall, cells)
 
 
-def _row(stop: Stop, columns: Sequence[Column]) -> CheckpointRow:
-    cells = tuple(compact.cell(column.find(stop), column.words) for column in columns)
-    return CheckpointRow(f"{numbers.place(stop.x)}", stop.label, stop.verdict.overall, cells)
-
-
-def _gaps(stops: Sequence[Stop], columns: Sequence[Column]) -> list[str]:
+def _gaps(stops: Sequence[Stop], columns: Sequence[TrendColumn]) -> list[str]:
     """Why numbers in the table are missing."""
-    found = [item for stop in stops for column in columns if isinstance(item := column.find(stop), Unresolved)]
-    return list(dict.fromkeys(compact.gap(item) for item in found))
+    missing = [item for stop in stops for column in columns if isinstance(item := column.find(stop), Unresolved)]
+    return list(dict.fromkeys(compact.gap(item) for item in missing))

@@ -13,7 +13,7 @@ from audit.errors import RenderError, UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import trend
-from audit.report.sweep_page import places
+from audit.report.sweep_page import axis_positions
 from audit.workflows.gate import load_policy
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
@@ -85,7 +85,7 @@ def write_report(
 
 
 def _write_trend(audits: Sequence[AuditRecord], verdicts: Sequence[Verdict], folder: Path) -> Trend:
-    axis, positions = places(audits)
+    axis, positions = axis_positions(audits)
     names = [record.target.name for record in audits]
     rows = list(zip(positions, names, audits, verdicts, strict=True))
     warnings = trend.write(rows, axis, folder)

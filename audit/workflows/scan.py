@@ -253,7 +253,7 @@ def _measure(
         parameters_file=opened.parameters_file,
         pages=findings.pages,
         confounded=findings.confounded or confounded_by_copies(opened.copies, attack, opened.corpus),
-        exposed=findings.exposed,
+        tables=findings.tables,
         methods=dict(findings.methods),
         coverage=findings.coverage,
         about_text=findings.about_text,

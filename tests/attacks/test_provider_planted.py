@@ -189,7 +189,7 @@ def test_all_metrics_are_measured_and_fit_the_record_without_a_name(audit):
         findings.histograms,
         findings.curves,
         confounded=findings.confounded,
-        exposed=findings.exposed,
+        tables=findings.tables,
     )
     written = json.dumps(dataclasses.asdict(completed), allow_nan=False)
     for document in case.corpus.documents:
@@ -209,11 +209,13 @@ def test_the_surest_providers_are_given_by_a_number_whose_key_is_in_the_evidence
     assert sorted(numbered) == names
     # No order of names: as many neighbours rise as fall, give or take five deviations of sqrt(60 / 12).
     assert sum(first < second for first, second in pairwise(numbered)) == pytest.approx(59 / 2, abs=5 * 5**0.5)
-    assert len(findings.exposed) == 10
-    for shown in findings.exposed:
-        entry = entries[shown.provider]
-        assert (entry["training"], entry["documents"], entry["questions"]) == ("in", shown.documents, shown.questions)
-        assert entry["scores"]["score.apk"] == shown.score
+    (shown,) = findings.tables
+    assert (shown.name, shown.columns) == ("surest providers", ("score", "documents", "questions"))
+    assert len(shown.rows) == 10
+    for number, row in shown.rows.items():
+        entry = entries[int(number)]
+        assert entry["training"] == "in"
+        assert (entry["scores"]["score.apk"], entry["documents"], entry["questions"]) == row
         assert {row["answer"] for row in entry["absent_key"]} <= {*case.target.memory.values()}
         assert len(entry["absent_key"]) == 3
     for feature, best in (("loss", min), ("memory_change", min), ("confidence_change", max)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +14,6 @@ from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnowledge, Sampling
 from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
 from audit.measurements import Estimate, Unresolved
-from audit.report.jinja import environment
-from audit.report.words import AttackText
 from audit.targets.interface import Candidates
 
 pytestmark = pytest.mark.slow
@@ -304,15 +301,6 @@ def test_the_lowest_loss_heeds_the_public_model_only_among_equals():
     assert chosen(np.array([1.0, 1.0, 1.0, 1.0])) == 5
     assert chosen(np.array([np.nan, np.inf, 3.0, 4.0])) == 9
     assert chosen(np.full(4, np.nan)) == chosen(None) == 5
-
-
-def test_every_metric_has_words():
-    words = AttackText(environment(), "reconstruction")
-    for name in Reconstruction.metrics:
-        head, *rest = re.split(r"\.(?!\d)", name)
-        assert words.family(name) != head, name
-        assert words.meaning(name), name
-        assert not set(words.qualifiers(name).split(", ")) & set(rest), name
 
 
 def test_the_shipped_settings_are_those_of_the_attack():

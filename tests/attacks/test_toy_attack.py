@@ -14,8 +14,8 @@ import tiny
 from audit import record as records
 from audit.record import Completed
 
-HERE = Path(__file__).parent
-QUESTIONS = HERE.parents[1] / "sample_models" / "questions" / "data"
+ROOT = Path(__file__).parents[2]
+QUESTIONS = ROOT / "sample_models" / "questions" / "data"
 PROGRAM = """
 import json
 import sys
@@ -81,7 +81,7 @@ def said(folder):
     }
     swept = [folder / "sweep" / f"checkpoint-{number}" for number in (1, 2)]
     commands["trend"] = ("report", *swept, "--out", folder / "trend", *policy)
-    paths = os.pathsep.join([str(HERE.parent / "fakes"), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(ROOT / "tests" / "fakes"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=json.dumps({name: [str(part) for part in command] for name, command in commands.items()}),

@@ -15,9 +15,9 @@ from audit.measurements import (
     CurvePoint,
     Diagnostic,
     Estimate,
-    Exposed,
     Histogram,
     Measurement,
+    ResultTable,
     Unresolved,
 )
 from audit.policy import Limit, Policy
@@ -123,8 +123,14 @@ def providers(
         curves=(Curve("roc", "false alarms", "found", roc),),
         ablations=() if reference else (NO_REFERENCE,),
         confounded=confounded,
-        exposed=tuple(Exposed(17 + 9 * place, 0.97 - 0.03 * place, 3 + place % 2, 9 - place) for place in range(9)),
+        tables=(surest({17 + 9 * rank: (0.97 - 0.03 * rank, 3 + rank % 2, 9 - rank) for rank in range(9)}),),
     )
+
+
+def surest(rows: dict[int, tuple[float, float, float]]) -> ResultTable:
+    """Members that the attack names most surely, by number."""
+    columns = ("score", "documents", "questions")
+    return ResultTable("surest providers", columns, {str(number): values for number, values in rows.items()})
 
 
 def right(name: str, lead: float, n: int) -> Estimate:
@@ -204,7 +210,7 @@ def unresolved() -> Case:
     gap = Unresolved("balanced_accuracy", "fewer than 10 providers in training, or out of it", 11, 40)
     result = providers(0.35, n=72)
     kept = tuple(item for item in result.measurements if item.name != gap.name)
-    return held(dataclasses.replace(result, measurements=(gap, *kept), exposed=()))
+    return held(dataclasses.replace(result, measurements=(gap, *kept), tables=()))
 
 
 CASES = {

@@ -12,7 +12,8 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Findings, Metric, Units, ask
+from audit.attacks.interface import Attack, Findings, Units, ask
+from audit.attacks.reporting import AttackReport, TrendSpec
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
@@ -37,7 +38,8 @@ class LossGap(Attack):
 
     name: ClassVar[str] = "loss_gap"
     metrics: ClassVar[tuple[str, ...]] = ("low", "gap", blind_baseline.NAME)
-    described: ClassVar[tuple[Metric, ...]] = (Metric("gap", upper=None, summary="loss gap, nats"),)
+    unbounded: ClassVar[tuple[str, ...]] = ("gap",)
+    report: ClassVar[AttackReport] = AttackReport(trend=TrendSpec(summary={"loss gap, nats": "gap"}))
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "question-answering": "a model that answers names no labels",
     }

@@ -8,17 +8,19 @@ import re
 import example_answers as answers
 import example_records as examples
 import pytest
+from report_cells import suffixes
 from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
 from audit import report
+from audit.attacks.memorisation import Memorisation
+from audit.attacks.reporting import OverlapFigure, PagesFigure
 from audit.measurements import DrawnPage, Estimate, Unresolved
 from audit.record import Completed
 from audit.report import compact, diagram, drawn_pages
+from audit.report.attack_text import ResultIndex
 from audit.report.html import html
-from audit.report.jinja import environment
 from audit.report.recommend import findings, recommend
-from audit.report.words import AttackText, ResultIndex
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,13 @@ def first_page(page: str) -> str:
     return Seen(page.partition("<!--page one ends-->")[0]).text
 
 
+def overlap_figure() -> OverlapFigure:
+    """The diagram of the memorisation attack."""
+    spec = Memorisation.report.figures[0]
+    assert isinstance(spec, OverlapFigure)
+    return spec
+
+
 def drawing(page: str) -> str:
     """The first drawing of plain SVG."""
     found = re.search(r'<svg id="[^"]*" class="drawing".*?</svg>', page, flags=re.DOTALL)
@@ -42,33 +51,15 @@ def drawing(page: str) -> str:
     return found[0]
 
 
-@pytest.mark.parametrize("attack", ["memorisation", "membership"])
-def test_every_metric_of_the_attack_has_words(attack: str) -> None:
-    from audit.attacks.membership.measures import METRICS as MEMBERSHIP
-    from audit.attacks.memorisation.measures import METRICS as MEMORISATION
-
-    words = AttackText(environment(), attack)
-    for name in {"memorisation": MEMORISATION, "membership": MEMBERSHIP}[attack]:
-        head, *rest = name.split(".")
-        assert words.family(name) != head, name
-        assert words.meaning(name), name
-        assert not any(part in words.qualifiers(name).split(", ") for part in rest), name
-
-
 def test_every_context_and_class_of_the_attack_has_its_row() -> None:
     from audit.attacks.memorisation.contexts import CONTEXTS
-    from audit.attacks.memorisation.measures import METRICS
     from audit.attacks.questions import CLASSES
 
-    words = AttackText(environment(), "memorisation")
-    assert set(words.contexts) >= set(CONTEXTS)
-    contexts, classes = ([row["suffix"] for row in part["tables"][0]["rows"]] for part in words.parts)
+    report = Memorisation.report
+    assert set(report.labels["contexts"]) >= set(CONTEXTS)
+    contexts, classes = suffixes(report).values()
     assert {*contexts, "exact"} - {""} == set(CONTEXTS)
     assert set(classes) >= {*CLASSES, "unique", "repeated", "unproven"}
-    for part, suffixes in zip(words.parts, (contexts, classes), strict=True):
-        for column in part["tables"][0]["columns"]:
-            asked = {f"{column['metric']}.{suffix}".rstrip(".") for suffix in suffixes}
-            assert asked <= set(METRICS)
 
 
 def test_page_one_says_what_the_model_the_baseline_and_chance_answer(pages: dict[str, str]) -> None:
@@ -114,8 +105,8 @@ def test_the_diagram_says_how_many_each_model_answers_and_the_pair_of_never_seen
 
 def test_the_lengths_of_the_diagram_are_true_at_one_scale() -> None:
     numbers = ResultIndex(answers.memorisation())
-    spec = AttackText(environment(), "memorisation").figures[0]
-    drawn = diagram.draw("d", diagram.overlaps(spec["overlaps"], numbers), spec["words"])
+    spec = overlap_figure()
+    drawn = diagram.draw("d", diagram.overlaps(spec.rows, numbers), spec.labels)
     bars = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="17" fill="([^"]+)"', drawn)
     starts, widths = [float(bar[0]) for bar in bars], [float(bar[1]) for bar in bars]
     per_question = [width / count for width, count in zip(widths, (69, 20, 6, 6, 20, 6), strict=True)]
@@ -126,11 +117,11 @@ def test_the_lengths_of_the_diagram_are_true_at_one_scale() -> None:
 
 
 def test_the_diagram_holds_empty_sets_fractions_and_leaves_out_what_was_not_measured() -> None:
-    spec = AttackText(environment(), "memorisation").figures[0]
+    spec = overlap_figure()
 
     def drawn(*items: Estimate) -> str:
         result = dataclasses.replace(answers.memorisation(), measurements=items)
-        return diagram.draw("d", diagram.overlaps(spec["overlaps"], ResultIndex(result)), spec["words"])
+        return diagram.draw("d", diagram.overlaps(spec.rows, ResultIndex(result)), spec.labels)
 
     names = ("extracted.member", "baseline_extracted.member", "memorised.member", "forgotten.member")
     nothing = drawn(*(examples.share(name, 0, 40) for name in names))
@@ -189,8 +180,8 @@ def test_pages_are_boxes_with_the_removed_ones_marked_by_more_than_colour(pages:
     page = DrawnPage(
         7, 1.4, ((0.1, 0.1, 0.3, 0.12), (0.4, 0.1, 0.6, 0.12), (0.9, 0.9, 1.4, 0.92)), (False, True, False)
     )
-    words = {"kept": "word that stayed", "removed": "word that was taken away"}
-    drawn = drawn_pages.draw("p", [page], words)
+    labels = PagesFigure("word that stayed", "word that was taken away", "a caption")
+    drawn = drawn_pages.draw("p", [page], labels)
     seen = Seen(drawn)
     assert "Page 7: 1 of 3 words" in seen.text
     assert (
@@ -203,9 +194,9 @@ def test_pages_are_boxes_with_the_removed_ones_marked_by_more_than_colour(pages:
         *((1, True), (1, False), (1, True)),
         *((2, True), (1, True), (1, False)),
     ]
-    assert drawn_pages.draw("p", [], words) == ""
+    assert drawn_pages.draw("p", [], labels) == ""
     tall = dataclasses.replace(page, ratio=9.0)
-    assert f"{drawn_pages.TALLEST:g}" in drawn_pages.draw("p", [tall], words)
+    assert f"{drawn_pages.TALLEST:g}" in drawn_pages.draw("p", [tall], labels)
     assert pages["leaky"].count("Page 4: ") == 1
     assert "Page 5: " not in pages["leaky"]
 
@@ -231,7 +222,7 @@ def test_what_decides_nothing_is_said_on_page_one_in_the_findings_and_instead_of
     assert 'class="confounded"' not in pages["leaky"]
 
 
-def test_what_decides_nothing_calls_for_another_comparison_not_for_more_documents_or_a_defence() -> None:
+def test_what_decides_nothing_calls_for_another_comparison_not_for_more_documents_or_a_defense() -> None:
     record, verdict, _ = answers.confounded()
     assert {finding.state for finding in findings(record, verdict)} == {"confounded"}
     chosen = [item.remedy.id for item in recommend(record, verdict)]
@@ -285,7 +276,7 @@ def test_an_auc_under_one_half_is_said_to_tell_documents_apart_as_well() -> None
 def test_hostile_words_are_escaped_in_drawings_and_boxes() -> None:
     hostile = [
         diagram.draw("d", [_overlap(HOSTILE)], dict.fromkeys((*diagram.PARTS, "first", "second"), HOSTILE)),
-        drawn_pages.draw("p", [answers.page(1)], {"kept": HOSTILE, "removed": HOSTILE}),
+        drawn_pages.draw("p", [answers.page(1)], PagesFigure(HOSTILE, HOSTILE, "")),
     ]
     result = dataclasses.replace(answers.memorisation(), confounded=HOSTILE, parameters={HOSTILE: HOSTILE})
     for page in (*hostile, page_of(result)):

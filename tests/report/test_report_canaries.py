@@ -7,18 +7,18 @@ import dataclasses
 import example_canaries as examples
 import planted_canaries as planted
 import pytest
+from report_cells import cells
 from test_report_html import Seen
 from test_report_multishot import tables
 
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries.epsilon import EPSILON, GAUSSIAN, RECORD
 from audit.attacks.canaries.measures import METRICS
+from audit.attacks.reporting import HistogramFigure
 from audit.corpus.canaries.schema import PATTERNS
 from audit.record import Completed
 from audit.report.html import html
-from audit.report.jinja import environment
 from audit.report.recommend import recommend
-from audit.report.words import AttackText
 
 ATTACK = "canaries"
 
@@ -47,29 +47,20 @@ def clean() -> str:
     return page_of(examples.canaries(0.0))
 
 
-def test_every_metric_and_pattern_has_words() -> None:
-    words = AttackText(environment(), ATTACK)
-    for name in (*METRICS, EPSILON, RECORD, GAUSSIAN, *(f"excess.{pattern}" for pattern in PATTERNS)):
-        head, *rest = name.split(".")
-        assert words.family(name) != head, name
-        assert words.meaning(name), name
-        assert not any(part in words.qualifiers(name).split(", ") for part in rest), name
+def test_the_report_knows_every_pattern_and_epsilon() -> None:
+    measured = {EPSILON, RECORD, GAUSSIAN, *(f"excess.{pattern}" for pattern in PATTERNS)}
+    assert measured <= set(Canaries.report.measured)
+    assert set(METRICS) <= set(Canaries.metrics)
 
 
 def test_the_tables_and_the_figure_show_what_the_attack_measures() -> None:
-    words = AttackText(environment(), ATTACK)
-    asked = {
-        ".".join(part for part in (column["metric"], row["suffix"]) if part)
-        for part in words.parts
-        for table in part["tables"]
-        for column in table["columns"]
-        for row in table["rows"]
-    }
-    assert set(METRICS) <= asked
-    (figure,) = words.figures
+    assert set(METRICS) <= cells(*Canaries.report.parts)
+    (figure,) = Canaries.report.figures
     (histogram,) = examples.canaries().histograms
-    assert figure["histogram"] == histogram.name
-    assert set(histogram.counts) == set(figure["words"]) - {""}
+    assert isinstance(figure, HistogramFigure)
+    assert figure.histogram == histogram.name
+    assert set(histogram.counts) == set(figure.labels) - {""}
+    assert {item.name for item in examples.canaries().measurements} <= {*Canaries.metrics, *Canaries.report.measured}
 
 
 def test_page_one_says_how_many_came_out_beside_control_and_chance(leaky: str) -> None:
@@ -150,7 +141,7 @@ def test_no_secret_and_no_prefix_stands_in_the_report(leaky: str) -> None:
         assert " ".join(canary.completion) not in text.replace("4 0 7 1", "")
 
 
-def test_a_leak_calls_for_defences_that_the_paper_measured() -> None:
+def test_a_leak_calls_for_countermeasures_that_the_paper_measured() -> None:
     record, verdict, _ = examples.held(examples.canaries())
     chosen = [item.remedy.id for item in recommend(record, verdict)]
     assert {"differential-privacy", "dropout-and-early-stopping"} <= {*chosen}

@@ -10,12 +10,12 @@ import example_records as examples
 import pytest
 from example_records import Case
 
+from audit.attacks.reporting import CATEGORY_LABELS
 from audit.measurements import Estimate, Histogram, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import Completed, Failed, Inapplicable, Skipped
 from audit.report import figures, numbers
 from audit.report.html import html
-from audit.report.words import CATEGORY_WORDS
 
 HOSTILE = "<script>alert('x')</script>\"&"
 
@@ -248,4 +248,4 @@ def test_a_category_nobody_measured_is_not_drawn_and_distances_are_turned_round(
 def test_every_category_of_the_manifest_has_words() -> None:
     from audit.corpus.documents import CATEGORIES
 
-    assert set(CATEGORY_WORDS) == set(CATEGORIES)
+    assert set(CATEGORY_LABELS) == set(CATEGORIES)

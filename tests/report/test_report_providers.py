@@ -12,20 +12,21 @@ import example_providers as examples
 import example_records as records
 import numpy as np
 import pytest
+from report_cells import cells
 from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
 from audit import report
-from audit.measurements import Count, Diagnostic, Exposed, Unresolved
+from audit.attacks.provider_membership import ProviderMembership
+from audit.attacks.reporting import CurveFigure, HistogramFigure
+from audit.measurements import Count, Diagnostic, ResultTable, Unresolved
 from audit.policy import Limit
 from audit.record import Completed, Skipped
 from audit.report import trend
 from audit.report.html import html
-from audit.report.jinja import environment
 from audit.report.recommend import findings, recommend
 from audit.report.revealed import read_recovered
 from audit.report.sweep_page import Stop
-from audit.report.words import AttackText
 
 pytestmark = pytest.mark.slow
 
@@ -52,35 +53,10 @@ def section(page: str) -> str:
     return Seen(page.partition("<!--page one ends-->")[2].partition('id="limits"')[0]).text
 
 
-def test_every_metric_feature_method_and_block_has_words() -> None:
-    from audit.attacks.blind_baseline import BLOCKS, NAME
-    from audit.attacks.membership import MembershipInference
-    from audit.attacks.provider_membership import ProviderMembership
-
-    for attack in (ProviderMembership, MembershipInference):
-        words = AttackText(environment(), attack.name)
-        for name in attack.metrics:
-            head, *rest = name.split(".")
-            assert words.family(name) != head, name
-            assert words.meaning(name), name
-            assert not any(part in words.qualifiers(name).split(", ") for part in rest), name
-        assert NAME in attack.metrics
-        assert all(words.qualifiers(f"{NAME}.{block}") != block for block in BLOCKS)
-
-
-def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_method_or_feature_out() -> None:
-    from audit.attacks.provider_membership import ProviderMembership
+def test_the_tables_leave_no_method_or_feature_out() -> None:
     from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS
 
-    asked = {
-        ".".join(part for part in (column["metric"], row["suffix"], column.get("after", "")) if part)
-        for part in AttackText(environment(), ATTACK).parts
-        for table in part["tables"]
-        for column in table["columns"]
-        for row in table["rows"]
-        if "metric" in column and "instead" not in row
-    }
-    assert asked <= set(ProviderMembership.metrics)
+    asked = cells(*ProviderMembership.report.parts)
     assert {f"balanced_accuracy.{name}{end}" for name in METHODS for end in ("", ".s5", ".s10")} < asked
     assert {f"auc.{name}" for name in (*FEATURES, *MEMORY)} < asked
     assert {item.name for item in examples.providers().measurements} == set(ProviderMembership.metrics)
@@ -96,9 +72,11 @@ def test_the_series_of_the_figures_are_those_that_the_attack_draws() -> None:
     made = {name: rng.random(80) + member for name in FEATURES}
     table = ProviderTable(tuple(map(str, range(80))), member, np.full(80, 9), np.full(80, 3), made, made["loss"])
     found = measure_table(table, rng, SILENT, n_seeds=1, n_permutations=2, share=0.3).findings
-    curves, bars = AttackText(environment(), ATTACK).figures
-    assert {name for curve in found.curves for name in curve.series} == set(curves["series"])
-    assert {name for item in found.histograms for name in item.counts} == set(bars["words"]) - {""}
+    curves, bars = ProviderMembership.report.figures
+    assert isinstance(curves, CurveFigure)
+    assert isinstance(bars, HistogramFigure)
+    assert {name for curve in found.curves for name in curve.series} == set(curves.series)
+    assert {name for item in found.histograms for name in item.counts} == set(bars.labels) - {""}
     shown = {item.name for item in examples.providers().diagnostics if not item.name.startswith("blind")}
     assert shown >= {item.name for item in found.diagnostics}
 
@@ -304,8 +282,14 @@ def test_the_most_exposed_are_numbers_and_the_report_says_where_the_key_lies(pag
     # Read down the left half, then down the right one.
     assert rows == [str(17 + 9 * place) for place in (0, 5, 1, 6, 2, 7, 3, 8, 4)]
     assert "provider 17 0.97 3 9" in text
-    one = dataclasses.replace(examples.providers(), exposed=(Exposed(4, 0.5, 1, 2),))
+    one = dataclasses.replace(examples.providers(), tables=(examples.surest({4: (0.5, 1, 2)}),))
     assert "1 provider that was used for training" in section(page_of(one))
+
+
+def test_a_table_that_the_report_has_no_labels_for_is_shown_by_its_own_names() -> None:
+    table = ResultTable("left over", ("first", "second"), {"row <1>": (0.25, 3)})
+    text = section(page_of(dataclasses.replace(examples.providers(), tables=(table,))))
+    assert "left over first second row <1> 0.25 3.0" in text
 
 
 def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_path: Path) -> None:
@@ -357,7 +341,7 @@ def test_what_the_attack_writes_can_be_revealed(tmp_path: Path) -> None:
     found = read_recovered(path).providers
     assert {row.name for row in found} == set(names)
     assert {row.training for row in found} == {"in", "out"}
-    assert found[0].place == 1
+    assert found[0].order == 1
 
 
 def test_hostile_words_are_escaped(tmp_path: Path) -> None:

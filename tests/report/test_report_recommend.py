@@ -1,4 +1,4 @@
-"""Which defence is recommended for which finding."""
+"""The countermeasure recommended for each finding."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_violation_comes_before_everything_else() -> None:
     assert recommend(record, verdict)[0].remedy.id == "keep-weights"
 
 
-def test_the_shipped_defences_are_complete_and_every_state_has_an_answer() -> None:
+def test_the_shipped_countermeasures_are_complete_and_every_state_has_an_answer() -> None:
     shipped = remedies()
     assert len({item.id for item in shipped}) == len(shipped)
     assert all(all((item.name, item.does, item.cost, item.check, item.source)) for item in shipped)

@@ -9,6 +9,7 @@ import example_answers as answers
 import pytest
 import redacted
 from PIL import Image
+from report_cells import suffixes
 from test_report_html import Seen
 
 from audit.attacks.redaction import RedactionContext
@@ -16,9 +17,8 @@ from audit.corpus.documents import CATEGORIES, Document, Entity, Word
 from audit.measurements import Count
 from audit.policy import Limit, Policy
 from audit.record import Completed
+from audit.report.attack_text import ResultIndex
 from audit.report.html import html
-from audit.report.jinja import environment
-from audit.report.words import AttackText, ResultIndex
 
 ATTACK = "redaction"
 LIMIT = Limit(ATTACK, "lift", "What a redacted copy tells.", max=0.1, required=False)
@@ -59,35 +59,14 @@ def telling() -> Completed:
     return completed(data, redacted.Tagging(known=data.of("member")), attack)
 
 
-def test_every_metric_and_every_part_of_its_name_has_words() -> None:
-    words = AttackText(environment(), ATTACK)
-    assert words.specific
-    for name in RedactionContext.metrics:
-        head, *rest = name.split(".")
-        assert words.family(name) != head, name
-        assert words.meaning(name), name
-        assert not any(part in words.qualifiers(name).split(", ") for part in rest), name
-
-
-def test_the_tables_ask_for_what_the_attack_measures_and_leave_no_kind_mask_or_classifier_out() -> None:
+def test_the_tables_leave_no_kind_mask_or_classifier_out() -> None:
     from audit.attacks.redaction.classifiers import CLASSIFIERS
     from audit.attacks.redaction.measures import BLIND, MASKS
 
-    parts = AttackText(environment(), ATTACK).parts
-    rows = {part["title"]: [row["suffix"] for table in part["tables"] for row in table["rows"]] for part in parts}
+    rows = suffixes(RedactionContext.report)
     assert rows["Three ways to hide a value"] == [*MASKS, *BLIND]
     assert sorted(rows["By kind of value"]) == sorted(CATEGORIES)
     assert rows["By way of learning"] == [*CLASSIFIERS]
-    asked = {
-        f"{column['metric']}.{row['suffix']}"
-        for part in parts
-        for table in part["tables"]
-        for column in table["columns"]
-        for row in table["rows"]
-    }
-    # Somebody without the text has no lift over somebody without the text.
-    blind = {f"{lift}.{who}" for lift in ("lift", "lift_over_length") for who in BLIND}
-    assert asked - blind <= set(RedactionContext.metrics)
 
 
 def test_page_one_says_what_is_told_and_what_guessing_tells(telling: Completed) -> None:

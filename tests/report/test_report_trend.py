@@ -13,15 +13,14 @@ from test_report_html import HOSTILE, Seen
 from typer.testing import CliRunner
 
 from audit import record as records
+from audit.attacks.reconstruction import Reconstruction
 from audit.cli import app
 from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
 from audit.policy import Verdict
 from audit.report import trend
-from audit.report.jinja import environment
 from audit.report.numbers import NBSP
-from audit.report.sweep_page import OTHER_FORMAT, OTHER_REFERENCE, Stop, check_comparable, places, weaknesses
-from audit.report.words import AttackText
+from audit.report.sweep_page import OTHER_FORMAT, OTHER_REFERENCE, Stop, axis_positions, check_comparable, weaknesses
 
 pytestmark = pytest.mark.slow
 
@@ -79,9 +78,7 @@ def outcomes(*wanted: str) -> Stops:
 )
 def test_the_sentence_on_a_limit_claims_what_the_verdicts_say_and_no_more(wanted: tuple[str, ...], said: str) -> None:
     entries = stops(outcomes(*wanted))
-    sentence = trend.limit_sentence(
-        entries[0].verdict.decisions[0].limit, AttackText(environment(), "reconstruction"), entries, "epoch"
-    )
+    sentence = trend.limit_sentence(entries[0].verdict.decisions[0].limit, Reconstruction.report, entries, "epoch")
     assert sentence.replace(NBSP, " ").startswith(f"{METRIC} is confirmed over its limit of 5 points {said}")
 
 
@@ -205,10 +202,10 @@ def test_the_axis_is_the_epoch_else_the_step_else_the_order() -> None:
     def put(**fields: object) -> list[records.AuditRecord]:
         return [dataclasses.replace(item, target=dataclasses.replace(item.target, **fields)) for item in found]  # type: ignore[arg-type]
 
-    assert places(found) == ("epoch", [4.0, 8.0, 12.0])
-    assert places(put(epoch=None)) == ("training step", [50.0, 100.0, 150.0])
-    assert places([*put(epoch=None)[:2], found[2]])[0] == "training step"
-    assert places(put(epoch=3.0, step=None)) == ("record, in the order given", [1.0, 2.0, 3.0])
+    assert axis_positions(found) == ("epoch", [4.0, 8.0, 12.0])
+    assert axis_positions(put(epoch=None)) == ("training step", [50.0, 100.0, 150.0])
+    assert axis_positions([*put(epoch=None)[:2], found[2]])[0] == "training step"
+    assert axis_positions(put(epoch=3.0, step=None)) == ("record, in the order given", [1.0, 2.0, 3.0])
 
 
 def test_several_records_on_the_command_line_draw_a_trend(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from audit.attacks import blind_baseline
 from audit.attacks.attributes.fields import Fields, loss_query
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
 from audit.attacks.attributes.measures import (
-    EXCESS,
     METRICS,
     POWER,
     counts,
@@ -27,9 +26,11 @@ from audit.attacks.attributes.measures import (
 )
 from audit.attacks.attributes.offered import holding, lacking, most_trials, most_units
 from audit.attacks.attributes.questions import Questions
+from audit.attacks.attributes.report import REPORT
 from audit.attacks.attributes.table import AttributeTable, build_table
-from audit.attacks.interface import Attack, Findings, Metric, Sides, Units
+from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import run_jobs
+from audit.attacks.reporting import AttackReport
 from audit.attacks.usable import GIVE_REFERENCE
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -73,10 +74,8 @@ class AttributeInference(Attack):
     name: ClassVar[str] = "attribute_inference"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "auxiliary", "pretrained")
     metrics: ClassVar[tuple[str, ...]] = METRICS
-    described: ClassVar[tuple[Metric, ...]] = (
-        Metric(f"{EXCESS}.all", summary="attributes, excess"),
-        Metric(POWER, upper=None),
-    )
+    unbounded: ClassVar[tuple[str, ...]] = (POWER,)
+    report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
 
     def __post_init__(self) -> None:

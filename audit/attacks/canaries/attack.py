@@ -15,10 +15,12 @@ from audit.attacks.canaries.guided import ask_question, sample_answers
 from audit.attacks.canaries.measures import METRICS, POWER, UNIT, histograms, measure_table
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
+from audit.attacks.canaries.report import REPORT
 from audit.attacks.canaries.summary import alarms_of, counts_of, diagnostics_of, weaknesses_of
 from audit.attacks.canaries.white_box import Inversion
-from audit.attacks.interface import Attack, Findings, Metric, Sides, Units
+from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import compare_losses
+from audit.attacks.reporting import AttackReport
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, load_canaries
@@ -79,10 +81,8 @@ class Canaries(Attack):
 
     name: ClassVar[str] = "canaries"
     metrics: ClassVar[tuple[str, ...]] = METRICS
-    described: ClassVar[tuple[Metric, ...]] = (
-        Metric("excess", summary="canaries, excess"),
-        *(Metric(name, upper=None) for name in ("excess_exposure", "exposure", POWER)),
-    )
+    unbounded: ClassVar[tuple[str, ...]] = ("excess_exposure", "exposure", POWER)
+    report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "spade-extraction": LINKS_ONLY,

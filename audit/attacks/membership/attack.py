@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Findings, Metric, MetricKind, Units
+from audit.attacks.interface import Attack, Findings, MetricKind, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import compare_losses
 from audit.attacks.membership.documents import (
@@ -27,7 +27,9 @@ from audit.attacks.membership.documents import (
     select_compared,
 )
 from audit.attacks.membership.measures import LIMITED, METRICS, measure_scores, reference_knows_members
+from audit.attacks.membership.report import REPORT
 from audit.attacks.membership.scores import PRIMARIES, SCORES, enough, gated_scores, score_documents
+from audit.attacks.reporting import AttackReport
 from audit.attacks.score_figures import LOW, rank_scores
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import GIVE_REFERENCE, loss_kind
@@ -86,7 +88,7 @@ class MembershipInference(Attack):
     name: ClassVar[str] = "membership"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME)
-    described: ClassVar[tuple[Metric, ...]] = (Metric("auc", summary="membership, AUC"),)
+    report: ClassVar[AttackReport] = REPORT
 
     @property
     def ablations(self) -> tuple[str, ...]:

@@ -12,10 +12,11 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units, ask_all
+from audit.attacks.interface import Attack, EvidenceShape, Findings, Sides, Units, ask_all
 from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, ContextProbe, Scene
 from audit.attacks.memorisation.fairness import baseline_knows_members, confounded, weaknesses
 from audit.attacks.memorisation.measures import IDENTIFIED, METRICS, measure_questions
+from audit.attacks.memorisation.report import REPORT
 from audit.attacks.memorisation.summary import (
     commonest_anls,
     counts,
@@ -34,6 +35,7 @@ from audit.attacks.questions import (
     trained_on,
 )
 from audit.attacks.removal import ATTEMPTED, clear
+from audit.attacks.reporting import AttackReport
 from audit.attacks.splits import count_splits, missing_split
 from audit.case import Case
 from audit.corpus.documents import Corpus
@@ -76,11 +78,8 @@ class Memorisation(Attack):
     needs: ClassVar[tuple[str, ...]] = ("baselines",)
     uses: ClassVar[tuple[str, ...]] = ("splits",)
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME)
-    described: ClassVar[tuple[Metric, ...]] = (
-        Metric("net", summary="memorised, net"),
-        Metric("extractable_simplicity", upper=None),
-        Metric(IDENTIFIED, upper=None),
-    )
+    unbounded: ClassVar[tuple[str, ...]] = ("extractable_simplicity", IDENTIFIED)
+    report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = "anls.heldout.target"
     evidence_shape: ClassVar[EvidenceShape] = "question"
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.budget import SEED, sample
-from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, MetricKind, Units
+from audit.attacks.interface import Attack, EvidenceShape, Findings, MetricKind, Units
 from audit.attacks.measuring import compare_losses
 from audit.attacks.provider_membership import absent_keys
 from audit.attacks.provider_membership.features import (
@@ -44,15 +44,17 @@ from audit.attacks.provider_membership.queries import (
     missing_reference,
     reference_of,
 )
+from audit.attacks.provider_membership.report import REPORT, SUREST
 from audit.attacks.provider_membership.scores import CHANGES
 from audit.attacks.provider_membership.summary import count_providers, entries
+from audit.attacks.reporting import AttackReport
 from audit.attacks.score_figures import LOW
 from audit.attacks.usable import loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.measurements import Exposed
+from audit.measurements import ResultTable
 from audit.targets.interface import Target
 
 N_PERMUTATIONS = {"quick": 50, "standard": 200, "full": 500}
@@ -87,10 +89,8 @@ class ProviderMembership(Attack):
     name: ClassVar[str] = "provider_membership"
     uses: ClassVar[tuple[str, ...]] = ("pretrained", "baselines")
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME, absent_keys.METRIC)
-    described: ClassVar[tuple[Metric, ...]] = (
-        Metric("balanced_accuracy", summary="providers told"),
-        Metric(POWER, upper=None),
-    )
+    unbounded: ClassVar[tuple[str, ...]] = (POWER,)
+    report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
     sides: ClassVar[tuple[str, str]] = (IN, OUT)
     evidence_shape: ClassVar[EvidenceShape] = "provider"
@@ -230,7 +230,7 @@ class ProviderMembership(Attack):
             diagnostics=(*measured.findings.diagnostics, *blind.diagnostics),
             confounded=blind.confounded,
             weaknesses=_weaknesses(lacking, describe_unnamed(case.corpus), compared.starved(), table),
-            exposed=_exposed(measured, table, providers),
+            tables=_surest(measured, table, providers),
         )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
@@ -272,13 +272,18 @@ def _weaknesses(lacking: str | None, unnamed: str | None, starved: str | None, t
     return tuple(words for words in (lacking or silent, unnamed, starved) if words is not None)
 
 
-def _exposed(measured: Measured, table: ProviderTable, providers: Sequence[Provider]) -> tuple[Exposed, ...]:
+def _surest(measured: Measured, table: ProviderTable, providers: Sequence[Provider]) -> tuple[ResultTable, ...]:
     """The surest rightly named members, by number."""
-    if measured.score is None:
+    if measured.score is None or not measured.surest.size:
         return ()
     numbers = {provider.name: provider.number for provider in providers}
     score = measured.scores[measured.score]
-    return tuple(
-        Exposed(numbers[table.names[row]], float(score[row]), int(table.n_documents[row]), int(table.n_questions[row]))
+    rows: dict[str, tuple[float, ...]] = {
+        str(numbers[table.names[row]]): (
+            float(score[row]),
+            float(table.n_documents[row]),
+            float(table.n_questions[row]),
+        )
         for row in measured.surest
-    )
+    }
+    return (ResultTable(SUREST.name, tuple(column.name for column in SUREST.columns), rows),)

@@ -14,7 +14,7 @@ from audit.attacks import blind_baseline
 from audit.attacks.candidate_weights import Mean
 from audit.attacks.fields import LENGTHS, all_fields, field_of
 from audit.attacks.fields import Field as PageField
-from audit.attacks.interface import Attack, EvidenceShape, Findings, Metric, Sides, Units
+from audit.attacks.interface import Attack, EvidenceShape, Findings, Sides, Units
 from audit.attacks.reconstruction.cdmi import (
     Alone,
     JudgedCandidates,
@@ -31,6 +31,8 @@ from audit.attacks.reconstruction.gated import POWER
 from audit.attacks.reconstruction.measures import METRICS, measure_fields
 from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, SHIPPED, TUNED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
+from audit.attacks.reconstruction.report import REPORT
+from audit.attacks.reporting import AttackReport
 from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
@@ -100,12 +102,8 @@ class Reconstruction(Attack):
     name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
     metrics: ClassVar[tuple[str, ...]] = METRICS
-    described: ClassVar[tuple[Metric, ...]] = (
-        Metric("excess_pr.unique", summary="excess PR, unique"),
-        Metric("ipf.member", upper=None, summary="IpF, members"),
-        Metric("accauc.member.attack", summary="AccAUC, members"),
-        *(Metric(name, upper=None) for name in ("ipf", "hd", "ld")),
-    )
+    unbounded: ClassVar[tuple[str, ...]] = ("ipf", "hd", "ld")
+    report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "question-answering": ANSWERING,

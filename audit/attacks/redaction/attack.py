@@ -11,14 +11,16 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks.budget import FOLDS
-from audit.attacks.interface import Attack, Findings, Metric, Units
+from audit.attacks.interface import Attack, Findings, Units
 from audit.attacks.redaction.classifiers import CLASSIFIERS
 from audit.attacks.redaction.embedding import EmbeddingName
 from audit.attacks.redaction.folds import FoldTrial, predict
 from audit.attacks.redaction.measures import METRICS, measure_redaction
+from audit.attacks.redaction.report import REPORT
 from audit.attacks.redaction.samples import groups_of, samples_of
 from audit.attacks.redaction.target_guess import Guess, alike, can_guess, guess_value
 from audit.attacks.redaction.text_leak import units_of
+from audit.attacks.reporting import AttackReport
 from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
@@ -59,7 +61,7 @@ class RedactionContext(Attack):
     name: ClassVar[str] = "redaction"
     uses: ClassVar[tuple[str, ...]] = ("embedder",)
     metrics: ClassVar[tuple[str, ...]] = METRICS
-    described: ClassVar[tuple[Metric, ...]] = (Metric("target_gain", summary="redaction, gain"),)
+    report: ClassVar[AttackReport] = REPORT
 
     def __post_init__(self) -> None:
         unknown = sorted({*self.classifiers} - CLASSIFIERS.keys())

@@ -1,0 +1,55 @@
+"""Report text that several attacks share: the blind check, and telling members from others at few false alarms."""
+
+from __future__ import annotations
+
+from audit.attacks.reporting import CurvePanel, MetricText, ReportPart, TableRow
+
+BLOCKS = {
+    "words": "what they say",
+    "layout": "where their words stand",
+    "image": "how they look",
+    "metadata": "how much they hold",
+    "spread": "how far they lie from the usual",
+    "together": "everything together",
+}
+"""Features that a classifier of the blind check sees."""
+BLIND_METRICS = {
+    "blind_auc": MetricText(
+        "Told apart without the model (blind check)",
+        short="Without the model (AUC)",
+        meaning="How often someone who never sees the model picks the one used for training out of one of each kind. "
+        "It is the best of several classifiers, so that chance alone lies a little above a coin toss (0.5): compare "
+        "with it. Whatever lies above that, the training did not cause.",
+    ),
+}
+BLIND_DIAGNOSTICS = ("blind_auc", "blind_p", "blind_power")
+BLIND_PART = ReportPart("The same without the model (blind check)", text="blind_check", template="attacks/_blind.html")
+BLIND_ROW = TableRow("Without the model (blind check)", instead={"auc": "blind_auc"})
+BLIND_GLOSSARY = {
+    "Blind check": "The attempt to tell what was used for training from what was not by the documents alone, without "
+    "the model. When it succeeds (p of 5 % or less), the two kinds differ in themselves and an attack's success "
+    "proves nothing.",
+}
+
+ROC_PANEL = CurvePanel(
+    "roc",
+    "Found, against false alarms",
+    axis="false alarms (per cent)",
+    quantity="found (per cent)",
+    form="share",
+    x_scale=100,
+    diagonal=True,
+)
+RARE_ALARMS = MetricText(
+    "Found at one false alarm in a hundred",
+    short="Found at 1 % false alarms",
+    form="share",
+    meaning="The same at 1 % false alarms. Guessing finds 1 %. Only an attacker who is rarely wrong can accuse "
+    "anybody.",
+)
+TELLING_GLOSSARY = {
+    "AUC": "How often the attacker picks the document, or company, that was used for training out of one of each "
+    "kind: 0.5 is guessing, 1 is always right.",
+    "False alarm": "A document, or company, that was not used for training and that the attacker takes for one that "
+    "was.",
+}

@@ -1,0 +1,163 @@
+"""Sentences of the report on one attack: the macros of its template.
+
+`templates/attacks/<attack>.html` is never rendered itself. It holds macros, all of them optional but for those that a
+part names: `risk(n)`, the sentences of page one, and `method(result)`. `n` is a `ResultIndex`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jinja2
+from jinja2 import nodes
+from markupsafe import Markup
+
+from audit.attacks import BATTERY
+from audit.attacks.report_check import declared
+from audit.attacks.reporting import AttackReport, MetricText, ReportPart, ResultTableText
+from audit.measurements import Estimate, ResultTable, Unresolved
+from audit.record import Completed
+
+GENERIC = "attacks/_generic.html"
+_SPACE = re.compile(r"[ \n]+")
+UTILITY = AttackReport(
+    metrics={
+        "masked_token_accuracy": MetricText("Hidden words guessed correctly", form="share"),
+        "entity_f1": MetricText("Fields found (F1)", form="share", counted=False),
+        "intent_accuracy": MetricText("Intents named correctly", form="share"),
+        "link_f1": MetricText("Links between fields found (F1)", form="share", counted=False),
+        "anls": MetricText("Answers given (ANLS)", form="share", counted=False),
+        "accuracy": MetricText("Correct decisions", form="share"),
+    }
+)
+"""Labels of the measurements of what the model is good for."""
+
+
+class ResultIndex:
+    """The measurements, diagnostics, counts and tables of one attack by name, for the macros of its template."""
+
+    def __init__(self, result: Completed, labels: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        self._by_name = {item.name: item for item in result.measurements}
+        self._diagnostics = {item.name: item.value for item in result.diagnostics}
+        self._tables = {item.name: item for item in result.tables}
+        self.counts = result.counts
+        self.parameters = result.parameters
+        self.confounded = result.confounded is not None
+        self.labels = labels or {}
+
+    def get(self, *names: str) -> Estimate | None:
+        """Return the first of these that was measured."""
+        items = (self._by_name.get(name) for name in names)
+        return next((item for item in items if isinstance(item, Estimate)), None)
+
+    def find(self, name: str) -> Estimate | Unresolved | None:
+        """Return this measurement, resolved or not; None when the record lacks it."""
+        return self._by_name.get(name)
+
+    def missing(self, *names: str) -> Unresolved | None:
+        """Return the first of these that could not be resolved."""
+        items = (self._by_name.get(name) for name in names)
+        return next((item for item in items if isinstance(item, Unresolved)), None)
+
+    def diagnostic(self, name: str) -> float | None:
+        """Return a property of the run's own computation; None when the record lacks it."""
+        return self._diagnostics.get(name)
+
+    def count(self, name: str) -> int | None:
+        """Return a plain count of what was done or left out; None when the record lacks it."""
+        return next((item.value for item in self.counts if item.name == name), None)
+
+    def table(self, name: str) -> ResultTable | None:
+        """Return a table of plain numbers; None when the record lacks it."""
+        return self._tables.get(name)
+
+    def all(self) -> tuple[Estimate | Unresolved, ...]:
+        """Every measurement, in the record's order."""
+        return tuple(self._by_name.values())
+
+
+class AttackText:
+    """An attack's `AttackReport` with the macros of its template.
+
+    Raises:
+        jinja2.TemplateError: a macro that the report names is missing, or one names what the attack does not measure.
+    """
+
+    def __init__(self, templates: jinja2.Environment, attack: str) -> None:
+        self.attack = attack
+        self.report = report_of(attack)
+        self.title = self.report.title or attack
+        self._templates = templates
+        self._generic = templates.get_template(GENERIC).module
+        own = templates.select_template([f"attacks/{attack}.html", GENERIC])
+        self._own = own.module
+        missing = [text for text in self._texts() if not callable(getattr(self._holder(text), text.text, None))]
+        if missing:
+            raise jinja2.TemplateAssertionError(f"no macro {missing[0].text!r}", 1, own.name)
+        if own.name and own.name != GENERIC:
+            self._check_names(own.name)
+
+    def risk(self, index: ResultIndex) -> Markup:
+        """Return the sentences of page one."""
+        return in_one_line(self._macro("risk")(index))
+
+    def method(self, result: Completed) -> Markup:
+        """Return how the attack works and how its numbers are made."""
+        return Markup(self._macro("method")(result))
+
+    def text(self, of: ReportPart | ResultTableText, index: ResultIndex) -> Markup:
+        """Return the sentences of a part or of a result table."""
+        return Markup(getattr(self._holder(of), of.text)(index))
+
+    def _macro(self, name: str) -> Any:
+        return getattr(self._own, name, None) or getattr(self._generic, name)
+
+    def _texts(self) -> Iterator[ReportPart | ResultTableText]:
+        yield from self.report.parts
+        yield from (table for table in self.report.tables if table.text)
+
+    def _holder(self, of: ReportPart | ResultTableText) -> Any:
+        """The template whose macros hold a text."""
+        other = of.template if isinstance(of, ReportPart) else ""
+        return self._templates.get_template(other).module if other else self._own
+
+    def _check_names(self, template: str) -> None:
+        """Refuse a macro that asks for a measurement or diagnostic which the attack does not have."""
+        kind = next((kind for kind in BATTERY if kind.name == self.attack), None)
+        if kind is None or not self.report.metrics:
+            return
+        known = {*kind.metrics, *self.report.measured}
+        for line, asked, name, whole in _asked_names(self._templates, template):
+            if asked == "diagnostic":
+                fits = declared(name.rstrip("."), self.report.diagnostics)
+            else:
+                fits = name in known or (not whole and any(one.startswith(name) for one in known))
+            if not fits:
+                raise jinja2.TemplateAssertionError(f"{self.attack} has no {name!r}", line, template)
+
+
+def report_of(attack: str) -> AttackReport:
+    """Return what an attack says about itself; the generic report for one that this version does not know."""
+    return next((kind.report for kind in BATTERY if kind.name == attack), AttackReport())
+
+
+def in_one_line(text: str) -> Markup:
+    """Join the lines of a template, without a space at the end: that would break lines badly."""
+    return Markup(_SPACE.sub(" ", text)).strip()
+
+
+def _asked_names(templates: jinja2.Environment, template: str) -> Iterator[tuple[int, str, str, bool]]:
+    """Line, method of `n` and name of every measurement and diagnostic that a template asks for, and if it is whole."""
+    assert templates.loader is not None
+    tree = templates.parse(templates.loader.get_source(templates, template)[0])
+    for call in tree.find_all(nodes.Call):
+        asked = call.node
+        if not isinstance(asked, nodes.Getattr) or asked.attr not in ("get", "find", "missing", "diagnostic"):
+            continue
+        if isinstance(asked.node, nodes.Name) and asked.node.name == "n":
+            for argument in call.args:
+                first = argument.nodes[0] if isinstance(argument, nodes.Concat) else argument
+                if isinstance(first, nodes.Const):
+                    yield call.lineno, asked.attr, str(first.value), first is argument

@@ -1,0 +1,22 @@
+"""The measurements that an attack's report asks for in its tables, one for each cell."""
+
+from __future__ import annotations
+
+from audit.attacks.reporting import AttackReport, ReportPart
+
+
+def cells(*parts: ReportPart) -> set[str]:
+    """The full name of every cell of these parts."""
+    return {
+        name
+        for part in parts
+        for table in part.tables
+        for column in table.columns
+        for row in table.rows
+        if (name := row.name(column.metric, column.after))
+    }
+
+
+def suffixes(report: AttackReport) -> dict[str, list[str]]:
+    """The suffixes of all rows, by the title of the part."""
+    return {part.title: [row.suffix for table in part.tables for row in table.rows] for part in report.parts}
