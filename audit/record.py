@@ -242,7 +242,7 @@ class AuditRecord:
         battery: every attack this version knows, so that a policy that misspells one is told.
         share: of the trials that could be tried, the part that the budget took.
         attacks: exactly one result for every attack asked for.
-        derived_by: the commands that made the target out of another one (a defence), oldest first.
+        derived_by: the commands that made the target out of another one (a countermeasure), oldest first.
         left_out: the attacks of the battery that were not asked for.
     """
 
