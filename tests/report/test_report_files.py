@@ -39,7 +39,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_page_one_holds_the_verdict_the_risk_the_limits_what_is_missing_and_the_countermeasure(pages: list[str]) -> None:
+def test_page_one_holds_the_verdict_the_risk_the_limits_what_is_missing_and_the_countermeasure(
+    pages: list[str],
+) -> None:
     first, second, *_ = pages
     record, verdict, policy = examples.violated()
     for words in (
