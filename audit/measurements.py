@@ -145,13 +145,13 @@ class ResultTable:
 
     Attributes:
         columns: their names.
-        rows: a number for each column, by the row's name, in order; where rows are documents or providers their name
-            is a number, and the key to it is in `evidence/`.
+        rows: a number for each column, by the number of a document or provider, in order; the key to these is in
+            `evidence/`.
     """
 
     name: str
     columns: tuple[str, ...]
-    rows: dict[str, tuple[float, ...]]
+    rows: dict[int, tuple[float, ...]]
 
 
 @dataclass(frozen=True, config=STRICT)

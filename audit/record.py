@@ -301,12 +301,14 @@ def _place_and_message(problem: ErrorDetails) -> str:
 
 def read(path: Path) -> AuditRecord:
     """Read a record from a file, or from the folder a scan wrote."""
-    place = path / "record.json" if path.is_dir() else path
+    file_path = path / "record.json" if path.is_dir() else path
     try:
-        text = place.read_bytes()
+        text = file_path.read_bytes()
     except OSError as error:
-        raise RecordError(f"{place}: {error.strerror or 'cannot be read'}", "give the record.json of a scan") from None
-    return loads(text, place.name)
+        raise RecordError(
+            f"{file_path}: {error.strerror or 'cannot be read'}", "give the record.json of a scan"
+        ) from None
+    return loads(text, file_path.name)
 
 
 def write(record: AuditRecord, path: Path) -> None:

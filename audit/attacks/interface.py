@@ -1,4 +1,4 @@
-"""What an attack is: trials, an attempt at each, and a measure of all outcomes."""
+"""The attack interface: trials, an attempt at each, and a measure of all outcomes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class Findings:
-    """What an attack measured; the fields are those of `audit.record.Completed`.
+    """The measurements of an attack; the fields are those of `audit.record.Completed`.
 
-    `weaknesses` say what the attacker lacked, in words: they join the attack's `ablations`.
+    `weaknesses` say what the attacker lacked: they join the attack's `ablations`.
     """
 
     measurements: tuple[Measurement, ...]
@@ -53,7 +53,7 @@ false-positive rate."""
 
 @dataclass(frozen=True)
 class Units:
-    """What a corpus holds for one metric: what `docaudit plan` computes its resolution from.
+    """Units of a corpus for one metric, from which `docaudit plan` computes its resolution.
 
     Attributes:
         metric: the metric's name.
@@ -141,7 +141,7 @@ class Attack(ABC):
 
     @property
     def ablations(self) -> tuple[str, ...]:
-        """How these parameters weaken the attacker on purpose, in words; no limit is passed with any."""
+        """Notes on how these parameters weaken the attacker on purpose; no limit is passed with any."""
         return ()
 
     @classmethod
@@ -164,7 +164,7 @@ class Attack(ABC):
         return self.inapplicable_tasks.get(case.corpus.manifest.task.kind)
 
     def lacks(self, corpus: Corpus) -> str | None:
-        """What this data set lacks to feed the attack, whatever the model; None when nothing."""
+        """Return what this data set lacks to feed the attack, whatever the model; None when nothing."""
         return None
 
     def unprovided(self, corpus: Corpus) -> str | None:
@@ -175,7 +175,7 @@ class Attack(ABC):
         return None
 
     def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
-        """What the attacker lacks of the references that it can do without, and what to give, before there is a model.
+        """Return which references an attacker who can do without them lacks, and what to give, before there is a model.
 
         Policies pass no limit with a weakened attacker. None when nothing weakens it.
 
@@ -191,7 +191,7 @@ class Attack(ABC):
         return self.weakened(case.corpus, usable(case))
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """What this data set holds for the metrics that policies ask for, before any model runs: at most so much."""
+        """Return the most that this data set holds for the metrics that policies ask for, before any model runs."""
         return ()
 
     def offered(self, corpus: Corpus) -> Sides:
@@ -232,7 +232,7 @@ class Attack(ABC):
         return {"alike": 0, "steps": 0}
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
-        """What was recovered, in words, one object a trial. For the owner's `evidence/` folder only."""
+        """Yield the recovered values, one object a trial. For the owner's `evidence/` folder only."""
         return iter(())
 
 

@@ -261,7 +261,7 @@ class ResultColumn:
 
 @dataclass(frozen=True)
 class ResultTableText:
-    """Labels of a `ResultTable` of the record; `row` is a format of a row's name, `text` the macro of its sentences."""
+    """Labels of a `ResultTable`; `row` is a format of a row's number, `text` the macro of the table's sentences."""
 
     name: str
     title: str

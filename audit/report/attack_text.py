@@ -96,8 +96,9 @@ class AttackText:
         missing = [text for text in self._texts() if not callable(getattr(self._holder(text), text.text, None))]
         if missing:
             raise jinja2.TemplateAssertionError(f"no macro {missing[0].text!r}", 1, own.name)
-        if own.name and own.name != GENERIC:
-            self._check_names(own.name)
+        for template in dict.fromkeys([own.name or GENERIC, *(part.template for part in self.report.parts)]):
+            if template and template != GENERIC:
+                self._check_names(template)
 
     def risk(self, index: ResultIndex) -> Markup:
         """Return the sentences of page one."""

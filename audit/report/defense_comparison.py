@@ -209,7 +209,7 @@ def sentence(row: DefenseRow) -> str:
 
 
 def _difference(change: Change) -> str:
-    """A paired difference with its interval and p, in words."""
+    """A paired difference with its interval and p, as text."""
     item = change.difference
     p = "under 0.0001" if change.p < 0.0001 else f"{change.p:.2g}"
     return f"{_signed(item.value)} ({numbers.between(item, 'points')}; p {p})"

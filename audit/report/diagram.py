@@ -46,10 +46,10 @@ class Overlap:
 
     Attributes:
         label: which questions.
-        units: how many of them, in words.
+        units: their number, as text.
         first, second: what each model answers.
         parts: only the first, both, only the second, neither, by the names in `PARTS`.
-        net: the net difference in words; empty when it was not measured.
+        net: the net difference as text; empty when it was not measured.
     """
 
     label: str

@@ -213,7 +213,7 @@ def test_the_surest_providers_are_given_by_a_number_whose_key_is_in_the_evidence
     assert (shown.name, shown.columns) == ("surest providers", ("score", "documents", "questions"))
     assert len(shown.rows) == 10
     for number, row in shown.rows.items():
-        entry = entries[int(number)]
+        entry = entries[number]
         assert entry["training"] == "in"
         assert (entry["scores"]["score.apk"], entry["documents"], entry["questions"]) == row
         assert {row["answer"] for row in entry["absent_key"]} <= {*case.target.memory.values()}

@@ -130,7 +130,7 @@ def providers(
 def surest(rows: dict[int, tuple[float, float, float]]) -> ResultTable:
     """Members that the attack names most surely, by number."""
     columns = ("score", "documents", "questions")
-    return ResultTable("surest providers", columns, {str(number): values for number, values in rows.items()})
+    return ResultTable("surest providers", columns, {**rows})
 
 
 def right(name: str, lead: float, n: int) -> Estimate:

@@ -33,7 +33,7 @@ def first_page(page: str) -> str:
 
 
 def section(page: str) -> str:
-    """What follows page one up to the limits of the policy."""
+    """The pages after page one, up to the limits of the policy."""
     return Seen(page.partition("<!--page one ends-->")[2].partition('id="limits"')[0]).text
 
 

@@ -49,7 +49,7 @@ def first_page(page: str) -> str:
 
 
 def section(page: str) -> str:
-    """What follows page one up to the limits of the policy."""
+    """The pages after page one, up to the limits of the policy."""
     return Seen(page.partition("<!--page one ends-->")[2].partition('id="limits"')[0]).text
 
 
@@ -287,9 +287,9 @@ def test_the_most_exposed_are_numbers_and_the_report_says_where_the_key_lies(pag
 
 
 def test_a_table_that_the_report_has_no_labels_for_is_shown_by_its_own_names() -> None:
-    table = ResultTable("left over", ("first", "second"), {"row <1>": (0.25, 3)})
+    table = ResultTable("left over", ("first", "second"), {7: (0.25, 3)})
     text = section(page_of(dataclasses.replace(examples.providers(), tables=(table,))))
-    assert "left over first second row <1> 0.25 3.0" in text
+    assert "left over first second 7 0.25 3.0" in text
 
 
 def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_path: Path) -> None:

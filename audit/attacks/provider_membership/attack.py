@@ -277,13 +277,6 @@ def _surest(measured: Measured, table: ProviderTable, providers: Sequence[Provid
     if measured.score is None or not measured.surest.size:
         return ()
     numbers = {provider.name: provider.number for provider in providers}
-    score = measured.scores[measured.score]
-    rows: dict[str, tuple[float, ...]] = {
-        str(numbers[table.names[row]]): (
-            float(score[row]),
-            float(table.n_documents[row]),
-            float(table.n_questions[row]),
-        )
-        for row in measured.surest
-    }
+    columns = (measured.scores[measured.score], table.n_documents, table.n_questions)
+    rows = {numbers[table.names[row]]: tuple(float(column[row]) for column in columns) for row in measured.surest}
     return (ResultTable(SUREST.name, tuple(column.name for column in SUREST.columns), rows),)
