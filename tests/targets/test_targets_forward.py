@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,29 @@ def test_the_encoder_in_bfloat16_rounds_and_its_answers_do_not_depend_on_what_st
     for one, other in zip(alone, exact.ask(asked), strict=True):
         assert not np.array_equal(one, other)
         np.testing.assert_allclose(one, other, rtol=0.1)
+
+
+@pytest.mark.parametrize("batch_tokens", [4096, 150, 1])
+@pytest.mark.parametrize("family", tiny.MASKED_FAMILIES)
+def test_states_at_a_few_positions_are_those_of_the_whole_page_bit_for_bit(
+    checkpoints: Any, family: Any, batch_tokens: int
+) -> None:
+    target = load(checkpoints(family, "mlm"), images=tiny.page_image)
+    documents = [replace(document, image=f"{document.id}.png") for document in tiny.documents(3, 2, 0)]
+    pages = [page for page in map(target.encode, documents) if page is not None]
+    positions = [tuple(range(1 + row % 2, 4 + row)) for row in range(len(pages))]
+    lengths = [len(page.ids) for page in pages]
+    with torch.inference_mode():
+        whole = {
+            row: states[place].clone()
+            for rows, states in target.forward.hidden(lengths, pages.__getitem__)
+            for place, row in enumerate(rows)
+        }
+        target.forward.batch_tokens = batch_tokens
+        for rows, states in target.forward.hidden_at(pages, positions):
+            for place, row in enumerate(rows):
+                wanted = list(positions[row])
+                assert torch.equal(states[place, wanted], whole[row][wanted])
+                assert not torch.equal(states[place], whole[row]), "the rest is left out"
+        ((_, after),) = target.forward.hidden(lengths[:1], pages.__getitem__)
+    assert torch.equal(after[0], whole[0]), "the model is as it was"

@@ -12,18 +12,19 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from audit.arrays import Floats
+from audit.arrays import Floats, Ints
 from audit.errors import EngineError
 from audit.targets.batching import batches, bucket_of, padded_rows
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.page_images import VisualInputs
 from audit.targets.interface import Encoding
 
-BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
+BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 """Padded tokens of one forward pass, by kind of device (ours; the fastest of a few tried on two CPU cores)."""
 LARGEST_BATCH = {"cpu": 4096, "mps": 16384, "cuda": 262_144}
 """Where a probe begins (ours)."""
 B = TypeVar("B")
+P = TypeVar("P")
 Judge = Callable[[torch.Tensor, Sequence[Encoding]], tuple[Floats, torch.Tensor]]
 """Gives the loss of each page and their differentiable sum, from hidden states as `Forward.hidden` gives them."""
 Change = Callable[[Sequence[Encoding], torch.Tensor], torch.Tensor]
@@ -103,6 +104,22 @@ class Forward:
         """
         return self._batched(lengths, page_of, self._states)
 
+    def hidden_at(
+        self, pages: Sequence[Encoding], positions: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[list[int], torch.Tensor]]:
+        """`hidden` where only the states at these positions of each page are wanted; all others mean nothing.
+
+        On a CPU, in float32, the dense block of the last layer is computed at these positions alone, with the same
+        result bit for bit. A GPU's kernels depend on the number of rows, so there every position is computed.
+
+        Raises:
+            EngineError: not even a single page fits.
+        """
+        lengths = [len(page.ids) for page in pages]
+        if self.fixed_rows or self.dtype != "float32":
+            return self.hidden(lengths, pages.__getitem__)
+        return self._batched(lengths, lambda row: (pages[row], positions[row]), self._states_at)
+
     def gradients(
         self, pages: Sequence[Encoding], judge: Judge, change: Change = lambda _, embedded: embedded
     ) -> Iterator[tuple[list[int], tuple[Floats, torch.Tensor]]]:
@@ -122,8 +139,8 @@ class Forward:
     def _batched(
         self,
         lengths: Sequence[int],
-        page_of: Callable[[int], Encoding],
-        run: Callable[[Sequence[Encoding], int, int], B],
+        page_of: Callable[[int], P],
+        run: Callable[[Sequence[P], int, int], B],
         cost: int = 1,
     ) -> Iterator[tuple[list[int], B]]:
         """Per batch: its rows, and what `run` gives for their pages, a bucket, and a number of rows.
@@ -184,6 +201,36 @@ class Forward:
         """The hidden states of one batch."""
         return self._encoded(self._padded(pages, bucket, n_rows), bucket)
 
+    def _states_at(self, asked: Sequence[tuple[Encoding, Sequence[int]]], bucket: int, n_rows: int) -> torch.Tensor:
+        """The hidden states of one batch, at these positions of its pages only."""
+        tokens = np.array(
+            [(row, at) for row, (_, positions) in enumerate(asked) for at in positions], np.int64
+        ).reshape(-1, 2)
+        with self._last_dense_block_at(tokens):
+            return self._states([page for page, _ in asked], bucket, n_rows)
+
+    @contextmanager
+    def _last_dense_block_at(self, tokens: Ints) -> Iterator[None]:
+        """Within, the dense block of the last layer runs at these tokens only, in full blocks of rows.
+
+        Args:
+            tokens: row and position of each, (n_tokens, 2).
+        """
+        layer = self._encoder.encoder.layer[-1]
+        block, (rows, positions), n_tokens = layer.feed_forward_chunk, torch.from_numpy(tokens).T, len(tokens)
+
+        def run(attended: torch.Tensor) -> torch.Tensor:
+            picked = torch.nn.functional.pad(attended[rows, positions], (0, 0, 0, padded_rows(n_tokens) - n_tokens))
+            states = torch.zeros_like(attended)
+            states[rows, positions] = block(picked[None])[0, :n_tokens]
+            return states
+
+        layer.feed_forward_chunk = run
+        try:
+            yield
+        finally:
+            del layer.feed_forward_chunk
+
     def _encoded(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
         with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
             states = self._encoder(**inputs).last_hidden_state
@@ -234,7 +281,7 @@ class Forward:
 
 
 def _unless_out_of_memory(
-    run: Callable[[Sequence[Encoding], int, int], B], pages: Sequence[Encoding], bucket: int, n_rows: int
+    run: Callable[[Sequence[P], int, int], B], pages: Sequence[P], bucket: int, n_rows: int
 ) -> B | None:
     """What `run` gives; None when memory ran out."""
     try:

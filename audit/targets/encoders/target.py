@@ -146,7 +146,8 @@ class EncoderTarget:
 
     def _logits_at(self, queries: Sequence[FillMask | CandidateLogits]) -> Iterator[tuple[int, Floats]]:
         """Per query: its index, and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
-        for rows, hidden in self._hidden([query.page for query in queries]):
+        pages, positions = [query.page for query in queries], [(query.position,) for query in queries]
+        for rows, hidden in self.forward.hidden_at(pages, positions):
             # Rows beyond the batch's own repeat the first one, as in `_padded`.
             places = [queries[row].position for row in rows]
             places += places[:1] * (len(hidden) - len(rows))
@@ -155,7 +156,8 @@ class EncoderTarget:
 
     def _best_tokens(self, queries: Sequence[BestTokens]) -> list[Ints]:
         answers: list[Ints] = [np.empty(0, np.int64)] * len(queries)
-        for rows, hidden in self._hidden([query.page for query in queries]):
+        pages, positions = [query.page for query in queries], [query.positions for query in queries]
+        for rows, hidden in self.forward.hidden_at(pages, positions):
             for place, row in enumerate(rows):
                 logits = self._vocabulary_logits(hidden[place, list(queries[row].positions)])
                 answers[row] = logits.argmax(axis=1)
@@ -179,7 +181,11 @@ class EncoderTarget:
 
         Shape (n_positions, n_vocabulary), nats.
         """
-        for rows, hidden in self._hidden([query.page.masked(query.positions) for query in queries]):
+        pages, positions = (
+            [query.page.masked(query.positions) for query in queries],
+            [query.positions for query in queries],
+        )
+        for rows, hidden in self.forward.hidden_at(pages, positions):
             for place, row in enumerate(rows):
                 logits = self._vocabulary_logits(hidden[place, list(queries[row].positions)])
                 best = logits.max(axis=1, keepdims=True)
