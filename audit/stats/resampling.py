@@ -174,9 +174,19 @@ def _resampled_totals(sums: list[Floats], rng: np.random.Generator, n_resamples:
         for start in range(0, n_resamples, block):
             stop = min(start + block, n_resamples)
             drawn = rng.multinomial(len(stratum), counts / len(stratum), size=stop - start)
-            # einsum, not @: BLAS sums in an order that depends on the number of threads.
-            totals[start:stop, index] = np.einsum("rk,kc->rc", drawn, rows)
+            totals[start:stop, index] = _products(drawn, rows)
     return totals
+
+
+def _products(drawn: npt.NDArray[np.int64], rows: Floats) -> Floats:
+    """`drawn` @ `rows`, the same on any number of threads."""
+    occupied = rows != 0
+    if (occupied.sum(axis=0) <= 1).all():
+        # Nothing is summed, as where every cluster has a column of its own.
+        source = occupied.argmax(axis=0)
+        return np.asarray(drawn[:, source] * rows[source, np.arange(rows.shape[1])] + 0.0)
+    # einsum, not @: BLAS sums in an order that depends on the number of threads.
+    return np.asarray(np.einsum("rk,kc->rc", drawn, rows), dtype=np.float64)
 
 
 def _bca_bounds(

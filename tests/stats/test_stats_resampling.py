@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from audit.stats import resampling
 from audit.stats.clusters import cluster_sums
 from audit.stats.distances import Distances, improvement_factor
 from audit.stats.resampling import bootstrap, sign_flip
@@ -240,3 +241,12 @@ def test_sign_flip_holds_its_level():
 def test_sign_flip_refuses_what_is_no_sample(differences):
     with pytest.raises(ValueError, match="finite numbers"):
         sign_flip(differences, generator())
+
+
+@pytest.mark.parametrize(
+    "rows", [np.eye(30), np.eye(20, 24), np.diag(np.arange(-3.0, 3.0)), np.arange(12.0).reshape(6, 2)]
+)
+def test_totals_are_the_same_bits_where_each_cluster_has_a_column_of_its_own(rows):
+    drawn = np.random.default_rng(1).multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=50)
+    totals, expected = resampling._products(drawn, rows), np.einsum("rk,kc->rc", drawn, rows)
+    assert totals.tobytes() == expected.tobytes()

@@ -19,7 +19,7 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.page_images import VisualInputs
 
-BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
+BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 """Padded tokens of one forward pass, by kind of device (ours; the fastest of a few tried on two CPU cores)."""
 LARGEST_BATCH = {"cpu": 4096, "mps": 16384, "cuda": 262_144}
 """Where a probe begins (ours)."""
