@@ -34,6 +34,8 @@ MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 VALUES = {"cpu": 16 * 2**20, "mps": 32 * 2**20, "cuda": 128 * 2**20}
 """Pixel values that the samples of one forward pass may have together (ours): each makes some fifty values inside a
 model, so that the largest batch takes a few gigabytes on a CPU."""
+PAGES = 4
+"""Batches of pages that are held encoded at a time (ours: enough that questions of one length fill theirs)."""
 _PAGE = (850, 1100)
 """A letter page at 100 dpi, in pixels: what is laid before a reader to see how large its samples are (ours)."""
 B = TypeVar("B")
@@ -91,7 +93,11 @@ def rows_for(reader: Reader, device: str) -> int:
 
 
 def batched(
-    samples: Sequence[Sample], reader: Reader, rows: SampleBatch, device: str, run: Callable[[Sequence[Sample], int], B]
+    samples: Sequence[Sample],
+    alike: Callable[[Sample], object],
+    rows: SampleBatch,
+    device: str,
+    run: Callable[[Sequence[Sample], int], B],
 ) -> Iterator[tuple[list[int], B]]:
     """Per batch: the indices of its samples, and what `run` gives for them and a number of rows.
 
@@ -100,7 +106,7 @@ def batched(
 
     Args:
         samples: of any keys; the images of a batch are opened when `run` asks for them, and let go with the batch.
-        reader: tells which samples may share a batch.
+        alike: a key: only samples of one key share a batch (`Reader.alike`).
         rows: the number of rows; lowered here.
         device: "cpu", "cuda" or "mps".
         run: takes at most as many samples as rows.
@@ -110,7 +116,7 @@ def batched(
     """
     groups: dict[object, list[int]] = defaultdict(list)
     for index, sample in enumerate(samples):
-        groups[reader.alike(sample)].append(index)
+        groups[alike(sample)].append(index)
     waiting = deque(groups.values())
     while waiting:
         group = waiting.popleft()
@@ -123,6 +129,20 @@ def batched(
             yield batch, found
         if rest:
             waiting.appendleft(rest)
+
+
+def by_page(samples: Sequence[Sample], n_pages: int) -> Iterator[list[Sample]]:
+    """The samples in order, in parts of at most `n_pages` page views."""
+    part: list[Sample] = []
+    seen: set[int] = set()
+    for sample in samples:
+        if len(seen | {id(sample.view)}) > n_pages:
+            yield part
+            part, seen = [], set()
+        part.append(sample)
+        seen.add(id(sample.view))
+    if part:
+        yield part
 
 
 def filled(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
