@@ -19,6 +19,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Box, Word
 from audit.corpus.importers.registry import FORMATS
 from audit.corpus.page_view import PageView, page_view
+from audit.corpus.removal import tesseract
 from audit.corpus.removal.proof import MAX_CROPS, TESSERACT, Proof, ReadCrop, crops_of, prove_removal, survives
 from audit.corpus.removal.redact import Removal, remove
 from audit.corpus.removal.tesseract import Tesseract
@@ -128,6 +129,36 @@ def test_a_tesseract_that_fails_says_nothing(tmp_path: Path) -> None:
     assert Tesseract(str(program)).ask(crops) == [None] * len(crops)
     program.write_text("#!/bin/sh\ncat > /dev/null\necho 45.80 $OMP_THREAD_LIMIT\n")
     assert Tesseract(str(program)).ask(crops) == ["45.80 1\n"] * len(crops)
+
+
+@reads
+def test_a_picture_reads_the_same_whatever_is_read_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tesseract, "_TEXTS", {})
+    views = [drawn.page(RECEIPT, angle=angle) for angle in (0.0, 1.0)]
+    crops = [crop for view in views for word in view.words for crop in crops_of(view, remove(view, [word.text]))]
+    together = Tesseract(workers=1).ask(crops)
+    assert len(set(together)) > tesseract.SHEET
+    for crop, text in random.Random(1).sample([*zip(crops, together, strict=True)], 12):
+        tesseract._TEXTS.clear()
+        assert TESSERACT.ask([crop]) == [text]
+
+
+@reads
+def test_where_a_sheet_cannot_be_read_its_pictures_are_read_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tesseract, "_TEXTS", {})
+    view = drawn.page(RECEIPT)
+    crops = [crop for word in view.words[:3] for crop in crops_of(view, remove(view, [word.text]))]
+    program = tmp_path / "tesseract"
+    real = f'{shutil.which("tesseract")} "$@" < {tmp_path}/sheet'
+    program.write_text(
+        f"#!/bin/sh\ncat > {tmp_path}/sheet\ntext=$({real}) || exit 1\n"
+        'case "$text" in *"\f"*) exit 1;; esac\nprintf "%s\\n" "$text"\n'
+    )
+    program.chmod(0o755)
+    alone = Tesseract(str(program), workers=1).ask(crops)
+    assert [text and text.strip() for text in alone] == [text and text.strip() for text in TESSERACT.ask(crops)]
 
 
 @reads

@@ -23,7 +23,8 @@ from audit.corpus.documents import Corpus, Document, Manifest, Membership, Quest
 from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
-from audit.targets.answering.reader import Sample
+from audit.targets.answering.reader import PictureReader, Sample
+from audit.targets.answering.rows import SampleBatch
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.wording import special_tokens
 from audit.targets.encoded_page import NOT_READ
@@ -210,6 +211,24 @@ def test_losses_depend_on_their_queries_alone(target: AnsweringTarget) -> None:
     for found, *others in zip(losses, alone, backwards, strict=True):
         for other in others:
             np.testing.assert_array_equal(found, other)
+
+
+def test_a_page_that_a_model_sees_by_itself_is_encoded_once_for_all_its_questions(
+    target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not isinstance(target.reader, PictureReader):
+        pytest.skip("questions reach this model's encoder")
+    encoded: list[int] = []
+    encoder = target.model.get_encoder()
+    own = encoder.forward
+    monkeypatch.setattr(encoder, "forward", lambda *args, **kwargs: (encoded.append(1), own(*args, **kwargs))[1])
+    monkeypatch.setattr(target, "rows", SampleBatch(1))
+    views = [view(number) for number in range(3)]
+    queries = [AnswerLoss(one, question, answer) for one in views for question in QUESTIONS for answer in ANSWERS[:2]]
+    together = target.ask(queries)
+    assert len(encoded) == len(views)
+    for query, answer in zip(queries[::7], together[::7], strict=True):
+        np.testing.assert_array_equal(target.ask([query])[0], answer)
 
 
 def test_answers_are_those_of_generate_called_by_hand(

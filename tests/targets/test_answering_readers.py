@@ -167,7 +167,7 @@ def test_a_page_without_an_image_cannot_be_read(reader: Callable[..., Reader]) -
 def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader: Callable[..., Reader]) -> None:
     samples = [Sample(page(), "What?" + "?" * (number % 3)) for number in range(20)]
     rows = SampleBatch(4)
-    found = list(run_batches(samples, reader("donut"), rows, "cpu", lambda batch, n: (len(batch), n)))
+    found = list(run_batches(samples, reader("donut").alike, rows, "cpu", lambda batch, n: (len(batch), n)))
     assert sorted(index for indices, _ in found for index in indices) == list(range(20))
     for indices, (n_samples, n_rows) in found:
         assert (n_samples, n_rows) == (len(indices), 4)
@@ -185,7 +185,7 @@ def test_rows_are_lowered_when_memory_runs_out(device: str, left: int, reader: C
             raise RuntimeError("MPS backend out of memory")
         return len(batch)
 
-    found = list(run_batches(samples, reader("donut"), rows, device, run))
+    found = list(run_batches(samples, reader("donut").alike, rows, device, run))
     assert [index for indices, _ in found for index in indices] == list(range(11))
     assert rows.n == left
     assert rows.lowered == (1 if device == "cpu" else 2)
@@ -196,9 +196,9 @@ def test_not_even_one_sample_fits(reader: Callable[..., Reader]) -> None:
         raise RuntimeError("can't allocate memory")
 
     with pytest.raises(EngineError, match="not enough memory"):
-        list(run_batches([Sample(page(), "What?")], reader("donut"), SampleBatch(2), "cpu", run))
+        list(run_batches([Sample(page(), "What?")], reader("donut").alike, SampleBatch(2), "cpu", run))
     with pytest.raises(RuntimeError, match="something else"):
-        list(run_batches([Sample(page(), "What?")], reader("donut"), SampleBatch(2), "cpu", _fails))
+        list(run_batches([Sample(page(), "What?")], reader("donut").alike, SampleBatch(2), "cpu", _fails))
 
 
 def _fails(batch: Sequence[Sample], n_rows: int) -> int:

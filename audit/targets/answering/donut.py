@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 
 from audit.errors import TargetError
 from audit.targets.answering.parts import image_of, image_processor_of, padded, resolution_of, tokenizer_of
-from audit.targets.answering.reader import Inputs, Sample
+from audit.targets.answering.reader import ENCODED, Inputs, Sample
 from audit.targets.answering.wording import (
     LONGEST_ANSWER,
     QUESTION,
@@ -78,6 +79,8 @@ class DonutReader:
         self.resolution = resolution_of(image_processor)
         self.max_tokens = int(getattr(config.decoder, "max_position_embeddings", 0) or 2 * LONGEST_ANSWER)
         self.max_new_tokens = min(LONGEST_ANSWER, self.max_tokens // 2)
+        # The same question is put to many views of its page, and each of them is sorted by length before it is read.
+        self._spelled = lru_cache(maxsize=4096)(self._spell)
         self._longest_question = self.max_tokens - _OFFSET - self.max_new_tokens - len(self._asked("")[0])
         if self._longest_question < 1:
             raise TargetError(
@@ -88,13 +91,13 @@ class DonutReader:
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`."""
         prompts = [self._tokens(sample)[0] for sample in samples]
-        return {**self._pixels(samples), "decoder_input_ids": torch.tensor(prompts, dtype=torch.long)}
+        return {**self._pages(samples), "decoder_input_ids": torch.tensor(prompts, dtype=torch.long)}
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.taught`."""
         pairs = [self._tokens(sample) for sample in samples]
         return {
-            **self._pixels(samples),
+            **self._pages(samples),
             "decoder_input_ids": padded([[*prompt, *answer[:-1]] for prompt, answer in pairs], self._pad_id),
             "labels": padded([[*[NOT_READ] * (len(prompt) - 1), *answer] for prompt, answer in pairs], NOT_READ),
         }
@@ -108,7 +111,12 @@ class DonutReader:
         spoken = [token for token in ids if token not in self.forbidden]
         return str(self._tokenizer.decode(spoken, skip_special_tokens=True)).strip()
 
-    def _pixels(self, samples: Sequence[Sample]) -> Inputs:
+    def _pages(self, samples: Sequence[Sample]) -> Inputs:
+        encoded = [sample.encoded for sample in samples if sample.encoded is not None]
+        return {ENCODED: torch.stack(encoded)} if len(encoded) == len(samples) else self.pictures(samples)
+
+    def pictures(self, samples: Sequence[Sample]) -> Inputs:
+        """See `PictureReader.pictures`."""
         pages = [image_of(sample) for sample in samples]
         return {
             "pixel_values": self._images(pages, input_data_format="channels_last", return_tensors="pt").pixel_values
@@ -116,9 +124,12 @@ class DonutReader:
 
     def _tokens(self, sample: Sample) -> tuple[list[int], list[int]]:
         """The prompt's tokens, and the answer's with its end; no answer: none."""
-        question = shortened(self._tokenizer, plain(self._tokenizer, sample.question), self._longest_question)
-        prompt, answer = self._asked(question, sample.answer)
-        return prompt, answer[: self.max_new_tokens]
+        return self._spelled(sample.question, sample.answer)
+
+    def _spell(self, question: str, answer: str | None) -> tuple[list[int], list[int]]:
+        short = shortened(self._tokenizer, plain(self._tokenizer, question), self._longest_question)
+        prompt, tokens = self._asked(short, answer)
+        return prompt, tokens[: self.max_new_tokens]
 
     def _asked(self, question: str, answer: str | None = None) -> tuple[list[int], list[int]]:
         text = None if answer is None else self._gap + plain(self._tokenizer, answer)

@@ -20,12 +20,14 @@ class Sample:
 
     Attributes:
         tokens: ids that take the place of the page's own, for a `TokenReader`; None: the page as it is.
+        encoded: the page as the model's encoder saw it, (n_patches, n_hidden), for a `PictureReader`; None: not yet.
     """
 
     view: PageView
     question: str
     answer: str | None = None
     tokens: tuple[int, ...] | None = None
+    encoded: torch.Tensor | None = None
 
 
 class Reader(Protocol):
@@ -69,6 +71,22 @@ class Reader(Protocol):
 
     def text_of(self, ids: Sequence[int]) -> str:
         """The answer that these generated tokens spell, without special tokens, white space at its ends taken off."""
+        ...
+
+
+ENCODED = "encoded"
+"""The name under which `Inputs` hold pages that are encoded already, (n_samples, n_patches, n_hidden)."""
+
+
+@runtime_checkable
+class PictureReader(Reader, Protocol):
+    """A reader whose model encodes a page's image by itself: questions reach its decoder only.
+
+    `prompts` and `taught` hold `ENCODED` in place of the image where all samples have their page encoded.
+    """
+
+    def pictures(self, samples: Sequence[Sample]) -> Inputs:
+        """What the model's encoder is called with."""
         ...
 
 

@@ -35,6 +35,8 @@ MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 VALUES = {"cpu": 16 * 2**20, "mps": 32 * 2**20, "cuda": 128 * 2**20}
 """Pixel values that the samples of one forward pass may have together (ours): each makes some fifty values inside a
 model, so that the largest batch takes a few gigabytes on a CPU."""
+PAGES = 4
+"""Batches of pages that are held encoded at a time (ours: enough that questions of one length fill theirs)."""
 _PAGE = (850, 1100)
 """A letter page at 100 dpi, in pixels: what is laid before a reader to see how large its samples are (ours)."""
 B = TypeVar("B")
@@ -92,7 +94,11 @@ def rows_for(reader: Reader, device: str) -> int:
 
 
 def run_batches(
-    samples: Sequence[Sample], reader: Reader, rows: SampleBatch, device: str, run: Callable[[Sequence[Sample], int], B]
+    samples: Sequence[Sample],
+    alike: Callable[[Sample], object],
+    rows: SampleBatch,
+    device: str,
+    run: Callable[[Sequence[Sample], int], B],
 ) -> Iterator[tuple[list[int], B]]:
     """Per batch: the indices of its samples, and what `run` gives for them and a number of rows.
 
@@ -101,7 +107,7 @@ def run_batches(
 
     Args:
         samples: of any keys; the images of a batch are opened when `run` asks for them, and let go with the batch.
-        reader: tells which samples may share a batch.
+        alike: a key: only samples of one key share a batch (`Reader.alike`).
         rows: the number of rows; lowered here.
         device: "cpu", "cuda" or "mps".
         run: takes at most as many samples as rows.
@@ -111,7 +117,7 @@ def run_batches(
     """
     groups: dict[object, list[int]] = defaultdict(list)
     for index, sample in enumerate(samples):
-        groups[reader.alike(sample)].append(index)
+        groups[alike(sample)].append(index)
     waiting = deque(groups.values())
     while waiting:
         group = waiting.popleft()
@@ -124,6 +130,20 @@ def run_batches(
             yield batch, outcome
         if rest:
             waiting.appendleft(rest)
+
+
+def split_by_page(samples: Sequence[Sample], n_pages: int) -> Iterator[list[Sample]]:
+    """Yield the samples in order, in parts of at most `n_pages` page views."""
+    part: list[Sample] = []
+    seen: set[int] = set()
+    for sample in samples:
+        if len(seen | {id(sample.view)}) > n_pages:
+            yield part
+            part, seen = [], set()
+        part.append(sample)
+        seen.add(id(sample.view))
+    if part:
+        yield part
 
 
 def fill_rows(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:

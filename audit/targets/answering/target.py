@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
+from transformers.modeling_outputs import BaseModelOutput
 
 from audit.arrays import Floats
 from audit.corpus.documents import Corpus, Document
@@ -19,8 +20,17 @@ from audit.record import TargetCard
 from audit.targets.answering.adapting import adapt_to_answer
 from audit.targets.answering.generation import greedy, ids_of
 from audit.targets.answering.pages import AskedPage, asked_of, read_page
-from audit.targets.answering.reader import Inputs, Reader, Sample, TokenReader
-from audit.targets.answering.rows import SampleBatch, fill_rows, rows_for, run_batches, share, steady
+from audit.targets.answering.reader import ENCODED, Inputs, PictureReader, Reader, Sample, TokenReader
+from audit.targets.answering.rows import (
+    PAGES,
+    SampleBatch,
+    fill_rows,
+    rows_for,
+    run_batches,
+    share,
+    split_by_page,
+    steady,
+)
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.forward import DTYPES
@@ -201,11 +211,33 @@ class AnsweringTarget:
 
     def _each(self, samples: Sequence[Sample], run: Any) -> list[Any]:
         """What `run` gives for each sample, in order."""
+        if isinstance(self.reader, PictureReader):
+            return [
+                reply
+                for part in split_by_page(samples, PAGES * self.rows.n)
+                for reply in self._run(self._with_encoded_pages(part), run)
+            ]
+        return self._run(samples, run)
+
+    def _run(self, samples: Sequence[Sample], run: Any, alike: Callable[[Sample], object] | None = None) -> list[Any]:
         answers: list[Any] = [None] * len(samples)
-        for indices, replies in run_batches(samples, self.reader, self.rows, self.card.device, run):
+        for indices, replies in run_batches(samples, alike or self.reader.alike, self.rows, self.card.device, run):
             for index, answer in zip(indices, replies, strict=True):
                 answers[index] = answer
         return answers
+
+    def _with_encoded_pages(self, samples: Sequence[Sample]) -> list[Sample]:
+        """The samples with their pages encoded, each page once."""
+        pages = {id(sample.view): sample for sample in samples}
+        encoded = dict(zip(pages, self._run([*pages.values()], self._encode_pages, alike=lambda _: None), strict=True))
+        return [replace(sample, encoded=encoded[id(sample.view)]) for sample in samples]
+
+    def _encode_pages(self, samples: Sequence[Sample], n_rows: int) -> list[torch.Tensor]:
+        """The pages of one batch as the model's encoder sees them."""
+        assert isinstance(self.reader, PictureReader)
+        inputs = self._inputs(self.reader.pictures(samples), len(samples), n_rows)
+        with self._steady(n_rows), self._computing():
+            return [*self.model.get_encoder()(**inputs).last_hidden_state[: len(samples)]]
 
     def _generate(self, samples: Sequence[Sample], n_rows: int) -> list[Reply]:
         """The greedy answers to one batch."""
@@ -248,7 +280,12 @@ class AnsweringTarget:
         return np.split(values, np.cumsum(read.sum(dim=1).cpu().numpy()))[: len(samples)]
 
     def _inputs(self, inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
-        return {name: value.to(self.card.device) for name, value in fill_rows(inputs, n_samples, n_rows).items()}
+        rows: dict[str, Any] = {
+            name: value.to(self.card.device) for name, value in fill_rows(inputs, n_samples, n_rows).items()
+        }
+        if ENCODED in rows:
+            rows["encoder_outputs"] = BaseModelOutput(last_hidden_state=rows.pop(ENCODED))
+        return rows
 
     def _steady(self, n_rows: int) -> AbstractContextManager[None]:
         return steady(self.card.device) if n_rows > 1 or not self._shares else nullcontext()
