@@ -70,14 +70,10 @@ class Journal:
             with self.path.open("ab") as stream:
                 stream.write(line.encode())
                 stream.flush()
-                _to_disk(stream.fileno())
+                os.fsync(stream.fileno())
         except OSError as error:
             raise EngineError(f"{self.path}: {error.strerror}", "free some space and run the scan again") from None
         self.outcomes[trial_id] = kept
-
-
-# All that reading a file needs is on the disk after fdatasync, its length too; fsync waits for its times as well.
-_to_disk = getattr(os, "fdatasync", os.fsync)
 
 
 def _check_sum(trial_id: str, outcome: Json) -> int:

@@ -146,7 +146,7 @@ def test_each_outcome_is_on_the_disk_as_a_whole_line_before_append_returns(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
-    monkeypatch.setattr("audit.engine.journal._to_disk", lambda _: seen.append(path.read_text().split("\n")))
+    monkeypatch.setattr(os, "fsync", lambda _: seen.append(path.read_text().split("\n")))
     filled(path)
     assert len(seen) == len(OUTCOMES)
     for number, (lines, trial) in enumerate(zip(seen, OUTCOMES, strict=True), start=1):
@@ -161,7 +161,7 @@ def test_a_full_disk_is_an_error_and_the_outcome_not_known(path: Path, monkeypat
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("audit.engine.journal._to_disk", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(EngineError, match="No space left on device") as raised:
         journal.append("new", 1)
     assert "free some space" in raised.value.hint
