@@ -1,4 +1,4 @@
-"""What one audit examines: a target, a corpus, and models that never saw the audited documents."""
+"""A case: one target, a corpus, and models that never saw the audited documents."""
 
 from __future__ import annotations
 

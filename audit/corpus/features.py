@@ -1,4 +1,4 @@
-"""What documents look like to somebody without the model: features for the blind baseline (methods.md#statistics).
+"""Features of documents as seen without the model, for the blind baseline (methods.md#statistics).
 
 Nothing here reads a document's id, split or provider, or anything that follows from the split: two documents that are
 equal but for these are described alike. The features are ours.

@@ -1,4 +1,4 @@
-"""What a countermeasure changes: the same questions before and after, paired, by document (methods.md#statistics).
+"""Effect of a countermeasure: the same questions before and after, paired, by document (methods.md#statistics).
 
 Numbers in, numbers out; no model is asked here. The side channel is that of Pinto et al. 2024, appendix A.
 """

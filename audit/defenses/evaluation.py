@@ -1,4 +1,4 @@
-"""What a countermeasure that rewrites data does to attackers on redactions, and whether that recommends it.
+"""Effect of a countermeasure that rewrites data on attackers of redactions, and whether that recommends it.
 
 Numbers in, a sentence out; no attacker is run here.
 """

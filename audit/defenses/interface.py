@@ -1,4 +1,4 @@
-"""What a countermeasure is: it changes what a model is asked, trains another model, or rewrites what is shared."""
+"""Countermeasures: they change what a model is asked, train another model, or rewrite what is shared."""
 
 from __future__ import annotations
 

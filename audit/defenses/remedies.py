@@ -1,4 +1,4 @@
-"""What a report says of something that the owner can do, and of which findings it answers."""
+"""Remedies: actions that a report recommends to the owner, and the findings that each answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of each limit, and the verdict, as data."""
+"""Decisions on limits, and the verdict, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a policy says about a record: one decision a limit, and the verdict."""
+"""Evaluation of a record against a policy: one decision per limit, and the verdict."""
 
 from __future__ import annotations
 

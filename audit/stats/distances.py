@@ -1,4 +1,4 @@
-"""How far a reconstruction is from the truth, on token ids, and the improvement over a baseline (CDMI, section 5.1)."""
+"""Distances of a reconstruction from the truth, on token ids, and its gain over a baseline (CDMI, section 5.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a number of units can decide, before anything is measured: smallest limit, power, units needed.
+"""Power of a number of units before anything is measured: smallest limit, power, units needed.
 
 All of it rests on the intervals that audits draw: `rates.excess_rate` ("difference"), `shares.net` ("paired
 difference"), `roc.auc_interval` ("auc") and the mean of two shares by MOVER ("balanced accuracy"), at one outcome a

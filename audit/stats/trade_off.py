@@ -1,4 +1,4 @@
-"""What one run shows of a mechanism that is taken to be Gaussian (methods.md#statistics, "Epsilon": next to the bound).
+"""Privacy parameters that one run suggests if the mechanism is Gaussian (methods.md#statistics, "Epsilon").
 
 f-differential privacy describes a mechanism by its whole curve of error rates; a mu-Gaussian one hides a record as well
 as noise of standard deviation 1/mu hides a difference of 1 (Dong, Roth & Su 2022). Guesses show more about a mechanism

@@ -1,4 +1,4 @@
-"""How rows of many queries share a forward pass without changing each other's results.
+"""Batching: rows of many queries share a forward pass without changing each other's results.
 
 A row is padded to a bucket fixed by its own length and only rows of one bucket share a batch. Buckets are multiples of
 `STEP` tokens and gathered rows are padded to multiples of `STEP`, because matrix kernels treat the rows left over after

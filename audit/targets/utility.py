@@ -1,4 +1,4 @@
-"""How well a checkpoint does its own task, so that a leak can be weighed against what the model is good for."""
+"""Utility of a checkpoint at its own task, to weigh a leak against what the model is good for."""
 
 from __future__ import annotations
 

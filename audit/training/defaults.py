@@ -1,4 +1,4 @@
-"""What tuning trains its shadow target with, unless told otherwise; apart, as the command line shows it at once."""
+"""Defaults of the shadow target's training; apart, because the command line shows them at once."""
 
 EPOCHS = 40
 """Passes of the shadow target over its half (ours). The closer to the audited model's own number, the better."""

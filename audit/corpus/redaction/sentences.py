@@ -1,4 +1,4 @@
-"""Where sentences of a running text begin, by rule.
+"""Sentence boundaries in running text, by rule.
 
 A small rule of ours, for texts as courts write them: the paper divides with NLTK's trained Punkt, which is not needed
 for it. What it gets wrong makes a context longer or shorter, never a span another one.

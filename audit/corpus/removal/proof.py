@@ -1,4 +1,4 @@
-"""Whether an answer is really gone from a page: in its pixels, in its words, and for a reader.
+"""Proof that an answer is gone from a page: in its pixels, in its words, and for a reader.
 
 Method: methods.md#memorisation.
 

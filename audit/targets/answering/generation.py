@@ -1,4 +1,4 @@
-"""How a checkpoint's own generation settings bear on an audit: what shapes an answer stays, what withholds one goes.
+"""Generation settings of a checkpoint: those that shape an answer stay, those that withhold one are lifted.
 
 Settings are an answer's wrapping, not the model: who has the weights sets them as they like, and one line that forbids
 every token with a digit would make a model that remembers numbers look as if it remembered none.

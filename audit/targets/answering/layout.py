@@ -1,4 +1,4 @@
-"""What readers of text-and-layout models share: words with boxes, tokens of an answer, rows of a batch, page images."""
+"""Shared parts of text-and-layout readers: words with boxes, tokens of an answer, rows of a batch, page images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many samples share a forward pass, and how they share it without changing each other's results.
+"""Batches of samples: how many share a forward pass, without changing each other's results.
 
 A matrix kernel may treat a row by where it stands and by how many rows there are. So every forward pass of a target has
 the same number of samples: those missing in a batch repeat its first one, and what comes of them is thrown away. And

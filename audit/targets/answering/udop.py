@@ -1,4 +1,4 @@
-"""How UDOP (Tang et al. 2023) reads a page and a question, as transformers' `UdopProcessor` makes its input.
+"""UDOP's input of a page and a question (Tang et al. 2023), as transformers' `UdopProcessor` makes it.
 
 The question, with the task's prompt before it, is the first text; the page's words with their boxes are the second.
 

@@ -1,4 +1,4 @@
-"""How VT5 reads a page and a question: the input of the authors' code, `prepare_inputs_for_vqa` (see `vt5`)."""
+"""VT5's input of a page and a question, as in the authors' code, `prepare_inputs_for_vqa` (see `vt5`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint's folder may not hold, found before anything in it is loaded."""
+"""Safety checks of a checkpoint's folder, made before anything in it is loaded."""
 
 from __future__ import annotations
 

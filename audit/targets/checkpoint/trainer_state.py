@@ -1,4 +1,4 @@
-"""How far a checkpoint's training had come, as the Trainer of transformers writes it beside the weights."""
+"""Progress of a checkpoint's training, as the Trainer of transformers writes it next to the weights."""
 
 from __future__ import annotations
 

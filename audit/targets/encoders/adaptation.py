@@ -1,4 +1,4 @@
-"""How a model takes to one sample: it is trained on that sample alone, and put back as it was.
+"""Adaptation to one sample: the model is trained on that sample alone, and restored.
 
 The white-box features of DocMIA (Nguyen et al., ICLR 2025, "DocMIA: document-level membership inference attacks against
 DocVQA models"; methods.md#document-membership): a sample that was trained on needs fewer steps and moves the

@@ -1,4 +1,4 @@
-"""What stands on an encoder: which questions a head answers, and what its training loss of each page is made of."""
+"""Heads of an encoder: the questions that each answers, and the terms of its training loss."""
 
 from __future__ import annotations
 

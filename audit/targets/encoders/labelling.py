@@ -1,4 +1,4 @@
-"""What a training loss reads of a page: BIO tags, SPADE classes and predecessors, SPADE parents.
+"""Labels of a training loss: BIO tags, SPADE classes and predecessors, SPADE parents.
 
 Everywhere `words` is (n_tokens,), the index of each token's word in the document, -1 for special tokens, and what comes
 back is (n_tokens,) too.

@@ -1,4 +1,4 @@
-"""Which utterances of many queries share a batch, and what the loss reads of them."""
+"""Batches of utterances from many queries, and the inputs of their loss."""
 
 from __future__ import annotations
 

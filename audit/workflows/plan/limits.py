@@ -1,4 +1,4 @@
-"""What an audit can decide: every limit of a policy and the units that a data set has for it.
+"""Limits of a policy that an audit can decide, and the units that a data set has for each.
 
 Method: methods.md#statistics.
 

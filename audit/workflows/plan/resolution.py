@@ -1,4 +1,4 @@
-"""What so many units decide about a limit (methods.md#statistics).
+"""Resolution of a number of units: what they decide about a limit (methods.md#statistics).
 
 A limit is held against every method of its attack. Of several, and of a balanced accuracy, which is a mean over many
 forests and known better than one call a unit, the chances given here are least ones: audits pass at least so often.

@@ -1,4 +1,4 @@
-"""How long a scan takes on this device: a few trials of every attack, timed. Nothing is written or kept."""
+"""Duration of a scan on this device: a few trials of every attack, timed. Nothing is written or kept."""
 
 from __future__ import annotations
 
