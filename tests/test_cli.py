@@ -151,7 +151,7 @@ def test_two_scans_never_share_a_folder(models, data, tmp_path):
     assert not (tmp_path / "out" / "record.json").exists()
 
 
-# The exit-code table of DESIGN.md, for gate and report; scans of each kind are above, below and in test_sample.py.
+# The exit-code table of DESIGN.md, for gate and report; scans of each kind are above, below and in samples.
 
 
 @pytest.mark.parametrize(("case", "code"), [("passed", 0), ("violated", 10), ("undecided", 11)])
@@ -338,11 +338,12 @@ def test_options_that_name_nothing_exit_2(models, data, tmp_path):
 
 # Real processes: kill, interrupt, terminate, a disk that takes no more.
 
-SMALLER = """
+ENOUGH = {"quick": 16, "standard": 16, "full": 16}
+SMALLER = f"""
 from audit.attacks.reconstruction import attack
 from audit.report import files
 
-attack.N_CANDIDATES = {"quick": 16, "standard": 16, "full": 16}
+attack.N_CANDIDATES = {ENOUGH}
 files.pdf = lambda html: b"%PDF-1.7"
 
 from audit.cli import main
@@ -352,10 +353,13 @@ main()
 """As `undrawn` and `few_candidates` in another process, with enough to do for it to be stopped on the way."""
 
 
-def start(models, data, out, **more):
+def quick_scan(models, data, out):
     arguments = ["scan", models["classifier"], data, "--reference", f"auxiliary={models['auxiliary']}", "--out", out]
-    arguments += ["--budget", "quick", "--only", "reconstruction"]
-    command = [sys.executable, "-c", SMALLER, *map(str, arguments)]
+    return [*map(str, arguments), "--budget", "quick", "--only", "reconstruction"]
+
+
+def start(models, data, out, **more):
+    command = [sys.executable, "-c", SMALLER, *quick_scan(models, data, out)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
 
@@ -370,7 +374,8 @@ def wait_for_outcomes(out, process, at_least=1):
     raise AssertionError("no outcome within two minutes")
 
 
-def test_a_killed_scan_goes_on_to_the_same_record(models, data, tmp_path):
+def test_a_killed_scan_goes_on_to_the_same_record(models, data, tmp_path, monkeypatch):
+    monkeypatch.setattr("audit.attacks.reconstruction.attack.N_CANDIDATES", ENOUGH)
     killed = start(models, data, tmp_path / "killed")
     wait_for_outcomes(tmp_path / "killed", killed)
     killed.kill()
@@ -379,10 +384,11 @@ def test_a_killed_scan_goes_on_to_the_same_record(models, data, tmp_path):
     journal = next((tmp_path / "killed" / "evidence").glob("journal-*.jsonl"))
     done = journal.read_bytes().splitlines()
     journal.write_bytes(b"\n".join(done) + b'\n{"id": "torn')
-    assert start(models, data, tmp_path / "killed").wait() == 11
-    assert start(models, data, tmp_path / "whole").wait() == 11
+    for name in ("killed", "whole"):
+        assert docaudit(*quick_scan(models, data, tmp_path / name)).exit_code == 11
     assert without_times(tmp_path / "killed") == without_times(tmp_path / "whole")
     assert journal.read_bytes().splitlines()[: len(done)] == done
+    assert [*journal.parent.glob("journal-*.jsonl")] == [journal]
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

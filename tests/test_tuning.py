@@ -25,7 +25,7 @@ from audit.targets.encoders.encoding import Encoder
 from audit.workflows import tune as tuning
 from audit.workflows.setup import ScanOptions, open_scan
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 few_settings = partial(tune, grid=Grid((0.2, 0.3), (1.0, 10.0), (0.4, 0.6), (0.1, 0.9)))
 

@@ -390,11 +390,11 @@ def test_answers_of_the_page_itself_are_no_memory():
     values = {**REPLIES, "h3": ("5.50", "nothing"), "h2": ("nothing", "nothing")}
     data = corpus(*MEMBERS, *HELD[:3], unread)
     trials, outcomes = replied(values)
-    replies = absent_keys.judged(data, absent_keys.AbsentKeyAnswers.of(data, outcomes), trials, outcomes)
+    replies = absent_keys.judge_replies(data, absent_keys.AbsentKeyAnswers.of(data, outcomes), trials, outcomes)
     assert [reply.unseen for reply in replies] == [False] * 4
     # Said about another page, it is a value that training never saw.
     trials, outcomes = replied({**values, "h2": ("5.50", "nothing")})
-    replies = absent_keys.judged(data, absent_keys.AbsentKeyAnswers.of(data, outcomes), trials, outcomes)
+    replies = absent_keys.judge_replies(data, absent_keys.AbsentKeyAnswers.of(data, outcomes), trials, outcomes)
     assert [reply.unseen for reply in replies] == [False, False, True, False]
 
 

@@ -218,7 +218,7 @@ def test_what_has_no_number_at_all_says_why_and_how_many_it_needs(pages: dict[st
 
 
 def test_without_a_model_to_compare_with_the_attacker_is_called_weakened(pages: dict[str, str]) -> None:
-    record, verdict, _ = examples.missing_reference()
+    record, verdict, _ = examples.unreferenced()
     assert verdict.overall == "undecided"
     assert {item.state for item in findings(record, verdict)} == {"weakened"}
     assert recommend(record, verdict)[0].remedy.id == "full-attacker"

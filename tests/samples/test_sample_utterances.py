@@ -12,7 +12,7 @@ from audit.corpus.canaries.schema import load_canaries, page_of, positions_of
 from audit.targets.interface import CompletionLoss
 from audit.targets.nlu.loading import load_nlu
 
-SAMPLE_MODELS = Path(__file__).parents[1] / "sample_models"
+SAMPLE_MODELS = Path(__file__).parents[2] / "sample_models"
 sys.path.append(str(SAMPLE_MODELS))  # the scripts there import each other by name
 
 import build_utterances as build  # noqa: E402

@@ -12,7 +12,7 @@ from audit.corpus import manifest
 from audit.corpus.redaction.contexts import redacted_spans
 from audit.corpus.redaction.sentences import sentence_starts
 
-SAMPLE_MODELS = Path(__file__).parents[1] / "sample_models"
+SAMPLE_MODELS = Path(__file__).parents[2] / "sample_models"
 sys.path.append(str(SAMPLE_MODELS))  # the scripts there import each other by name
 
 import build_letters as build  # noqa: E402

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.folding import fold
 
-SAMPLES = Path(__file__).parents[1] / "sample_models"
+SAMPLES = Path(__file__).parents[2] / "sample_models"
 RECEIPTS, QUESTIONS = SAMPLES / "receipts", SAMPLES / "questions"
 SCANNED = ((RECEIPTS, "model"), (QUESTIONS, "model"))
 MIN_DOCUMENTS = {RECEIPTS: 150, QUESTIONS: 80}
@@ -105,13 +106,22 @@ def _standing(secrets, text):
 
     A number alone ("12.50", "7") would be met by chance among the statistics; values that are more than that are not.
     """
-    folded = " " + re.sub(r"[^\w.,:/@'-]+", " ", text.casefold()) + " "
-    closed = fold(text)
+    folded, closed = f" {_words(text)} ", fold(text)
     found = []
     for secret in secrets:
-        words = re.sub(r"[^\w.,:/@'-]+", " ", secret.casefold()).strip()
+        words, letters = _sought(secret)
         if re.fullmatch(r"[\d\s.,]*", words) and len(words) < 6:
             continue
-        if f" {words} " in folded or (len(fold(secret)) >= 10 and fold(secret) in closed):
+        if f" {words} " in folded or (len(letters) >= 10 and letters in closed):
             found.append(secret)
     return found
+
+
+@cache
+def _sought(secret):
+    """A secret's words and its letters, as they are looked for in every text."""
+    return _words(secret).strip(), fold(secret)
+
+
+def _words(text):
+    return re.sub(r"[^\w.,:/@'-]+", " ", text.casefold())
