@@ -24,7 +24,7 @@ from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.trainer_state import TrainingProgress, training_progress
 from audit.workflows import sweep
-from audit.workflows.sweep import Audited, Checkpoint, attacked_otherwise, exit_code, find_checkpoints, summary
+from audit.workflows.sweep import Checkpoint, CheckpointAudit, attacked_otherwise, exit_code, find_checkpoints, summary
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
 
@@ -128,7 +128,7 @@ CODES = st.sampled_from([0, 10, 11, None])
 
 @given(st.lists(CODES, min_size=1), st.randoms())
 def test_the_exit_code_is_the_worst_and_no_order_changes_it(codes, random):
-    results = [Audited(Checkpoint(None, 0), None, None if code is None else verdict(code)) for code in codes]
+    results = [CheckpointAudit(Checkpoint(None, 0), None, None if code is None else verdict(code)) for code in codes]
     found = exit_code(results)
     shuffled = results[:]
     random.shuffle(shuffled)
@@ -290,16 +290,16 @@ def test_wrong_usage_exits_2_and_says_what_to_do(training_run, data, tmp_path):
 def test_checkpoints_with_other_tokens_are_named():
     def audited(name, n_fields):
         done = records.Completed("reconstruction", (), {}, (), (Count("fields", n_fields, "fields"),))
-        return Audited(Checkpoint(sweep.Path(name), 1), tiny.record(done), verdict(11))
+        return CheckpointAudit(Checkpoint(sweep.Path(name), 1), tiny.record(done), verdict(11))
 
-    results = [audited("a", 4), Audited(Checkpoint(sweep.Path("b"), 1)), audited("c", 5), audited("d", 4)]
+    results = [audited("a", 4), CheckpointAudit(Checkpoint(sweep.Path("b"), 1)), audited("c", 5), audited("d", 4)]
     assert attacked_otherwise(results) == ["c"]
 
 
 def test_checkpoints_are_not_said_to_have_other_tokens_where_no_field_was_attacked():
     def audited(name, stalled):
         done = records.Completed("canaries", (), {}, (), (Count("steps stalled", stalled, "steps"),))
-        return Audited(Checkpoint(sweep.Path(name), 1), tiny.record(done), verdict(11))
+        return CheckpointAudit(Checkpoint(sweep.Path(name), 1), tiny.record(done), verdict(11))
 
     assert attacked_otherwise([audited("a", 0), audited("b", 3)]) == []
 
@@ -309,9 +309,9 @@ def test_a_sweep_shows_what_sums_up_each_attack_that_ran(capsys, tmp_path):
         found = Estimate("excess", value, value, value, 32, "canaries", 32, "made up")
         done = records.Completed("canaries", ("excess",), {}, (found,))
         skipped = records.Skipped("reconstruction", ("excess_pr.unique",), "no field", "add some")
-        return Audited(Checkpoint(sweep.Path(name), 1), tiny.record(skipped, done), verdict(11))
+        return CheckpointAudit(Checkpoint(sweep.Path(name), 1), tiny.record(skipped, done), verdict(11))
 
-    results = [audited("a", 0.25), Audited(Checkpoint(sweep.Path("b"), 2)), audited("c", 0.75)]
+    results = [audited("a", 0.25), CheckpointAudit(Checkpoint(sweep.Path("b"), 2)), audited("c", 0.75)]
     columns = summary(results)
     assert columns == {"canaries, excess": ("canaries", "excess")}
     rows = [(one.checkpoint.x, one.checkpoint.name, one.record, one.verdict) for one in results]

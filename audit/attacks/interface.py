@@ -17,6 +17,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Count, Coverage, Curve, Diagnostic, DrawnPage, Histogram, Measurement, ResultTable
+from audit.stats.power import MetricKind
 from audit.targets.interface import Query, Target
 
 A = TypeVar("A")
@@ -43,12 +44,6 @@ class Findings:
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()
     alarms: tuple[str, ...] = ()
-
-
-MetricKind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
-"""What a metric is: a difference between two shares, one between what two models do on the same members (`others` is
-0), a chance to tell two units apart, a mean of two shares, or how many more are found than taken wrongly, at a low
-false-positive rate."""
 
 
 @dataclass(frozen=True)

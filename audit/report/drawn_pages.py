@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from audit.attacks.reporting import PagesFigure
+from audit.corpus.documents import Box
 from audit.measurements import DrawnPage
 from audit.report.drawing import INK, MUTED, WIDTH, number, svg, text
 
-Box = tuple[float, float, float, float]
 MOST = 4
 """Pages that are drawn, in one row (chosen here: enough to show what the attack does to a page)."""
 GAP = 18.0

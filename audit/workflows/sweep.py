@@ -47,7 +47,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Audited:
+class CheckpointAudit:
     """The audit of one checkpoint; without record and verdict it could not be audited, for the reason `refusal`."""
 
     checkpoint: Checkpoint
@@ -102,7 +102,7 @@ def _positions(folders: Sequence[Path]) -> tuple[str, list[float]]:
 
 def sweep_checkpoints(
     sweep: Sweep, options: ScanOptions, policy: Policy, reveal: bool, progress: Progress
-) -> Iterator[str | Audited]:
+) -> Iterator[str | CheckpointAudit]:
     """Scan every checkpoint into a folder of its name, one after the other.
 
     A checkpoint that cannot be audited stops none of the others. A public model that must be trained is trained once:
@@ -139,7 +139,7 @@ def sweep_checkpoints(
                 yield from _audit(checkpoint, options, policy, reveal, claim, labelled)
             except TargetError as error:
                 problems = [f"{checkpoint.name} is not audited: {problem}" for problem in error.problems]
-                yield Audited(checkpoint, refusal=TargetError(problems, error.hint))
+                yield CheckpointAudit(checkpoint, refusal=TargetError(problems, error.hint))
                 refused.append(options.out / checkpoint.name)
             while started and refused:
                 _set_aside(refused.pop())
@@ -159,7 +159,7 @@ def _audit(
     reveal: bool,
     claim: Callable[[], None],
     progress: Progress,
-) -> Iterator[str | Audited]:
+) -> Iterator[str | CheckpointAudit]:
     """One checkpoint; its model is given free at the end, so that there is never a second one in memory."""
     references = options.evidence / "references"
     out = options.out / checkpoint.name
@@ -168,10 +168,10 @@ def _audit(
     yield from opened.warnings
     result = audit_checkpoint(opened, policy, reveal, progress)
     yield from result.warnings
-    yield Audited(checkpoint, result.record, result.verdict)
+    yield CheckpointAudit(checkpoint, result.record, result.verdict)
 
 
-def write_trend(sweep: Sweep, results: Sequence[Audited], out: Path) -> list[str]:
+def write_trend(sweep: Sweep, results: Sequence[CheckpointAudit], out: Path) -> list[str]:
     """Draw leak and usefulness of the checkpoints that were audited; return warnings.
 
     The records are written and their verdicts hold, whether or not they make one picture.
@@ -193,7 +193,7 @@ def write_trend(sweep: Sweep, results: Sequence[Audited], out: Path) -> list[str
     return warnings
 
 
-def exit_code(results: Sequence[Audited]) -> int:
+def exit_code(results: Sequence[CheckpointAudit]) -> int:
     """Take the exit code of the worst of all checkpoints: violated, then undecided, then passed.
 
     One without a verdict is undecided. When none could be audited, it is that of the reason: wrong input.
@@ -205,7 +205,7 @@ def exit_code(results: Sequence[Audited]) -> int:
     return next(code for code in _WORST_FIRST if code in codes)
 
 
-def summary(results: Sequence[Audited]) -> dict[str, tuple[str, str]]:
+def summary(results: Sequence[CheckpointAudit]) -> dict[str, tuple[str, str]]:
     """Attack and metric by heading: what sums up each attack that ran on any of the checkpoints."""
     ran = {attack for result in results for attack in _counts(result)}
     return {
@@ -216,7 +216,7 @@ def summary(results: Sequence[Audited]) -> dict[str, tuple[str, str]]:
     }
 
 
-def attacked_otherwise(results: Sequence[Audited]) -> list[str]:
+def attacked_otherwise(results: Sequence[CheckpointAudit]) -> list[str]:
     """List the checkpoints that were not attacked on the fields of the first one, as their tokens differ."""
     of_fields = {kind.name for kind in BATTERY if kind.counts_fields}
     counts = {
@@ -230,7 +230,7 @@ def attacked_otherwise(results: Sequence[Audited]) -> list[str]:
     ]
 
 
-def _counts(result: Audited) -> dict[str, tuple[Count, ...]]:
+def _counts(result: CheckpointAudit) -> dict[str, tuple[Count, ...]]:
     """The counts of every attack that ran, by its name."""
     attacks = result.record.attacks if result.record is not None else ()
     return {done.attack: done.counts for done in attacks if isinstance(done, Completed)}

@@ -30,7 +30,7 @@ LossQuery = type[CompletionLoss] | type[MaskedCompletionLoss]
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class FieldFacts:
     """What a data set holds, as one target reads it.
 
     Attributes:
@@ -44,14 +44,14 @@ class Facts:
     seen: Mapping[str, Occurrence]
 
 
-_KNOWN: WeakKeyDictionary[Target, Facts] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Target, FieldFacts] = WeakKeyDictionary()
 
 
-def facts_of(case: Case) -> Facts:
+def facts_of(case: Case) -> FieldFacts:
     """The facts of a case, gathered once for a target and a data set."""
     known = _KNOWN.get(case.target)
     if known is None or known.corpus is not case.corpus:
-        known = _KNOWN[case.target] = Facts(case.corpus, _pool(case), occurrences(case.corpus))
+        known = _KNOWN[case.target] = FieldFacts(case.corpus, _pool(case), occurrences(case.corpus))
     return known
 
 
@@ -84,7 +84,7 @@ class Fields:
     case: Case
 
     @cached_property
-    def facts(self) -> Facts:
+    def facts(self) -> FieldFacts:
         """See `facts_of`."""
         return facts_of(self.case)
 

@@ -57,7 +57,7 @@ def trained_values(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class QuestionFacts:
     """What a data set holds; see `pool_of` and `trained_values`."""
 
     corpus: Corpus
@@ -65,14 +65,14 @@ class Facts:
     trained: Mapping[str, AbstractSet[str]]
 
 
-_KNOWN: WeakKeyDictionary[Target, Facts] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Target, QuestionFacts] = WeakKeyDictionary()
 
 
-def facts_of(case: Case) -> Facts:
+def facts_of(case: Case) -> QuestionFacts:
     """The facts of a case, gathered once for a target and a data set."""
     known = _KNOWN.get(case.target)
     if known is None or known.corpus is not case.corpus:
-        known = _KNOWN[case.target] = Facts(case.corpus, pool_of(case.corpus), trained_values(case.corpus))
+        known = _KNOWN[case.target] = QuestionFacts(case.corpus, pool_of(case.corpus), trained_values(case.corpus))
     return known
 
 
@@ -87,7 +87,7 @@ class Questions:
     case: Case
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> QuestionFacts:
         """See `facts_of`."""
         return facts_of(self.case)
 

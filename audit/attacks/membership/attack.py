@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Findings, MetricKind, Units
+from audit.attacks.interface import Attack, Findings, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import compare_losses
 from audit.attacks.membership.documents import (
@@ -38,6 +38,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Count, Coverage
+from audit.stats.power import MetricKind
 from audit.targets.interface import AdaptationRule, Target
 
 N_ADAPTED = {"quick": 0, "standard": 150, "full": 1000}

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.budget import SEED, sample
-from audit.attacks.interface import Attack, EvidenceShape, Findings, MetricKind, Units
+from audit.attacks.interface import Attack, EvidenceShape, Findings, Units
 from audit.attacks.measuring import compare_losses
 from audit.attacks.provider_membership import absent_keys
 from audit.attacks.provider_membership.features import (
@@ -55,6 +55,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import ResultTable
+from audit.stats.power import MetricKind
 from audit.targets.interface import Target
 
 N_PERMUTATIONS = {"quick": 50, "standard": 200, "full": 500}

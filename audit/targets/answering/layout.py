@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from audit.corpus.documents import Word
+from audit.corpus.documents import Box, Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.targets.answering.parts import image_of
@@ -24,7 +24,6 @@ BOX_SCALE = 1000
 """Boxes are whole thousandths of the page, as LayoutLM's (Xu et al. 2020, section 2.2)."""
 ROWS_KEPT = 64
 """Rows that a reader keeps without their sample's own tokens (ours): candidates for one place share all others."""
-Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,12 @@ from typing import Any
 import torch
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
-from audit.corpus.documents import Word
+from audit.corpus.documents import Box, Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.targets.answering.layout import (
     BOX_SCALE,
     ROWS_KEPT,
-    Box,
     PageImages,
     SampleRow,
     answer_ids,

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from audit.corpus.documents import Word
+from audit.corpus.documents import Box, Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.targets.answering.layout import (
     BOX_SCALE,
     ROWS_KEPT,
-    Box,
     PageImages,
     SampleRow,
     answer_ids,

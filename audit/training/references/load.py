@@ -58,7 +58,7 @@ class GivenFolder:
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditedModel:
     """The audited checkpoint, its folder, and the data set."""
 
     target: Checkpoint
@@ -101,7 +101,7 @@ class Embedder:
 
 
 def load_same_kind(
-    wanted: Sequence[str], audited: Audited, given: Mapping[str, Sequence[GivenFolder]]
+    wanted: Sequence[str], audited: AuditedModel, given: Mapping[str, Sequence[GivenFolder]]
 ) -> tuple[SameKindReference, ...]:
     """Load the references of the same kind that attacks want and somebody named.
 
@@ -133,7 +133,7 @@ def load_same_kind(
     return tuple(_load(*one, audited, start) for one in chosen)
 
 
-def _is_asked_alike(start: GivenFolder, audited: Audited) -> bool:
+def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
     """True where what the target was fine-tuned from can be asked what the target is asked.
 
     Models that answer questions begin as such, unless they begin as T5; a masked language model too. A tagger mostly
@@ -155,7 +155,7 @@ def _is_asked_alike(start: GivenFolder, audited: Audited) -> bool:
     return True
 
 
-def load_given_embedder(audited: Audited, given: Mapping[str, Sequence[GivenFolder]]) -> Embedder | None:
+def load_given_embedder(audited: AuditedModel, given: Mapping[str, Sequence[GivenFolder]]) -> Embedder | None:
     """Load the sentence embedder that somebody named, on the target's device; None when nobody did.
 
     Raises:
@@ -181,7 +181,7 @@ def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
 
 
 def _load(
-    role: str, given: GivenFolder, members: frozenset[str] | None, audited: Audited, start: Path | None
+    role: str, given: GivenFolder, members: frozenset[str] | None, audited: AuditedModel, start: Path | None
 ) -> SameKindReference:
     folder = given.checkpoint
     distance = refuse_the_target(role, folder, audited.folder)
@@ -200,7 +200,7 @@ def _load(
     return SameKindReference(role, folder.path, given.source, reference, members)
 
 
-def _load_of_kind(role: str, folder: CheckpointFolder, audited: Audited) -> Checkpoint:
+def _load_of_kind(role: str, folder: CheckpointFolder, audited: AuditedModel) -> Checkpoint:
     """Load a checkpoint that can be asked what the target is asked.
 
     Raises:

@@ -27,7 +27,7 @@ from audit.training.references.load import (
     PROVIDE_BASELINES,
     PROVIDE_EMBEDDER,
     SAME_KIND,
-    Audited,
+    AuditedModel,
     Embedder,
     GivenFolder,
     SameKindReference,
@@ -163,7 +163,7 @@ def prepare(
     if public is not None:
         folders = _without_auxiliary(folders)
         refuse_audited(public, corpus)
-    audited = Audited(target, open_checkpoint(target_dir), corpus)
+    audited = AuditedModel(target, open_checkpoint(target_dir), corpus)
     same_kind = load_same_kind([name for name in SAME_KIND if name in needs], audited, folders)
     if public is not None and not isinstance(target, EncoderTarget):
         raise UsageError(
@@ -177,7 +177,7 @@ def prepare(
 
 
 def _auxiliary(
-    audited: Audited,
+    audited: AuditedModel,
     given: Mapping[str, Sequence[GivenFolder]],
     batch_tokens: int | None,
     public: Corpus | None,
