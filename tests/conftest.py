@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 # Before anything imports huggingface_hub: a test that would reach for the network fails instead.
@@ -29,6 +30,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with a slow test come first, so that no worker begins one when the others are nearly done."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays: no search for garbage need look at it again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
