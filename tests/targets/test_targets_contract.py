@@ -110,8 +110,7 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[
         elif kind is BestLinks:
             queries.append(BestLinks(page))
         elif kind is PageAdaptation:
-            # Pages are adapted to one at a time: a few of different lengths show as much as all.
-            queries += [PageAdaptation(page, AdaptationRule(max_steps=1))] * (number % 3 == 0)
+            queries.append(PageAdaptation(page, AdaptationRule(max_steps=1)))
         else:
             queries.append(TagProbabilities(page))
     return queries
