@@ -7,6 +7,7 @@ errors as type and place. Every number is an `Estimate` with interval, n and nul
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails
 
+from audit import __version__
 from audit.errors import RecordError
 from audit.files import write_atomically
 from audit.measurements import (
@@ -288,7 +290,18 @@ def loads(text: str | bytes, source: str = "record.json") -> AuditRecord:
         return _RECORD.validate_json(text, strict=True)
     except ValidationError as error:
         problems = [f"{source} {_place_and_message(item)}" for item in error.errors()]
-        raise RecordError(problems, "give a record.json that this version of docaudit wrote") from None
+        raise RecordError(problems, _hint_for(text)) from None
+
+
+def _hint_for(text: str | bytes) -> str:
+    """Name the version that wrote a record which this one cannot read; only a plain version is repeated."""
+    try:
+        version = str(json.loads(text)["environment"]["docaudit"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        version = ""
+    if version != __version__ and re.fullmatch(r"\d+\.\d+\.\d+", version, re.ASCII):
+        return f"docaudit {version} wrote it: gate it with that version, or scan again"
+    return "give a record.json that this version of docaudit wrote"
 
 
 def _place_and_message(problem: ErrorDetails) -> str:

@@ -230,6 +230,22 @@ def test_every_problem_is_reported() -> None:
     assert len(raised.value.problems) == 3
 
 
+@pytest.mark.parametrize(
+    ("version", "hint"),
+    [
+        ("0.7.0", "docaudit 0.7.0 wrote it: gate it with that version, or scan again"),
+        ("0.7.0; rm -rf", "give a record.json that this version of docaudit wrote"),
+        (None, "give a record.json that this version of docaudit wrote"),
+    ],
+)
+def test_a_record_of_another_version_that_cannot_be_read_names_the_version(version: Any, hint: str) -> None:
+    content = json.loads(dumps(EXAMPLE)) | {"of_old": 1}
+    content["environment"]["docaudit"] = version
+    with pytest.raises(RecordError) as refused:
+        loads(json.dumps(content))
+    assert refused.value.hint == hint
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "3", b"\xff\xfe", b"\x00", "[" * 100_000, '{"a": 1}'])
 def test_what_is_no_record_is_refused(text: str | bytes) -> None:
     with pytest.raises(RecordError) as raised:
