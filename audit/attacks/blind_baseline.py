@@ -117,9 +117,7 @@ def by_document(
     Raises:
         ManifestError: an image is missing, damaged or too large.
     """
-    drawn_within = corpus.manifest.membership.assigned == "by-provider"
-    within = [fold(document.provider or "") for document in documents] if drawn_within else None
-    return _check(corpus, documents, [document.id for document in documents], member, within, "document", progress)
+    return _check(corpus, documents, [document.id for document in documents], member, "document", progress)
 
 
 def by_split(corpus: Corpus, documents: Iterable[Document], progress: Progress = SILENT) -> Blind:
@@ -174,7 +172,7 @@ def by_provider(
         ManifestError: an image is missing, damaged or too large.
         ValueError: a provider is both in and out.
     """
-    return _check(corpus, documents, providers, member, None, "provider", progress)
+    return _check(corpus, documents, providers, member, "provider", progress)
 
 
 def _check(
@@ -182,26 +180,24 @@ def _check(
     documents: Sequence[Document],
     names: Sequence[str],
     member: npt.ArrayLike,
-    within: Sequence[str] | None,
     unit: Unit,
     progress: Progress,
 ) -> Blind:
-    """`names` says which unit a document belongs to, `within` which stratum; the last checks are not made again."""
+    """`names` says which unit a document belongs to; the last checks are not made again."""
     key = (unit, tuple(document.id for document in documents), tuple(names), np.asarray(member, bool).tobytes())
     for known, made, blind in _LAST:
         if known is corpus and made == key:
             return blind
-    blind = _made(corpus, documents, names, member, within, unit, progress)
+    blind = _examine(corpus, documents, names, member, unit, progress)
     _LAST.append((corpus, key, blind))
     return blind
 
 
-def _made(
+def _examine(
     corpus: Corpus,
     documents: Sequence[Document],
     names: Sequence[str],
     member: npt.ArrayLike,
-    within: Sequence[str] | None,
     unit: Unit,
     progress: Progress,
 ) -> Blind:
@@ -216,9 +212,11 @@ def _made(
         return _unchecked(min(sides), assigned, unit)
     progress.stage("blind check: documents", len(described))
     description = describe(corpus, described, progress.advance)
+    strata = None
     if unit == "document":
         units = _kept_together(described, labels, description.same_image)
-    strata = None if within is None else _of_first(_numbered([within[index] for index in chosen]), units)
+        if assigned == "by-provider":
+            strata = _of_first(_numbered([fold(document.provider or "") for document in described]), units)
     check = blind_check(description.blocks, labels, units, rng, strata=strata, alphas=ALPHAS, unit=unit)
     return _unchecked(min(sides), assigned, unit) if check is None else _found(check, assigned, unit)
 
