@@ -7,7 +7,8 @@
     |-- RecordError     a record cannot be read                                        exit 2
     |-- UsageError      options that cannot be honoured together                       exit 2
     |-- RenderError     a report could not be drawn (the verdict stands all the same)  exit 1
-    `-- EngineError     the audit itself could not go on (disk, lock, journal)         exit 1
+    |-- EngineError     the audit itself could not go on (disk, lock, journal)         exit 1
+    `-- TrainingError   a model could not be trained, or not with the guarantee asked  exit 1
 
 The command line prints each problem on one line and no traceback. Any other exception is a bug and keeps its traceback.
 Messages name documents and positions, which only the owner's terminal sees; they are never written into a record.
@@ -71,6 +72,10 @@ class RenderError(DocauditError):
 
 class EngineError(DocauditError):
     """The audit could not go on: the disk is full, the output folder is locked, a journal is damaged."""
+
+
+class TrainingError(DocauditError):
+    """A training broke down, or what was measured contradicts the guarantee that it claims."""
 
 
 def listed(labels: Sequence[str], last: str) -> str:

@@ -165,6 +165,61 @@ class TargetCard:
 
 
 @dataclass(frozen=True, config=STRICT)
+class PrivacyCard:
+    """The guarantee that the training of a model claims (methods.md#dp-training); a scan cannot verify it.
+
+    Attributes:
+        unit: whoever is protected as a whole.
+        adjacency: two data sets that the guarantee compares, in words.
+        n_units: N.
+        epsilon, delta: the guarantee; epsilon is None where coins or noise could be drawn again.
+        noise_multiplier: sigma: the noise of a sum has standard deviation sigma * max_norm.
+        max_norm: C.
+        sample_rate: q, the probability that a unit takes part in a step.
+        steps: taken, those that a killed run spent among them.
+        expected_units: q N, by which every noisy sum is divided.
+        per_unit: documents of a unit at most; None: all.
+        local_steps: passes over a unit's documents that make its contribution; 0: it is a gradient.
+        clients: parties of a federated training; None: a central one.
+        client_rate: the probability that a client takes part in a round.
+        accountant: with its version.
+        engine: how gradients of units were computed, and why.
+        preflight_error: the largest relative difference of a fast engine from the exact one; None: that one served.
+        optimizer: of noisy sums, with its learning rate.
+        trained: what was trained, in words.
+        trained_parameters, frozen_parameters: how many.
+        noise_source: where coins and noise came from.
+        not_covered: what the guarantee says nothing about, in sentences.
+        weights: sha256 of the weights that it is about.
+    """
+
+    unit: Literal["document", "provider"]
+    adjacency: str
+    n_units: int
+    epsilon: float | None
+    delta: float
+    noise_multiplier: float
+    max_norm: float
+    sample_rate: float
+    steps: int
+    expected_units: float
+    per_unit: int | None
+    local_steps: int
+    clients: int | None
+    client_rate: float
+    accountant: str
+    engine: str
+    preflight_error: float | None
+    optimizer: str
+    trained: str
+    trained_parameters: int
+    frozen_parameters: int
+    noise_source: str
+    not_covered: tuple[str, ...]
+    weights: str
+
+
+@dataclass(frozen=True, config=STRICT)
 class ReferenceCard:
     """A model that never saw the audited documents: its role, where it came from, and its card.
 
@@ -246,6 +301,7 @@ class AuditRecord:
         attacks: exactly one result for every attack asked for.
         derived_by: the commands that made the target out of another one (a countermeasure), oldest first.
         left_out: the attacks of the battery that were not asked for.
+        dp: the guarantee that the target's training claims, when its checkpoint states one.
     """
 
     schema_version: Literal[1]
@@ -262,6 +318,7 @@ class AuditRecord:
     timing: Timing
     derived_by: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    dp: PrivacyCard | None = None
 
 
 _RECORD: TypeAdapter[AuditRecord] = TypeAdapter(AuditRecord)
