@@ -1,0 +1,1 @@
+"""Measurements of attacks, statistics and speed; each script writes what the documentation cites."""
