@@ -15,7 +15,8 @@ from audit.training.dp.engines.vmap import VmapEngine
 from audit.training.dp.interface import DrawnUnit, Engine, Learner, MakeEngine, Parameters
 
 FAST: Mapping[str, MakeEngine] = MappingProxyType({"vmap": VmapEngine, "hooks": HooksEngine})
-"""In the order in which "auto" tries them: the faster first (benchmarks/dp_engines.json)."""
+"""In the order in which "auto" tries them; about as fast as each other with few parameters, and vmap is the faster with
+many (benchmarks/dp_engines.json)."""
 _DEFINITION = "exact, one unit at a time"
 
 
