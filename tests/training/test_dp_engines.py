@@ -255,6 +255,19 @@ def test_a_wrong_engine_is_never_used_and_the_record_says_why(spoil, asked):
     assert outcome.error is None or outcome.error > TOLERANCE
 
 
+def test_the_preflight_sees_gradients_that_are_zero_where_adapters_start():
+    learner = Line()
+    parameters = dict(learner.model.named_parameters())
+    with torch.no_grad():
+        parameters["1.weight"].zero_()  # so that the layer before it has no gradient
+    engine = type("Spoilt", (Wrong,), {"spoil": staticmethod(averaged)})
+    before = state_of(learner.model)
+    outcome = preflight(engine(learner, parameters), ExactEngine(learner, parameters), LINES)
+    assert not outcome.ok
+    assert outcome.error > TOLERANCE
+    assert state_of(learner.model) == before
+
+
 def choose(name: str, learner: Learner, units: Sequence[DrawnUnit] = LINES, rows: int = 8) -> Any:
     parameters: Parameters = dict(learner.model.named_parameters())
     return choose_engine(name, learner, parameters, units, rows)
