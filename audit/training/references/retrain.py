@@ -152,7 +152,7 @@ def retrain(
         utterances = _as_many(documents, n, how.recipe.seed)
         fit_like(start, utterances, how.recipe, folder, progress, half=how.half)
         return
-    model, encoder = _under_head(how, how.recipe, start, corpus)
+    model, encoder = under_head(start, corpus, how.recipe.seed)
     pages: Sequence[Encoding] = [page for page in map(encoder.encode, documents) if page is not None]
     pages = _as_many(pages, n, how.recipe.seed)
     fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
@@ -163,13 +163,23 @@ def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:
     return items if n is None or not items else repeated(items, n, seed)
 
 
-def _under_head(how: Retraining, recipe: Recipe, start: CheckpointFolder, corpus: Corpus) -> tuple[Any, Encoder]:
-    """The start's encoder under the head of the task, and what makes its pages."""
+def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any, Encoder]:
+    """The start's encoder under the head of the task, and what makes its pages.
+
+    Args:
+        start: a checkpoint of a known family, with any head or none.
+        corpus: names the task and its labels, and opens the pages' images.
+        seed: what is fresh of the head follows from it.
+
+    Raises:
+        TargetError: see `starting_model`.
+        ManifestError: the manifest lacks the labels that the model is to give.
+    """
     task = corpus.manifest.task
     if task.kind in _LABELLED and not task.labels:
         raise ManifestError("manifest.toml task.labels: missing, and a model is to be trained to give them")
     head = cast("HeadName", task.kind)
-    model = starting_model(start, head, labels=task.labels, seed=recipe.seed)
+    model = starting_model(start, head, labels=task.labels, seed=seed)
     tokenizer = load_tokenizer(start)
     encoder = Encoder(
         tokenizer,

@@ -1,0 +1,41 @@
+"""Opening what a private training starts from, as the data set's task needs it."""
+
+from __future__ import annotations
+
+from audit.corpus.documents import Corpus
+from audit.targets.answering.loading import load_answering
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.training.answering import AnsweringRecipe
+from audit.training.dp.interface import Learner
+from audit.training.dp.learners.answering import AnsweringLearner
+from audit.training.dp.learners.encoder import EncoderLearner
+from audit.training.dp.learners.nlu import NluLearner, fresh_nlu
+from audit.training.nlu import NluRecipe
+from audit.training.references.retrain import recipe_for, under_head
+
+
+def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = "cpu") -> Learner:
+    """The model that a private training starts from, and what it learns from the documents of this data set.
+
+    Args:
+        start: a public checkpoint; for intents and slots any NLU model: only its sizes are read.
+        corpus: its task says what the model is to do.
+        seed: of fresh weights: a head that the start lacks, or a whole NLU model.
+        device: "cpu", "cuda" or "mps".
+
+    Raises:
+        TargetError: the start cannot be loaded, or cannot read the documents.
+        ManifestError: docaudit trains no models of this task, or the manifest or the public documents lack the labels
+            or images that it needs.
+    """
+    start = open_checkpoint(start)
+    recipe = recipe_for(corpus)
+    if isinstance(recipe, AnsweringRecipe):
+        target = load_answering(start, device=device, prompt=recipe.prompt)
+        target.check(corpus)
+        return AnsweringLearner(target, corpus, start.path)
+    if isinstance(recipe, NluRecipe):
+        return NluLearner(*fresh_nlu(start, corpus, seed), device)
+    model, encoder = under_head(start, corpus, seed)
+    encoder.check_vocabulary(corpus.documents)
+    return EncoderLearner(model, encoder, start.path, recipe.mask_probability, device)

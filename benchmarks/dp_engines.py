@@ -1,0 +1,156 @@
+"""What gradients of single units cost: each engine of private training against a plain batch of the same pages.
+
+A LayoutLM of 6 layers of 384 units with random weights tags 16 pages of 128 tokens, a unit each. Engines clip and add
+the gradients of units; the plain batch has one backward pass over 8 pages at a time, as ordinary training. All run on
+one thread, in turn, several times; the ratio is that of the medians of processor seconds. Two choices of what is
+trained: everything but the embeddings, and the query and value projections of attention (those that low-rank adapters
+change).
+
+    OMP_NUM_THREADS=1 python benchmarks/dp_engines.py    # writes benchmarks/dp_engines.json
+    OMP_NUM_THREADS=1 python benchmarks/dp_engines.py --pages 4 --rounds 1 --out /tmp/engines.json    # does it run?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import BertTokenizerFast, LayoutLMConfig, LayoutLMForTokenClassification
+
+from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
+from audit.training.dp.engines.choose import FAST
+from audit.training.dp.engines.exact import ExactEngine
+from audit.training.dp.engines.grouped import SAMPLE_GRADIENT_VALUES
+from audit.training.dp.engines.preflight import preflight
+from audit.training.dp.interface import DrawnUnit, Learner, Parameters
+from audit.training.dp.learners.opening import open_learner
+
+TOKENS, ROWS, WORDS = 128, 8, 1000
+LABELS = ("O", "B-TOTAL", "I-TOTAL")
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def main() -> None:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    # Also where docaudit itself would compute single units.
+    SAMPLE_GRADIENT_VALUES["cpu"] = 2**28
+    with tempfile.TemporaryDirectory() as folder:
+        learner, units = material(Path(folder), given.pages)
+    found = {words: measure(learner, own, units, given.rounds) for words, own in trained(learner.model).items()}
+    result = {
+        "machine": "2-core CPU",
+        "date": datetime.now(UTC).date().isoformat(),
+        "torch": torch.__version__,
+        "threads": 1,
+        "model": "LayoutLM, 6 layers of 384, token classification, random weights",
+        "pages": given.pages,
+        "tokens of a page": TOKENS,
+        "samples of a forward pass": ROWS,
+        "trained": found,
+    }
+    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=1))
+
+
+def material(folder: Path, n_pages: int) -> tuple[Learner, list[DrawnUnit]]:
+    """The learner, and a unit of each page."""
+    words = tuple(f"w{number}" for number in range(WORDS))
+    inner = Tokenizer(models.WordLevel({word: i for i, word in enumerate((*SPECIAL, *words))}, unk_token="[UNK]"))
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    BertTokenizerFast(tokenizer_object=inner, model_max_length=TOKENS).save_pretrained(folder)
+    config = LayoutLMConfig(
+        vocab_size=WORDS + len(SPECIAL),
+        hidden_size=384,
+        num_hidden_layers=6,
+        num_attention_heads=12,
+        intermediate_size=1536,
+        max_position_embeddings=TOKENS,
+        num_labels=len(LABELS),
+    )
+    torch.manual_seed(0)
+    LayoutLMForTokenClassification(config).save_pretrained(folder)
+    rng = np.random.default_rng(0)
+    pages = tuple(page(f"d{number}", rng.choice(words, TOKENS - 2)) for number in range(n_pages))
+    manifest = Manifest(1, "pages", Task("token-classification", LABELS), Membership("random"))
+    learner = open_learner(folder, Corpus(folder, manifest, pages, "0" * 64))
+    return learner, [DrawnUnit(learner.samples_of(document, rng), (1.0,)) for document in pages]
+
+
+def page(name: str, texts: Any) -> Document:
+    """A page of these words, the last two of which are its total."""
+    words = tuple(
+        Word(str(text), (10.0 * (i % 12), 10.0 * (i // 12), 10.0 * (i % 12) + 9, 10.0 * (i // 12) + 9))
+        for i, text in enumerate(texts)
+    )
+    return Document(
+        name,
+        "member",
+        words,
+        size=(200, 200),
+        entities=(Entity("e", "TOTAL", "amount", (len(words) - 2, len(words) - 1)),),
+    )
+
+
+def trained(model: Any) -> dict[str, Parameters]:
+    """What is trained, by the words of the result."""
+    own = {name: weights for name, weights in model.named_parameters() if "embeddings" not in name}
+    projections = {name: own[name] for name in own if name.endswith(("self.query.weight", "self.value.weight"))}
+    return {"all but embeddings": own, "query and value projections": projections}
+
+
+def measure(learner: Learner, parameters: Parameters, units: list[DrawnUnit], rounds: int) -> dict[str, Any]:
+    """Processor seconds of each way, as medians, and their ratios to the plain batch."""
+    for name, weights in learner.model.named_parameters():
+        weights.requires_grad_(name in parameters)
+    exact = ExactEngine(learner, parameters, ROWS)
+    fast = {name: make(learner, parameters, ROWS) for name, make in FAST.items()}
+    ways: dict[str, Callable[[], Any]] = {
+        "plain batch": lambda: plain(learner, parameters, units),
+        "exact": lambda: exact.clipped_sum(units, 1.0),
+        **{name: lambda engine=engine: engine.clipped_sum(units, 1.0) for name, engine in fast.items()},
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds + 1):
+        for name, run in ways.items():
+            began = time.process_time()
+            run()
+            if number:  # the first round warms up
+                seconds[name].append(time.process_time() - began)
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    return {
+        "parameters": sum(weights.numel() for weights in parameters.values()),
+        "processor seconds": {name: round(value, 3) for name, value in medians.items()},
+        "times a plain batch": {name: round(value / medians["plain batch"], 2) for name, value in medians.items()},
+        "preflight error": {name: preflight(engine, exact, units).error for name, engine in fast.items()},
+    }
+
+
+def plain(learner: Learner, parameters: Parameters, units: list[DrawnUnit]) -> None:
+    """One gradient of all pages, as ordinary training has it."""
+    samples = [sample for unit in units for sample in unit.samples]
+    for start in range(0, len(samples), ROWS):
+        loss = learner.losses(learner.collate(samples[start : start + ROWS])).mean()
+        torch.autograd.grad(loss, [*parameters.values()], allow_unused=True)
+
+
+if __name__ == "__main__":
+    main()
