@@ -115,7 +115,7 @@ def exposure(guarantee: Guarantee, most_bits: float) -> float:
         return 0.0
     rate, delta = _kink(guarantee), guarantee.delta
     top = advantage(guarantee)
-    first = 2.0**-most_bits
+    first = math.exp2(-most_bits)
     if rate <= first:
         return min(most_bits, most_bits * top)
     rising = delta * math.log(rate / first) + (guarantee.odds - 1) * (rate - first)

@@ -1,4 +1,4 @@
-"""Bounds that a guarantee proves: attained by the worst mechanism, never exceeded by others, monotone, right at ends."""
+"""Bounds that a guarantee proves: attained by the worst mechanism, exceeded by none, monotone, right at the ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from audit.stats.dp_bounds import Guarantee, advantage, auc, balanced_accuracy, exposure, tpr
 from audit.stats.guesses import p_value
-from audit.stats.trade_off import gaussian_delta, gaussian_mu
+from audit.stats.trade_off import gaussian_delta
 
 EPSILONS = st.floats(0, 12)
 DELTAS = st.floats(0, 0.2)
@@ -145,9 +145,11 @@ def test_a_group_without_epsilon_or_delta():
     assert Guarantee(0, 0.01).of_group(3) == Guarantee(0, 0.03)
     assert Guarantee(2, 0).of_group(3) == Guarantee(6, 0)
     assert Guarantee(8, 1e-5).of_group(1_000).delta == 1
-    for wrong in (lambda: Guarantee(1, 0).of_group(0), lambda: Guarantee(-1, 0), lambda: Guarantee(1, 1.1)):
-        with pytest.raises(ValueError):
-            wrong()
+    with pytest.raises(ValueError, match="one unit"):
+        Guarantee(1, 0).of_group(0)
+    for epsilon, delta in ((-1, 0), (1, 1.1), (math.nan, 0)):
+        with pytest.raises(ValueError, match="must not be negative"):
+            Guarantee(epsilon, delta)
 
 
 @given(st.floats(0, 8), st.sampled_from([0.0, 1e-5, 1e-2]), st.integers(2, 2_000))
