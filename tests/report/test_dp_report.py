@@ -141,6 +141,29 @@ def test_the_report_of_a_seeded_training_promises_nothing():
     assert "epsilon 8" not in text.lower()
 
 
+def test_the_report_of_a_federated_training_names_clients_rounds_and_bounds():
+    card = dataclasses.replace(
+        examples.card(1.0, unit="provider"),
+        clients=10,
+        client_rate=0.2,
+        local_steps=2,
+        per_unit=50,
+        preflight_error=None,
+    )
+    text = section(examples.held(card, examples.membership())).replace("\u00a0", " ")
+    assert "10 clients; each takes part in a round with probability 20 %" in text
+    assert "its change by 2 passes over its documents is cut to length C = 1" in text
+    assert "at most 50 documents of each were used" in text
+    assert "relative difference" not in text
+
+
+def test_a_card_can_hold_no_markup():
+    card = dataclasses.replace(examples.card(1.0), trained="<script>alert(1)</script>", not_covered=("<b>x</b>",))
+    page = html(*without_drawings(examples.held(card, examples.membership())))
+    assert "<script>alert" not in page
+    assert "<b>x</b>" not in page
+
+
 def test_there_is_no_section_without_a_card():
     assert section(examples.held(None, examples.membership())) == ""
 
