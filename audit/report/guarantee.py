@@ -29,6 +29,7 @@ NO_SECRETS = (
     "insert)."
 )
 AGREES = "Planted secrets, which can show that a guarantee is false, do not contradict this one."
+FALSE = "nothing: it is false"
 NEARLY = 0.995
 """A share from which a bound leaves room for nearly everything (ours)."""
 Answer = Literal["yes", "no"]
@@ -88,12 +89,17 @@ def guarantee_view(record: AuditRecord, verdict: Verdict, reports: Mapping[str, 
         return None
     results = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
     bounded = {kind.name for kind in BATTERY if kind.provable}
-    rows = tuple(
-        _row(decision, card, results.get(decision.limit.attack), reports[decision.limit.attack])
-        for decision in verdict.decisions
-        if decision.limit.max is not None and decision.limit.attack in bounded
-    )
     told = verdict.contradicted
+    rows = tuple(
+        _row(
+            decision,
+            Proof(None, reason=FALSE) if told else prove(limit.attack, limit.metric, card, results.get(limit.attack)),
+            card,
+            reports[limit.attack],
+        )
+        for decision, limit in ((decision, decision.limit) for decision in verdict.decisions)
+        if limit.max is not None and limit.attack in bounded
+    )
     check = f"{sentence_case(told)}." if told else AGREES if _tells_epsilon(results.get(CANARIES)) else NO_SECRETS
     return GuaranteeView(card, tuple(_facts(card)), rows, check, told is not None)
 
@@ -111,7 +117,7 @@ def _facts(card: PrivacyCard) -> Iterator[tuple[str, str]]:
     if card.epsilon is None:
         yield "Guarantee", "none: coins and noise came from a seed, so that they can be drawn again"
     else:
-        yield "Guarantee", f"epsilon {card.epsilon:.3g}, delta {numbers.plain(card.delta)}"
+        yield "Guarantee", f"epsilon {card.epsilon:.3g}, delta {_small(card.delta)}"
         yield "In plain words", plain_words(card.unit, Guarantee(card.epsilon, card.delta))
     yield "Each step", _step(card)
     if card.clients is not None:
@@ -121,6 +127,11 @@ def _facts(card: PrivacyCard) -> Iterator[tuple[str, str]]:
     yield "Trained", f"{card.trained} ({moved})"
     yield "Counted by", f"{card.accountant}; {card.noise_source}"
     yield "Computed by", _computed(card)
+
+
+def _small(delta: float) -> str:
+    """A delta as a number and as one in so many."""
+    return f"{delta:.2g}" + (f" (1 in {1 / delta:,.0f})" if delta > 0 else "")
 
 
 def plain_words(unit: str, promised: Guarantee) -> str:
@@ -157,10 +168,9 @@ def _computed(card: PrivacyCard) -> str:
     return f"engine {card.engine}{checked}; {card.optimizer}"
 
 
-def _row(decision: Decision, card: PrivacyCard, result: Completed | None, report: AttackReport) -> ProvenRow:
+def _row(decision: Decision, proof: Proof, card: PrivacyCard, report: AttackReport) -> ProvenRow:
     limit = decision.limit
     text = tables.decision_row(decision, report)
-    proof = prove(limit.attack, limit.metric, card, result)
     assert limit.max is not None
     form = report.form(limit.metric)
     shown = "" if proof.most is None else shown_upwards(proof.most, form)

@@ -19,6 +19,7 @@ from audit.cli import app
 from audit.policy import Limit, Waiver, contradiction, evaluate, load
 from audit.report.guarantee import plain_words, shown_upwards
 from audit.report.html import html
+from audit.report.recommend import recommend
 from audit.stats.dp_bounds import Guarantee, balanced_accuracy
 from audit.stats.epsilon import lower_bound
 
@@ -118,7 +119,7 @@ def test_the_report_says_what_is_promised_to_whom_and_what_that_proves():
     text = section(examples.private(0.5, unit="provider"))
     assert "docaudit cannot verify it from the model" in text
     assert "each provider, with all its documents" in text.lower()
-    assert "Epsilon 0.5, delta 0.00064" in text
+    assert "Epsilon 0.5, delta 0.00064 (1 in 1,562)" in text
     assert "at most 62 % of such guesses are right".replace(" %", "\u00a0%") in text or "62 %" in text
     assert "Other models and files made from the same documents." in text
     assert "0.0064 C in each coordinate" in text
@@ -199,6 +200,9 @@ def test_planted_secrets_contradict_a_guarantee_that_they_exceed():
     assert verdict.reason.startswith(verdict.contradicted)
     text = section(examples.contradicted())
     assert "The guarantee is false." in text
+    assert "Yes:" not in text
+    assert text.count("It proves nothing: it is false") == len(examples.LIMITS)
+    assert "delta 1e-05 (1 in 100,000)" in text
     assert "The guarantee that this model’s training claims is false." in html(
         *without_drawings(examples.contradicted())
     )
@@ -248,6 +252,12 @@ def test_a_contradicted_guarantee_never_passes_whatever_the_limits(tmp_path):
     waivers = tuple(Waiver(one.attack, one.metric, "A", "B", TODAY) for one in policy.limits)
     waived = evaluate(audited, dataclasses.replace(policy, waivers=waivers), TODAY)
     assert waived.exit_code == 10
+
+
+def test_a_contradicted_guarantee_is_a_finding_that_countermeasures_answer():
+    audited, verdict, _ = met_otherwise()
+    answers = [finding for item in recommend(audited, verdict) for finding in item.findings]
+    assert ("canaries", "epsilon", "alarm") in [(one.attack, one.metric, one.state) for one in answers]
 
 
 def test_gate_refuses_a_record_whose_guarantee_is_contradicted(tmp_path):
