@@ -80,6 +80,31 @@ EvidenceShape = Literal["field", "question", "provider", "values"]
 """What a line of an attack's evidence holds, see `audit.report.revealed`; "values": plain values by name."""
 
 
+Protected = Literal["document", "provider", "canary"]
+"""Whoever a metric tells of: a canary is all copies of a secret."""
+
+
+@dataclass(frozen=True)
+class Provable:
+    """How a training's (epsilon, delta) bounds a metric from above, see `proven` and `audit.stats.dp_bounds`.
+
+    Attributes:
+        kind: the bound; an advantage is a rate among those that are in minus that among those that are out.
+        of: whoever is in or out.
+        fpr: the largest rate among those that are out.
+        fpr_in: the first part of the names of diagnostics that hold that rate, where the scan chose it.
+        chance_in: the measurement whose null is the rate for secrets that were never planted.
+        bits_in: the parameters of which the largest is the number of completions that a secret is ranked among.
+    """
+
+    kind: Literal["tpr", "advantage", "balanced accuracy", "auc", "exposure"]
+    of: Protected
+    fpr: float = 1.0
+    fpr_in: str = ""
+    chance_in: str = ""
+    bits_in: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Attack(ABC):
     """A frozen dataclass whose fields are the attack's parameters; they go into the record.
@@ -101,6 +126,7 @@ class Attack(ABC):
         counts_fields: whether its counts are of fields that a model's tokens let it try: checkpoints whose counts
             differ were not attacked on the same fields.
         evidence_shape: what a line of its evidence holds.
+        provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
     """
 
     name: ClassVar[str]
@@ -114,6 +140,7 @@ class Attack(ABC):
     sides: ClassVar[tuple[str, str]] = ("member", "heldout")
     counts_fields: ClassVar[bool] = False
     evidence_shape: ClassVar[EvidenceShape] = "values"
+    provable: ClassVar[Mapping[str, Provable]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats
+from audit.attacks.interface import Protected, Provable
 from audit.measurements import ALPHAS, CurvePoint, Histogram, Measurement, Unresolved
 from audit.stats.advantage import LOW_RATES, low_advantage
 from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
@@ -74,6 +75,15 @@ class ScoreComparison:
             for label, side in zip(self.labels, sides, strict=True)
         }
         return (Histogram("primary_score", quantity, tuple(float(edge) for edge in edges), counts),)
+
+
+def provable_of(unit: Protected) -> dict[str, Provable]:
+    """Which of the metrics of scores the guarantee of a training bounds."""
+    return {
+        "auc": Provable("auc", unit),
+        LOW: Provable("advantage", unit, fpr=max(LOW_RATES), fpr_in="low_fpr"),
+        **{f"tpr_at_fpr_{name}": Provable("tpr", unit, fpr=rate) for name, rate in RATES.items()},
+    }
 
 
 def draw_roc(sides: TwoSides) -> tuple[CurvePoint, ...]:

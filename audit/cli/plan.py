@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from audit.cli import console
 from audit.cli.options import Budget, DataDir, Debug, Device, PolicyName, named_paths, show_errors
+from audit.errors import UsageError
+
+UnitKind = Literal["document", "provider"]
 
 
 def plan(
@@ -22,6 +26,18 @@ def plan(
         list[str] | None, typer.Option(metavar="NAME=PATH", help="With --model: a reference model; see scan.")
     ] = None,
     device: Device = "auto",
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBERS", help="Of private training, as 1,2,8: also tell the noise it takes, and its proof."
+        ),
+    ] = None,
+    unit: Annotated[
+        UnitKind | None,
+        typer.Option(
+            help="With --epsilon: whoever is protected; by default the provider where every member names one."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the plan there, as JSON.")] = None,
     debug: Debug = False,
 ) -> None:
@@ -43,8 +59,19 @@ def plan(
                 model=model,
                 references=named_paths(reference),
                 device=device,
+                epsilons=_numbers(epsilon or ()),
+                unit=unit,
                 out=out,
                 progress=progress,
             )
             for planned in progress.follow(steps):
                 show_plan(planned)
+
+
+def _numbers(given: Iterable[str]) -> tuple[float, ...]:
+    """The numbers of an option that may be given several times and may hold several, each once, in order."""
+    words = [word.strip() for text in given for word in text.split(",")]
+    try:
+        return tuple(dict.fromkeys(float(word) for word in words))
+    except ValueError:
+        raise UsageError(f"--epsilon {','.join(words)}: not a list of numbers", "give numbers, as 1,2,8") from None

@@ -1,6 +1,7 @@
 """A policy, and what it says about a record. Pure: the one place where a verdict is reached."""
 
 from audit.policy.decision import EXIT_CODES, Decision, Outcome, Overall, Verdict
+from audit.policy.guarantee import contradiction
 from audit.policy.limits import Gap, Limit, Policy, Waiver, check_names, check_ranges, load
 from audit.policy.verdict import SIGNIFICANCE, evaluate, today
 
@@ -17,6 +18,7 @@ __all__ = [
     "Waiver",
     "check_names",
     "check_ranges",
+    "contradiction",
     "evaluate",
     "load",
     "today",

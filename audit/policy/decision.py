@@ -65,6 +65,8 @@ class Verdict:
         overall: of the limits on the model.
         text: of the limits on what the documents' own text gives away; None where the policy has none of them.
         text_reason: one sentence, empty without such limits.
+        contradicted: why the guarantee that the training claims is false, see `guarantee.contradiction`; then the
+            verdict is violated, whatever the limits, and no waiver is accepted.
     """
 
     policy: str
@@ -74,3 +76,4 @@ class Verdict:
     reason: str
     text: Overall | None = None
     text_reason: str = ""
+    contradicted: str | None = None

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from audit.measurements import Estimate
 from audit.policy.consistency import check_consistency
 from audit.policy.decision import EXIT_CODES, Cause, Decision, Overall, Verdict
+from audit.policy.guarantee import contradiction
 from audit.policy.limits import LONGEST_WAIVER, Limit, Policy, check_names
 from audit.policy.reasons import (
     AGAIN,
@@ -45,7 +46,8 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     confirmed over it for any (one-sided p at most 0.05 after Holm over all methods of the gated limits; areas count on
     both sides of chance), *passed* when the whole two-sided intervals of all methods are within it and nothing speaks
     against a pass (see `reasons.hindrance`), and *undecided* otherwise. The overall verdict is the worst one, of the
-    limits on the model and of those on the documents' own text apart.
+    limits on the model and of those on the documents' own text apart. A record that contradicts the guarantee which the
+    model's training claims is violated, whatever the limits.
 
     Raises:
         PolicyError: the policy names an attack or a metric that the record's version does not know.
@@ -78,18 +80,20 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             decision = _decide(limit, completed, methods, own, useless) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
         decisions.append(_waive(decision, policy, today))
-    return _verdict(policy, tuple(decisions))
+    return _verdict(policy, tuple(decisions), contradiction(record))
 
 
-def _verdict(policy: Policy, decisions: tuple[Decision, ...]) -> Verdict:
+def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str | None) -> Verdict:
     own = [decision for decision in decisions if not decision.about_text]
     others = [decision for decision in decisions if decision.about_text]
     overall, reason = _overall(own)
+    if contradicted is not None:
+        overall, reason = "violated", f"{contradicted}; {reason}"
     text, text_reason = _overall(others) if others else (None, "")
     gating = [overall, *([text] if text is not None and policy.text == "fail" else [])]
     worst = min(gating, key=_WORST_FIRST.index)
     exit_code = 0 if worst == "undecided" and policy.undecided == "warn" else EXIT_CODES[worst]
-    return Verdict(policy.name, overall, decisions, exit_code, reason, text, text_reason)
+    return Verdict(policy.name, overall, decisions, exit_code, reason, text, text_reason, contradicted)
 
 
 def _methods(limit: Limit, result: AttackResult | LeftOut | None) -> dict[str, Estimate]:

@@ -15,6 +15,7 @@ from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
+from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
 from audit.report.recommend import Recommendation, recommend
 
@@ -129,6 +130,7 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "not_asked": [name for name in record.battery if name not in {item.attack for item in record.attacks}],
         "recommendations": recommend(record, verdict),
         "answered_findings": _answered_findings(texts),
+        "guarantee": guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
         "utility": tables.measurement_table(record.utility, UTILITY),
         "glossary": _glossary(texts, views),
         "sources": list(dict.fromkeys(source for text in texts.values() for source in text.report.sources)),

@@ -15,6 +15,7 @@ from audit.defenses.remedies import ORDER, AnsweredFinding, FindingState, Remedy
 from audit.errors import RenderError
 from audit.measurements import STRICT, Estimate
 from audit.policy import Decision, Verdict
+from audit.policy.guarantee import CANARIES, EPSILON
 from audit.record import AuditRecord, Completed
 from audit.resources import folder
 
@@ -74,6 +75,8 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     """Return a finding for each limit that is not met; one of the audit as a whole where there is no such limit."""
     states = [(decision, state_of(decision)) for decision in verdict.decisions]
     listed = [Finding(item.limit.attack, item.limit.metric, state) for item, state in states if state is not None]
+    if verdict.contradicted is not None:
+        listed.append(Finding(CANARIES, EPSILON, "alarm"))
     if verdict.overall == "passed" and not listed:
         listed.append(Finding("", "", "clean"))
     if verdict.overall == "undecided" and not listed:

@@ -12,13 +12,13 @@ from pydantic import Field
 from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.extraction import Effort, query_style
 from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.measures import METRICS, POWER, UNIT, histograms, measure_table
+from audit.attacks.canaries.measures import METRICS, POWER, PROVABLE, UNIT, histograms, measure_table
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
 from audit.attacks.canaries.report import REPORT
 from audit.attacks.canaries.summary import alarms_of, counts_of, diagnostics_of, weaknesses_of
 from audit.attacks.canaries.white_box import Inversion
-from audit.attacks.interface import Attack, Findings, Sides, Units
+from audit.attacks.interface import Attack, Findings, Provable, Sides, Units
 from audit.attacks.measuring import compare_losses
 from audit.attacks.reporting import AttackReport
 from audit.attacks.weakening import weaker
@@ -84,6 +84,7 @@ class Canaries(Attack):
     unbounded: ClassVar[tuple[str, ...]] = ("excess_exposure", "exposure", POWER)
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
+    provable: ClassVar[Mapping[str, Provable]] = PROVABLE
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "spade-extraction": LINKS_ONLY,
         "spade-linking": LINKS_ONLY,

@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Findings, Units
+from audit.attacks.interface import Attack, Findings, Provable, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import compare_losses
 from audit.attacks.membership.documents import (
@@ -30,7 +30,7 @@ from audit.attacks.membership.measures import LIMITED, METRICS, measure_scores, 
 from audit.attacks.membership.report import REPORT
 from audit.attacks.membership.scores import PRIMARIES, SCORES, enough, gated_scores, score_documents
 from audit.attacks.reporting import AttackReport
-from audit.attacks.score_figures import LOW, rank_scores
+from audit.attacks.score_figures import LOW, provable_of, rank_scores
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import GIVE_REFERENCE, loss_kind
 from audit.attacks.weakening import weaker
@@ -90,6 +90,7 @@ class MembershipInference(Attack):
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME)
     report: ClassVar[AttackReport] = REPORT
+    provable: ClassVar[Mapping[str, Provable]] = provable_of("document")
 
     @property
     def ablations(self) -> tuple[str, ...]:

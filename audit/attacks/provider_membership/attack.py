@@ -11,7 +11,7 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.budget import SEED, sample
-from audit.attacks.interface import Attack, EvidenceShape, Findings, Units
+from audit.attacks.interface import Attack, EvidenceShape, Findings, Provable, Units
 from audit.attacks.measuring import compare_losses
 from audit.attacks.provider_membership import absent_keys
 from audit.attacks.provider_membership.features import (
@@ -48,7 +48,7 @@ from audit.attacks.provider_membership.report import REPORT, SUREST
 from audit.attacks.provider_membership.scores import CHANGES
 from audit.attacks.provider_membership.summary import count_providers, entries
 from audit.attacks.reporting import AttackReport
-from audit.attacks.score_figures import LOW
+from audit.attacks.score_figures import LOW, provable_of
 from audit.attacks.usable import loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -95,6 +95,10 @@ class ProviderMembership(Attack):
     power: ClassVar[str | None] = POWER
     sides: ClassVar[tuple[str, str]] = (IN, OUT)
     evidence_shape: ClassVar[EvidenceShape] = "provider"
+    provable: ClassVar[Mapping[str, Provable]] = {
+        "balanced_accuracy": Provable("balanced accuracy", "provider"),
+        **provable_of("provider"),
+    }
 
     @property
     def ablations(self) -> tuple[str, ...]:

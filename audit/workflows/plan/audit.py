@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from audit.attacks import BATTERY
@@ -18,6 +19,7 @@ from audit.policy import Policy
 from audit.workflows.gate import load_policy
 from audit.workflows.plan.cost import Cost, at_most
 from audit.workflows.plan.limits import Plan, plan_limits
+from audit.workflows.plan.private import UnitKind, plan_private
 from audit.workflows.plan.summary import as_json
 
 
@@ -29,6 +31,8 @@ def plan_audit(
     model: Path | None = None,
     references: Mapping[str, Sequence[Path]] | None = None,
     device: str = "auto",
+    epsilons: Sequence[float] = (),
+    unit: UnitKind | None = None,
     out: Path | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[str | Plan]:
@@ -41,6 +45,8 @@ def plan_audit(
         model: the checkpoint to be audited, when trials are to be counted exactly and timed.
         references: folders by name; with a model only.
         device: of the model.
+        epsilons: of private trainings whose noise, and what they prove, is to be told.
+        unit: whoever they protect; None: by rule.
         out: a file for the plan as JSON.
         progress: of trials that are timed, and of documents described.
 
@@ -54,9 +60,12 @@ def plan_audit(
         raise UsageError(f"--out {out}: no file can be written there", "name a file in a folder that there is")
     if references and model is None:
         raise UsageError("--reference is for timing a model's trials", "add --model MODEL_DIR")
+    if unit is not None and not epsilons:
+        raise UsageError("--unit is for private training", "add --epsilon 1,2,8")
     chosen = load_policy(policy)
     corpus = manifest.load(data_dir)
     manifest.check_references(corpus)
+    private = plan_private(corpus, chosen, epsilons, unit) if epsilons else None
     copies = find_copies(corpus)
     corpus = without_copies(corpus, copies)
     if model is None:
@@ -65,7 +74,7 @@ def plan_audit(
     else:  # the scan that is opened for it warns of copies
         costs = yield from _probe(model, corpus, budget, references or {}, device, progress)
     blind = blind_checks(corpus, chosen, budget, costs, progress)
-    plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
+    plan = replace(plan_limits(corpus, chosen, budget, costs, blind, copies), private=private)
     yield plan
     if out is not None:
         write_atomically(out, as_json(plan))

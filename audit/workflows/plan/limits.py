@@ -21,6 +21,7 @@ from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.policy import Limit, Policy
 from audit.stats.power import CHANCE
 from audit.workflows.plan.cost import Cost
+from audit.workflows.plan.private import PrivatePlan
 from audit.workflows.plan.resolution import WANTED_POWER, Resolution, confirming_level, is_comparable, resolve
 
 Outlook = Literal[
@@ -84,6 +85,7 @@ class Plan:
         budget: of the counts.
         limits: in the policy's order.
         costs: of every attack.
+        private: what private training would take and prove; None where no epsilon was asked for.
     """
 
     corpus: str
@@ -92,6 +94,7 @@ class Plan:
     budget: str
     limits: tuple[LimitPlan, ...]
     costs: tuple[Cost, ...]
+    private: PrivatePlan | None = None
 
 
 def plan_limits(

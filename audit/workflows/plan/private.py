@@ -1,0 +1,145 @@
+"""What a private training would take and prove, before it is trained (methods.md#dp-training)."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from audit.attacks.proven import bound, group_of, provable
+from audit.corpus.documents import Corpus
+from audit.corpus.folding import fold
+from audit.policy import Limit, Policy
+from audit.stats.dp_bounds import Guarantee, auc, balanced_accuracy
+
+UnitKind = Literal["document", "provider"]
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """The numbers of a training that keeps an epsilon, by the rules of `docaudit defend dp`.
+
+    Attributes:
+        delta: of the guarantee.
+        steps: of the server.
+        expected_units: units of a step on average, q N.
+        noise_multiplier: sigma: the noise of a step's sum, in multiples of the norm C to which contributions are cut.
+    """
+
+    delta: float
+    steps: int
+    expected_units: float
+    noise_multiplier: float
+
+
+@dataclass(frozen=True)
+class PrivateTraining:
+    """A training with one epsilon.
+
+    Attributes:
+        epsilon: of the guarantee to one unit.
+        mechanism: that keeps it.
+        noise: of a coordinate of the mean gradient, sigma / (q N), in multiples of C.
+        auc, balanced_accuracy: the most that any attack on one unit reaches.
+        proved: limits on the membership of documents and providers that the guarantee alone meets, as attack and
+            metric.
+        unproved: the other ones.
+    """
+
+    epsilon: float
+    mechanism: Mechanism
+    noise: float
+    auc: float
+    balanced_accuracy: float
+    proved: tuple[tuple[str, str], ...]
+    unproved: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class PrivatePlan:
+    """What private training of a data set would take and prove.
+
+    Attributes:
+        unit: whoever is protected.
+        n_units: N.
+        largest_provider: documents of the provider that has most of them among the members; 0: none names one.
+        trainings: one for each epsilon.
+    """
+
+    unit: UnitKind
+    n_units: int
+    largest_provider: int
+    trainings: tuple[PrivateTraining, ...]
+
+
+def plan_private(corpus: Corpus, policy: Policy, epsilons: Sequence[float], unit: UnitKind | None) -> PrivatePlan:
+    """Compute what private training on the members would take and prove, for each epsilon.
+
+    Args:
+        corpus: the data set.
+        policy: whose limits are to be proved.
+        epsilons: each above 0.
+        unit: whoever is protected; None: the provider where every member names one, else the document.
+
+    Raises:
+        UsageError: an epsilon that no noise can give.
+        ManifestError: the members make no such units, or fewer than two.
+    """
+    kind, n_units = count_units(corpus, unit)
+    named = Counter(fold(document.provider or "") for document in corpus.of("member"))
+    largest = max((count for name, count in named.items() if name), default=0)
+    trainings = tuple(_train(policy, epsilon, kind, n_units, largest) for epsilon in epsilons)
+    return PrivatePlan(kind, n_units, largest, trainings)
+
+
+def count_units(corpus: Corpus, asked: UnitKind | None) -> tuple[UnitKind, int]:
+    """Whoever is protected, and how many there are among the members."""
+    units = _private_training("units")  # Loads torch, which a plan without an epsilon does without.
+    members = corpus.of("member")
+    kind: UnitKind = units.kind_of(members, asked)
+    return kind, len(units.units_of(corpus, members, kind))
+
+
+def mechanism_of(epsilon: float, kind: UnitKind, n_units: int) -> Mechanism:
+    """The numbers with which `docaudit defend dp` keeps this epsilon by its own rules."""
+    options = _private_training("options").DpOptions(unit=kind, epsilon=epsilon)
+    budget = _private_training("settings").budget_of(options, kind, n_units, "lora")
+    plan = budget.plan
+    return Mechanism(budget.delta, plan.steps, plan.sample_rate * n_units, plan.noise_multiplier)
+
+
+def _private_training(module: str) -> Any:
+    return importlib.import_module(f"audit.training.dp.{module}")
+
+
+def _train(policy: Policy, epsilon: float, kind: UnitKind, n_units: int, largest: int) -> PrivateTraining:
+    mechanism = mechanism_of(epsilon, kind, n_units)
+    promised = Guarantee(epsilon, mechanism.delta)
+    asked = [limit for limit in policy.limits if _is_on_membership(limit)]
+    met = [_proves(promised, limit, kind, largest) for limit in asked]
+    names = [(limit.attack, limit.metric) for limit in asked]
+    return PrivateTraining(
+        epsilon,
+        mechanism,
+        mechanism.noise_multiplier / mechanism.expected_units,
+        auc(promised),
+        balanced_accuracy(promised),
+        tuple(name for name, proved in zip(names, met, strict=True) if proved),
+        tuple(name for name, proved in zip(names, met, strict=True) if not proved),
+    )
+
+
+def _is_on_membership(limit: Limit) -> bool:
+    declared = provable(limit.attack, limit.metric)
+    return limit.max is not None and declared is not None and declared.of != "canary"
+
+
+def _proves(promised: Guarantee, limit: Limit, kind: UnitKind, largest: int) -> bool:
+    """Whether the guarantee alone meets a limit; of single documents, for the largest provider."""
+    declared = provable(limit.attack, limit.metric)
+    assert declared is not None
+    assert limit.max is not None
+    group = group_of(declared.of, kind) or largest
+    return group > 0 and bound(declared, promised.of_group(group)) <= limit.max

@@ -1,0 +1,102 @@
+"""Records of models that were trained with differential privacy, made from plain numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import example_canaries
+import example_providers
+from example_answers import answering
+from example_records import Case, judged, mean
+
+from audit.attacks.membership import MembershipInference
+from audit.measurements import Diagnostic, Estimate
+from audit.policy import Limit, Policy
+from audit.record import AttackResult, Completed, PrivacyCard
+
+LIMITS = (
+    Limit("membership", "auc", "A document must not be told from others.", max=0.65),
+    Limit("membership", "low_fpr_advantage", "None must be told for certain.", max=0.15, required=False),
+    Limit("provider_membership", "balanced_accuracy", "No company must be told.", max=0.65, required=False),
+    Limit("provider_membership", "auc", "Nor by a ranking.", max=0.7, required=False),
+    Limit("canaries", "excess", "Planted secrets must not come out.", max=0.2, required=False),
+    Limit("canaries", "excess_exposure", "Nor be likelier than others.", max=2.0, required=False),
+)
+BATTERY = ("reconstruction", "memorisation", "membership", "provider_membership", "canaries")
+
+
+def card(
+    epsilon: float | None = 8.0, delta: float = 6.4e-4, *, unit: str = "document", n_units: int = 800
+) -> PrivacyCard:
+    """The card of a central training."""
+    return PrivacyCard(
+        unit=unit,  # type: ignore[arg-type]
+        adjacency=f"two data sets, of which one has one {unit} more, with all that belongs to it",
+        n_units=n_units,
+        epsilon=epsilon,
+        delta=delta,
+        noise_multiplier=0.82,
+        max_norm=1.0,
+        sample_rate=0.16,
+        steps=200,
+        expected_units=128.0,
+        per_unit=None,
+        local_steps=0,
+        clients=None,
+        client_rate=1.0,
+        accountant="PRV accountant, opacus 1.6.0",
+        engine="vmap, which equals the exact one on 8 units",
+        preflight_error=3.1e-6,
+        optimizer="adam, learning rate 0.001",
+        trained="LoRA of rank 16 on the attention's projections, and the head",
+        trained_parameters=294_912,
+        frozen_parameters=4_812_032,
+        noise_source="coins and noise from the operating system, never seeded",
+        not_covered=(
+            "The pretrained weights, and the documents that these were trained on.",
+            "Settings that were chosen by looking at the documents.",
+            "Other models and files made from the same documents.",
+        ),
+        weights="91be04d2" * 8,
+    )
+
+
+def membership(lead: float = 0.03, n: int = 300) -> Completed:
+    """The attack on documents, with an AUC of 0.5 and `lead`."""
+    items = (
+        _of_documents(mean("auc", 0.5 + lead, 0.3 / n**0.5, n, 0.5, "chance")),
+        _of_documents(mean("low_fpr_advantage", lead, 0.5 / n**0.5, n, 0.0, "chance")),
+    )
+    return Completed(
+        attack="membership",
+        metrics=MembershipInference.metrics,
+        parameters={},
+        measurements=items,
+        diagnostics=(Diagnostic("low_fpr", 0.01, "the false-positive rate of low_fpr_advantage"),),
+    )
+
+
+def _of_documents(item: Estimate) -> Estimate:
+    return dataclasses.replace(item, unit="documents")
+
+
+def held(dp: PrivacyCard | None, *results: AttackResult, limits: tuple[Limit, ...] = LIMITS, **settings: str) -> Case:
+    """A record with a privacy card, held against limits on membership, providers and canaries."""
+    audited = dataclasses.replace(answering(*results, name="invoices-private"), battery=BATTERY, dp=dp)
+    return judged(audited, Policy(1, "private", limits, **settings))  # type: ignore[arg-type]
+
+
+def private(epsilon: float | None = 8.0, *, unit: str = "document", leak: float = 0.0, repeat: int = 1) -> Case:
+    """A model whose guarantee is measured from all three sides; `leak`: the share of planted secrets that come out."""
+    return held(
+        card(epsilon, unit=unit),
+        membership(),
+        example_providers.providers(0.0, n=1600),
+        example_canaries.canaries(leak, repeat=repeat),
+    )
+
+
+def contradicted() -> Case:
+    """Planted secrets that all come out of a training that claims epsilon 0.5 for a document of one copy."""
+    results = (membership(), example_providers.providers(0.0, n=1600), example_canaries.canaries(1.0, n=256, repeat=1))
+    return held(card(0.5, 1e-5), *results)
