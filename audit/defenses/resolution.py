@@ -175,4 +175,4 @@ _ENLARGE: Mapping[str, Callable[[Settings], None]] = {
     "docaudit-layoutlm-image": _enlarge_config,
     "docaudit-bros-image": _enlarge_config,
 }
-"""By the `model_type` of a configuration, what its picture's size is changed by: families whose weights fit any size."""
+"""By `model_type`, what changes the size of the picture in a configuration: families whose weights fit any size."""

@@ -1,8 +1,11 @@
 """Scrubbing: the model is trained on documents whose sensitive values were replaced by surrogates.
 
 The sanitisation of training data that Ishihara (2023) surveys; its limits are those of the marks (Brown et al. 2022):
-what nobody marked is not replaced. The audit asks for the original values, as somebody would who knows of scrubbing,
-but not for surrogates, which are nobody's values.
+what nobody marked is not replaced.
+
+The same audit before and after asks for the original values and shows the original pages. Somebody who knows of
+scrubbing, its seed and a page can scrub the page likewise and show that: a scan of the new model with the scrubbed data
+set, whose held-out pages are scrubbed too, is that attacker's.
 """
 
 from __future__ import annotations
@@ -31,12 +34,12 @@ FOLDER = "scrubbed"
 
 @dataclass(frozen=True)
 class ScrubCounts:
-    """Result of scrubbing a data set's training documents.
+    """Result of scrubbing a data set.
 
     Attributes:
-        documents: member and public documents with a surrogate in them.
+        documents: those with a surrogate in them.
         values: sensitive values that were replaced, each as often as it is marked or asked for.
-        left_out: documents that are not trained on: their image shows a value, and nobody knows where.
+        left_out: documents that are not in the new data set: their image shows a value, and nobody knows where.
     """
 
     documents: int
@@ -77,7 +80,7 @@ class Scrubbing(TrainingDefense):
 
 
 def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> ScrubCounts:
-    """Write the data set with its member and public documents scrubbed; held-out ones are copied as they are.
+    """Write the data set with all its documents scrubbed.
 
     A document whose image shows a value that does not stand among its words, or there without a box, is left out, for
     nobody knows what to paint over.
@@ -100,9 +103,6 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> ScrubCounts:
     found: list[Scrubbed] = []
     left_out = 0
     for number, document in enumerate(corpus.documents):
-        if document.split == "heldout":
-            documents.append(document)
-            continue
         scrubbed = scrub(document, seed=seed, planted=document.id in planted)
         if _shows_more(document, scrubbed):
             left_out += 1
