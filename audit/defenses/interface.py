@@ -87,6 +87,13 @@ class TrainingDefense(Defense):
             DocauditError: it cannot be trained.
         """
 
+    def check(self, corpus: Corpus, start: Path) -> None:  # most can train on whatever has a recipe
+        """Refuse what `train` would refuse, before hours are spent on the scan without it.
+
+        Raises:
+            DocauditError: see `train`.
+        """
+
     def refuses(self, answer: str) -> bool:
         """True for the answer that was taught; asked only where `teaches_refusal`."""
         return False

@@ -45,6 +45,13 @@ class NluTraining(TrainingDefense):
 
     settings: ClassVar[Mapping[str, Any]]
 
+    def check(self, corpus: Corpus, start: Path) -> None:
+        """See `TrainingDefense.check`."""
+        other = _opened(self.name, corpus, start)
+        recipe = self._recipe(corpus, other)
+        if recipe.patience is not None:
+            held_aside(corpus, other.labels, other.intents, recipe.seed)
+
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`; on the CPU whatever `device` is, as all training of these models.
 

@@ -8,6 +8,7 @@ countermeasure is refused.
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Callable, Mapping
@@ -38,6 +39,12 @@ class HigherResolution(TrainingDefense):
     title = "Twice the resolution"
     description = "trained on pictures of twice the height and width"
 
+    def check(self, corpus: Corpus, start: Path) -> None:
+        """See `TrainingDefense.check`; that the weights fit shows when they are loaded."""
+        from audit.targets.checkpoint.folder import open_checkpoint
+
+        _refuse(open_checkpoint(start), corpus)
+
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`.
 
@@ -66,15 +73,10 @@ def _write_enlarged(start: CheckpointFolder, corpus: Corpus, folder: Path) -> No
     """Write the start with settings for pictures of `FACTOR` times the side, and see that its weights fit them."""
     from audit.targets.checkpoint.folder import files_of
 
-    kind = str(start.config.get("model_type"))
-    if kind not in _ENLARGE:
-        raise TargetError(
-            f"{start}: docaudit enlarges no pictures of {kind}: it sees none, or its weights belong to one size", _HINT
-        )
-    _refuse_small_pages(start, corpus)
+    _refuse(start, corpus)
     for name, path in files_of(start.path).items():
         shutil.copyfile(path, folder / name)
-    _edit(folder / "config.json", _ENLARGE[kind])
+    _edit(folder / "config.json", _ENLARGE[str(start.config["model_type"])])
     for name in _PROCESSORS:
         if (folder / name).is_file():
             _edit(folder / name, _enlarge_processor)
@@ -109,8 +111,14 @@ def _check(start: CheckpointFolder, folder: Path, corpus: Corpus) -> None:
         raise TargetError(f"{start}: cannot be trained on larger pictures: {reason}", _HINT) from None
 
 
-def _refuse_small_pages(start: CheckpointFolder, corpus: Corpus) -> None:
-    """Refuse pages that the model sees pixel by pixel already: more of them would show nothing more."""
+def _refuse(start: CheckpointFolder, corpus: Corpus) -> None:
+    """Refuse models of one size, and pages that the model sees pixel by pixel: more pixels would show nothing more."""
+    kind = str(start.config.get("model_type"))
+    if kind not in _ENLARGE:
+        raise TargetError(
+            f"{start}: docaudit enlarges no pictures of {kind}: it sees none, or its weights belong to one size", _HINT
+        )
+    _ENLARGE[kind](copy.deepcopy(start.config))
     seen = _size_of(start)
     sizes = [document.size for document in corpus.of("member") if document.size is not None]
     if seen is not None and sizes and all(width <= seen[1] and height <= seen[0] for width, height in sizes):

@@ -10,7 +10,7 @@ set, whose held-out pages are scrubbed too, is that attacker's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -61,6 +61,12 @@ class Scrubbing(TrainingDefense):
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
+    def check(self, corpus: Corpus, start: Path) -> None:
+        """See `TrainingDefense.check`; images are not opened."""
+        planted = planted_ids(corpus)
+        members = (_scrubbed(document, self.seed, document.id in planted) for document in corpus.of("member"))
+        _refuse_nothing(one for one in members if one is not None)
+
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`."""
 
@@ -103,8 +109,8 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> ScrubCounts:
     found: list[Scrubbed] = []
     left_out = 0
     for number, document in enumerate(corpus.documents):
-        scrubbed = scrub(document, seed=seed, planted=document.id in planted)
-        if _shows_more(document, scrubbed):
+        scrubbed = _scrubbed(document, seed, document.id in planted)
+        if scrubbed is None:
             left_out += 1
             continue
         found.append(scrubbed)
@@ -115,17 +121,21 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> ScrubCounts:
                 draw_surrogates, page_view(corpus, document), scrubbed.changed, made.words
             )
         documents.append(made)
+    _refuse_nothing(found)
+    write_changed(corpus, documents, out, suffix=SUFFIX, redrawn=redrawn)
+    return ScrubCounts(sum(bool(one.changed) for one in found), sum(one.n_values for one in found), left_out)
+
+
+def _scrubbed(document: Document, seed: int, planted: bool) -> Scrubbed | None:
+    """The document scrubbed; None where its image shows a value that cannot be painted over."""
+    scrubbed = scrub(document, seed=seed, planted=planted)
+    unboxed = any(document.words[index].box is None for index in scrubbed.changed)
+    return None if document.image is not None and (scrubbed.not_found or unboxed) else scrubbed
+
+
+def _refuse_nothing(found: Iterable[Scrubbed]) -> None:
     if not any(one.document.split == "member" and one.n_values for one in found):
         raise ManifestError(
             "no sensitive value of a member document can be replaced: there is nothing to scrub",
             "mark values as entities with a category, name slots for what they hold, or give answers and boxes",
         )
-    write_changed(corpus, documents, out, suffix=SUFFIX, redrawn=redrawn)
-    return ScrubCounts(sum(bool(one.changed) for one in found), sum(one.n_values for one in found), left_out)
-
-
-def _shows_more(document: Document, scrubbed: Scrubbed) -> bool:
-    """True where the image shows a value that cannot be painted over."""
-    return document.image is not None and (
-        scrubbed.not_found > 0 or any(document.words[index].box is None for index in scrubbed.changed)
-    )

@@ -102,3 +102,6 @@ def test_other_models_are_refused(data, model, tiny_corpus, checkpoints, tmp_pat
     for corpus, start in ((load(tiny_corpus), model), (data, checkpoints("bert", "mlm"))):
         with pytest.raises(TargetError, match="dropout is for models that name intents and slots"):
             trained(Dropout(), corpus, start, tmp_path)
+        with pytest.raises(TargetError, match="dropout is for models"):
+            Dropout().check(corpus, start)
+    Regularisation().check(data, model)

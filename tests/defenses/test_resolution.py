@@ -70,8 +70,9 @@ def test_models_that_see_nothing_or_one_size_only_are_refused_with_the_reason(fa
 
 def test_a_vision_transformer_is_refused_for_its_positions(pages, tmp_path):
     start = answering_checkpoints.make_vit_decoder(tmp_path / "start")
-    with pytest.raises(TargetError, match="positions of this model's patches"):
-        trained(pages, start, tmp_path)
+    for refuse in (lambda: trained(pages, start, tmp_path), lambda: HigherResolution().check(pages, start)):
+        with pytest.raises(TargetError, match="positions of this model's patches"):
+            refuse()
 
 
 def test_pages_without_more_pixels_are_refused(pages, tmp_path):

@@ -114,6 +114,8 @@ def test_a_data_set_without_marks_is_refused(tmp_path):
     write(tmp_path / "bare", plain.manifest, bare)
     with pytest.raises(ManifestError, match="nothing to scrub"):
         write_scrubbed(load(tmp_path / "bare"), tmp_path / "out")
+    with pytest.raises(ManifestError, match="nothing to scrub"):
+        Scrubbing().check(load(tmp_path / "bare"), tmp_path)
 
 
 def test_a_scrubbed_data_set_is_not_scrubbed_again(scrubbed, tmp_path):
