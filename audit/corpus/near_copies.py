@@ -113,26 +113,19 @@ def find_copies(corpus: Corpus, advance: Callable[[], object] = lambda: None) ->
     Raises:
         ManifestError: a page image cannot be decoded; one error with all of them.
     """
-    damaged: list[str] = []
-    hashes: dict[str, Bits] = {}
-    for document in corpus.documents:
-        if document.image is not None:
-            try:
-                hashes[document.id] = _hash(open_image(corpus, document))
-            except ManifestError as error:
-                damaged += error.problems
-        advance()
-    if damaged:
-        raise ManifestError(damaged, "mend these images, or take them out of the data set")
-    exact = corpus.manifest.task.kind == "intent-slots"
-    found: set[Pair] = set()
-    for pair in AGAINST:
-        copies, originals = (corpus.of(split) for split in pair)
-        found |= _equal_texts(copies, originals)
-        if not exact:
-            found |= _alike_texts(copies, originals)
-        found |= _alike_pictures(corpus, copies, originals, hashes)
+    hashes = _hashes(corpus, corpus.documents, advance)
+    found = set[Pair]().union(*(_pairs(corpus, corpus.of(one), corpus.of(two), hashes) for one, two in AGAINST))
     return _judged(corpus, tuple(sorted(found)))
+
+
+def copies_among(corpus: Corpus, documents: Sequence[Document]) -> tuple[Pair, ...]:
+    """The ids of every two of these documents of which one copies the other, sorted; decodes their page images.
+
+    Raises:
+        ManifestError: see `find_copies`.
+    """
+    found = _pairs(corpus, documents, documents, _hashes(corpus, documents))
+    return tuple(sorted({pair for pair in found if pair[0] < pair[1]}))
 
 
 def without_copies(corpus: Corpus, copies: Copies) -> Corpus:
@@ -150,6 +143,31 @@ def counts_left_out(corpus: Corpus, left_out: Collection[str]) -> dict[str, int]
     """Count the documents that are left out, by split; splits without any are omitted."""
     splits = [document.split for document in corpus.documents if document.id in left_out]
     return {split: splits.count(split) for split in _TITLES if split in splits}
+
+
+def _hashes(
+    corpus: Corpus, documents: Sequence[Document], advance: Callable[[], object] = lambda: None
+) -> dict[str, Bits]:
+    """The hash of each document's page, where it has an image."""
+    damaged: list[str] = []
+    hashes: dict[str, Bits] = {}
+    for document in documents:
+        if document.image is not None:
+            try:
+                hashes[document.id] = _hash(open_image(corpus, document))
+            except ManifestError as error:
+                damaged += error.problems
+        advance()
+    if damaged:
+        raise ManifestError(damaged, "mend these images, or take them out of the data set")
+    return hashes
+
+
+def _pairs(
+    corpus: Corpus, copies: Sequence[Document], originals: Sequence[Document], hashes: Mapping[str, Bits]
+) -> set[Pair]:
+    found = _equal_texts(copies, originals) | _alike_pictures(corpus, copies, originals, hashes)
+    return found if corpus.manifest.task.kind == "intent-slots" else found | _alike_texts(copies, originals)
 
 
 def _judged(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:

@@ -55,10 +55,17 @@ class QueryDefense(Defense):
 
 @dataclass(frozen=True)
 class RetrainedModel:
-    """A model that was trained with a countermeasure, and the data set whose public documents train its baselines."""
+    """A model that was trained with a countermeasure.
+
+    Attributes:
+        model: its checkpoint.
+        data: the data set whose public documents train its baselines.
+        start: what its baselines are trained from, so that they have the countermeasure too; None: the audited model's.
+    """
 
     model: Path
     data: Path
+    start: Path | None = None
 
 
 class TrainingDefense(Defense):
@@ -78,6 +85,13 @@ class TrainingDefense(Defense):
 
         Raises:
             DocauditError: it cannot be trained.
+        """
+
+    def check(self, corpus: Corpus, start: Path) -> None:  # most can train on whatever has a recipe
+        """Refuse what `train` would refuse, before hours are spent on the scan without it.
+
+        Raises:
+            DocauditError: see `train`.
         """
 
     def refuses(self, answer: str) -> bool:

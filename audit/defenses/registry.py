@@ -5,15 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from audit.defenses.blocking import Blocking
+from audit.defenses.capping import Capping
 from audit.defenses.evasion import EVASION
 from audit.defenses.interface import DataDefense, Defense, QueryDefense, TrainingDefense
+from audit.defenses.nlu_training import CharacterEmbeddings, Dropout, EarlyStopping, Regularisation
 from audit.defenses.paraphrase import Paraphrase
 from audit.defenses.random_string import RandomString
+from audit.defenses.resolution import HigherResolution
+from audit.defenses.scrubbing import Scrubbing
 from audit.errors import UsageError
 
 DEFENSES: Mapping[str, Defense] = {
     defense.name: defense
-    for defense in (Paraphrase(), RandomString("before"), RandomString("after"), Blocking(), EVASION)
+    for defense in (
+        Paraphrase(),
+        RandomString("before"),
+        RandomString("after"),
+        Blocking(),
+        Scrubbing(),
+        Capping(),
+        Dropout(),
+        EarlyStopping(),
+        CharacterEmbeddings(),
+        Regularisation(),
+        HigherResolution(),
+        EVASION,
+    )
 }
 
 

@@ -1,0 +1,165 @@
+"""Surrogates of values: drawn, not computed from them, so that they say of a value what it looks like and no more."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from audit.corpus.documents import Category
+from audit.corpus.folding import MIN_TEXT_LENGTH, fold
+from audit.corpus.removal.matching import normalise_ocr
+from audit.corpus.surrogates.dates import draw_date
+from audit.corpus.surrogates.names import NAMES
+
+_CORE = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
+_LETTERS = re.compile(r"[^\W\d_]+")
+_DIGITS = re.compile(r"\d+")
+_VOWELS, _CONSONANTS = "aeiou", "bcdfghjklmnpqrstvwxz"
+_NUMBERED: tuple[Category, ...] = ("amount", "quantity")
+_TRIES = 20
+Draw = Callable[[str], str]
+
+
+class Surrogates:
+    """The surrogates of one document: the same value, and the same longer word of a value, always has the same one.
+
+    A surrogate is a function of the generator's state and of the value's form: its number of words, its signs, upper
+    and lower case, where digits and letters stand. Of names the letters' number changes.
+
+    Args:
+        rng: what is drawn from.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._values: dict[tuple[str, int], tuple[str, ...]] = {}
+        self._words: dict[str, str] = {}
+        self.names: set[str] = set()
+        """Folded words of persons' names, `MIN_TEXT_LENGTH` characters or more."""
+
+    def of_value(self, words: Sequence[str], category: Category | None) -> tuple[str, ...]:
+        """The surrogate of a value, as many words; what has neither letter nor digit stays.
+
+        Args:
+            words: of the value, as they are written.
+            category: its kind; None: not known, letters and digits are drawn by pattern.
+        """
+        key = fold("".join(words)), len(words)
+        if key not in self._values:
+            self._values[key] = self._new(words, category)
+        return tuple(_cased(new, word) for new, word in zip(self._values[key], words, strict=True))
+
+    def anew(self, word: str) -> str:
+        """Letters and digits by pattern, drawn again each time."""
+        return _other(word, self._by_pattern)
+
+    def of_word(self, word: str) -> str:
+        """The surrogate of a word that holds a value, or a part of one: its own, or letters and digits by pattern."""
+        before, core, after = _parts(word)
+        known = self._words.get(fold(core))
+        new = _other(core, self._by_pattern) if known is None else _cased(known, core)
+        return before + new + after
+
+    def _new(self, words: Sequence[str], category: Category | None) -> tuple[str, ...]:
+        for draw in (self._of_category(category), self._by_pattern):
+            for _ in range(_TRIES):
+                drawn = tuple(self._word(word, draw, category) for word in words)
+                if not _shows("".join(drawn), "".join(words)):
+                    return drawn
+        return tuple(words)
+
+    def _word(self, word: str, draw: Draw, category: Category | None) -> str:
+        """The word's own surrogate where it has one; short words have none of their own, they stand in many values."""
+        before, core, after = _parts(word)
+        folded = fold(core)
+        if len(folded) < MIN_TEXT_LENGTH:
+            return before + draw(core) + after
+        if folded not in self._words:
+            new = _other(core, draw)
+            if _shows(new, core):
+                return word  # the currency of an amount: nothing to be remembered
+            self._words[folded] = new
+        if category == "person":
+            self.names.add(folded)
+        return before + _cased(self._words[folded], core) + after
+
+    def _of_category(self, category: Category | None) -> Draw:
+        if category == "datetime":
+            return lambda text: _like(draw_date(text, self._rng), text)
+        if category in _NUMBERED:
+            return lambda text: _DIGITS.sub(lambda found: self._number(found[0]), text)
+        names = NAMES.get(category) if category is not None else None
+        return self._by_pattern if names is None else lambda text: self._by_names(text, names)
+
+    def _by_names(self, text: str, names: Sequence[str]) -> str:
+        def name(found: re.Match[str]) -> str:
+            return self._by_pattern(found[0]) if len(found[0]) == 1 else _like(str(self._rng.choice(names)), found[0])
+
+        return _LETTERS.sub(name, _DIGITS.sub(lambda found: self._by_pattern(found[0]), text))
+
+    def _by_pattern(self, text: str) -> str:
+        """Digits for digits, vowels for vowels, other letters for letters, in upper or lower case as they are."""
+        return "".join(map(self._character, text))
+
+    def _character(self, character: str) -> str:
+        if not replaceable(character):
+            return character
+        if character.isnumeric():
+            return str(self._rng.integers(10))
+        letters = _VOWELS if character.casefold() in _VOWELS else _CONSONANTS
+        drawn = str(self._rng.choice([*letters]))
+        return drawn.upper() if character.isupper() else drawn
+
+    def _number(self, run: str) -> str:
+        """As many digits; a number does not begin with a zero unless it did."""
+        first = "0" if run[0] == "0" and len(run) > 1 else str(self._rng.integers(len(run) > 1, 10))
+        return first + "".join(str(self._rng.integers(10)) for _ in run[1:])
+
+
+def replaceable(text: str) -> bool:
+    """True for a text with a letter or a digit in it, whatever sign it is written as (a trade mark's are two)."""
+    return any(map(str.isalnum, unicodedata.normalize("NFKD", text)))
+
+
+def _parts(word: str) -> tuple[str, str, str]:
+    """Signs before, the word, signs after."""
+    found = _CORE.match(word)
+    assert found is not None  # the pattern takes every text
+    return found[1], found[2], found[3]
+
+
+def core_of(word: str) -> str:
+    """The word without the signs before and after it, folded."""
+    return fold(_parts(word)[1])
+
+
+def _other(text: str, draw: Draw) -> str:
+    """What is drawn for this text, and not itself, if that can be."""
+    for _ in range(_TRIES):
+        drawn = draw(text)
+        if not _shows(drawn, text):
+            return drawn
+    return draw(text)
+
+
+def _shows(new: str, old: str) -> bool:
+    """True where `find_answers` would find `old` in `new`; short texts are compared whole."""
+    wanted = normalise_ocr(old)
+    return wanted in normalise_ocr(new) if len(wanted) >= MIN_TEXT_LENGTH else fold(new) == fold(old)
+
+
+def _like(new: str, old: str) -> str:
+    """`new` in capitals, small letters or with a capital first, as `old` is."""
+    if not any(map(str.isalpha, old)):
+        return new
+    if old.isupper():
+        return new.upper()
+    return new.lower() if old.islower() else new[:1].upper() + new[1:]
+
+
+def _cased(new: str, old: str) -> str:
+    """A surrogate that was drawn for another spelling of `old`, in capitals or small letters where `old` is."""
+    return _like(new, old) if old.isupper() or old.islower() else new
