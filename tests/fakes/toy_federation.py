@@ -65,4 +65,4 @@ def drawn(unit: Unit, round: int) -> DrawnUnit:
 
 
 def client(name: str, seeds, parameters) -> Client:
-    return Client(name, units(*seeds), Pull(parameters), drawn)
+    return Client(name, units(*seeds), Pull(parameters), drawn, parameters, chunk=2)

@@ -16,9 +16,11 @@ from audit.errors import TrainingError, UsageError
 from audit.stats.trade_off import gaussian_delta
 from audit.training.dp.federated import (
     Client,
+    Clients,
     Federation,
     RoundSettings,
     Transcript,
+    federate,
     read_clients,
     run_federated,
     seeded_sources,
@@ -152,7 +154,7 @@ def test_the_divisor_is_a_constant_whoever_is_drawn():
 )
 def test_the_noise_of_the_sum_is_the_whole_however_many_clients_take_part(falls):
     """The variances of the clients' shares add up to (sigma C)^2, and the server adds it where nobody takes part."""
-    chosen = settings(provider_rate=1e-12, noise_multiplier=2.0, max_norm=3.0)
+    chosen = settings(client_rate=0.5, provider_rate=1e-12, noise_multiplier=2.0, max_norm=3.0)
     sums = []
     for seed in range(300):
         sources = {name: Seeded(10 * seed + i) for i, name in enumerate(GROUPS, 1)}
@@ -177,7 +179,7 @@ def test_a_client_none_of_whose_providers_is_drawn_adds_its_noise_all_the_same()
 
 
 def test_a_provider_without_a_sample_contributes_nothing():
-    silent = Client("north", units(1, 2, 3), Pull(weights()), lambda unit, round: None)
+    silent = Client("north", units(1, 2, 3), Pull(weights()), lambda unit, round: None, weights())
     update = client_update(silent, settings(), Invitation(0, ("north",)), Seeded(0))
     assert not flat(update).any()
 
@@ -207,14 +209,15 @@ def test_inclusions_follow_both_coins():
                 counts[unit.samples[0] - 1] += 1
             return super().clipped_sum(some, max_norm)
 
-    clients = [Client(name, units(*seeds), Counting(parameters), drawn) for name, seeds in GROUPS.items()]
+    clients = [Client(name, units(*seeds), Counting(parameters), drawn, parameters) for name, seeds in GROUPS.items()]
     run_federated(Federation(clients, chosen, parameters, seeded_sources(Seeded, 3)), 400, lambda change: None)
     assert np.all(np.abs(counts - 400 * 0.2) < 4.5 * math.sqrt(400 * 0.2 * 0.8))
 
 
 def test_every_client_is_invited_by_its_own_coin():
     source = Seeded(0)
-    sizes = [len(invite(tuple("abcdefghij"), settings(client_rate=0.2), t, source).clients) for t in range(500)]
+    chosen = settings(client_rate=0.2)
+    sizes = [len(invite(tuple("abcdefghij"), chosen, t, source).clients) for t in range(500)]
     assert np.mean(sizes) == pytest.approx(2.0, abs=0.25)
     assert np.var(sizes) == pytest.approx(1.6, abs=0.4)
     assert 0 in sizes
@@ -224,18 +227,30 @@ def test_every_client_is_invited_by_its_own_coin():
 
 
 def central_step(parameters, source, rate, sigma, max_norm, expected):
-    """The central mechanism: coins, clipped sum, noise, a constant divisor."""
+    """The central mechanism: coins, clipped sum, noise in float64, a constant divisor."""
     coins = source.coins(N, rate)
     taken = [drawn(unit, 0) for unit, coin in zip(units(1, 2, 3, 4, 5, 6), coins, strict=True) if coin]
     total = Pull(parameters).clipped_sum(taken, max_norm).total
-    return {name: (value + sigma * max_norm * source.normal(value.shape)) / expected for name, value in total.items()}
+    noise = {name: sigma * max_norm * source.normal(value.shape).double() for name, value in total.items()}
+    return {name: ((value.double() + noise[name]) / expected).float() for name, value in total.items()}
 
 
 def test_one_client_is_the_central_mechanism_bit_for_bit():
-    chosen = settings(provider_rate=0.5, noise_multiplier=0.7, max_norm=2.5, n_clients=1)
     federated, central = weights(), weights()
-    sources = {SERVER: Seeded(99), "all": Seeded(7)}
-    one = federation(federated, chosen, lambda party, round: sources[party], {"all": (1, 2, 3, 4, 5, 6)})
+    clients = Clients({"all": tuple(unit.name for unit in units(1, 2, 3, 4, 5, 6))})
+    random = Seeded(7)
+    one = federate(
+        clients,
+        units(1, 2, 3, 4, 5, 6),
+        drawn,
+        Pull(federated),
+        federated,
+        lambda party, round: random,
+        client_rate=1.0,
+        provider_rate=0.5,
+        noise_multiplier=0.7,
+        max_norm=2.5,
+    )
     transcript = run_federated(one, 5, add_to(federated))
     source = Seeded(7)
     for _ in range(5):

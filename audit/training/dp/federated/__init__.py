@@ -5,7 +5,7 @@ from __future__ import annotations
 from audit.training.dp.federated.client import Client
 from audit.training.dp.federated.clients import Clients, read_clients
 from audit.training.dp.federated.parties import RoundSettings, Transcript
-from audit.training.dp.federated.run import Federation, Sources, run_federated, seeded_sources
+from audit.training.dp.federated.run import Federation, Sources, federate, run_federated, seeded_sources
 
 __all__ = [
     "Client",
@@ -14,6 +14,7 @@ __all__ = [
     "RoundSettings",
     "Sources",
     "Transcript",
+    "federate",
     "read_clients",
     "run_federated",
     "seeded_sources",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,12 +22,16 @@ class Client:
         units: its providers.
         contributions: sums what providers contribute to the model that the round began with.
         draw: the samples of a provider in a round (from 0); None: it has none, and contributes nothing.
+        parameters: the trained ones, for the names and shapes of a sum of nothing.
+        chunk: providers whose contributions are summed at once; no result depends on it but in the last bits.
     """
 
     name: str
     units: tuple[Unit, ...]
     contributions: Contributions
     draw: Callable[[Unit, int], DrawnUnit | None]
+    parameters: Mapping[str, torch.Tensor]
+    chunk: int = 32
 
 
 def client_update(
@@ -51,8 +55,8 @@ def client_update(
         TrainingError: a contribution is not finite.
     """
     coins = source.coins(len(client.units), settings.provider_rate)
-    drawn = [client.draw(unit, invitation.round) for unit, taken in zip(client.units, coins, strict=True) if taken]
-    total = client.contributions.clipped_sum([unit for unit in drawn if unit], settings.max_norm).total
+    drawn = [unit for unit, taken in zip(client.units, coins, strict=True) if taken]
+    total = _sum_of(client, drawn, invitation.round, settings.max_norm)
     return with_noise(total, settings.noise_std / math.sqrt(len(invitation.clients)), source)
 
 
@@ -80,7 +84,7 @@ def client_message(
         raise ValueError("a client masks its update against every other client of the round, and nobody else")
     update = client_update(client, settings, invitation, source)
     code = FixedPoint(settings.largest, settings.n_clients)
-    encoded = [code.encode(value.numpy()) for value in update.values()]
+    encoded = [code.encode(update[name].numpy()) for name in sorted(update)]
     return MaskedUpdate(invitation.round, client.name, masked(encoded, client.name, secrets, invitation.round))
 
 
@@ -88,9 +92,21 @@ def with_noise(values: Mapping[str, torch.Tensor], std: float, source: RandomSou
     """Add independent normal numbers of this standard deviation to every coordinate; 0: none are drawn.
 
     Returns:
-        On the CPU, as exact as the source's numbers.
+        On the CPU; with noise in float64, so that nothing is rounded before it is added.
     """
     plain = {name: value.detach().cpu() for name, value in values.items()}
     if std == 0:
         return plain
-    return {name: value + std * source.normal(value.shape) for name, value in plain.items()}
+    return {name: value.double() + std * source.normal(value.shape).double() for name, value in plain.items()}
+
+
+def _sum_of(client: Client, drawn: Sequence[Unit], round: int, max_norm: float) -> dict[str, torch.Tensor]:
+    """The clipped contributions, a chunk of providers after the other."""
+    total: dict[str, torch.Tensor] | None = None
+    for start in range(0, len(drawn), client.chunk):
+        chunk = (client.draw(unit, round) for unit in drawn[start : start + client.chunk])
+        samples = [found for found in chunk if found is not None]
+        if samples:
+            part = client.contributions.clipped_sum(samples, max_norm).total
+            total = dict(part) if total is None else {name: total[name] + part[name] for name in total}
+    return {name: torch.zeros_like(value) for name, value in client.parameters.items()} if total is None else total

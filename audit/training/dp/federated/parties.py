@@ -96,8 +96,8 @@ class MaskedUpdate:
     Attributes:
         round: of the invitation.
         client: the sender.
-        elements: an array a trained parameter: fixed-point numbers plus masks; alone it is uniformly random wherever
-            another client takes part in the round.
+        elements: an array a trained parameter, in the order of sorted names: fixed-point numbers plus masks; alone it
+            is uniformly random wherever another client takes part in the round.
     """
 
     round: int

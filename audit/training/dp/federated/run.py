@@ -9,9 +9,10 @@ import torch
 
 from audit.training.dp.federated.aggregation import pair_secrets
 from audit.training.dp.federated.client import Client, client_message, client_update
+from audit.training.dp.federated.clients import Clients
 from audit.training.dp.federated.parties import RoundSettings, Transcript
 from audit.training.dp.federated.server import SERVER, invite, mean_of, server_round
-from audit.training.dp.interface import RandomSource
+from audit.training.dp.interface import Contributions, DrawnUnit, RandomSource, Unit
 
 Sources = Callable[[str, int], RandomSource]
 """Coins and noise of a party ("": the server) in a round."""
@@ -73,6 +74,47 @@ class Federation:
             for name in invitation.clients
         ]
         return server_round(messages, invitation, self._settings, self._like, server, self.transcript)
+
+
+def federate(
+    clients: Clients,
+    units: Sequence[Unit],
+    draw: Callable[[Unit, int], DrawnUnit | None],
+    contributions: Contributions,
+    parameters: Mapping[str, torch.Tensor],
+    sources: Sources,
+    *,
+    client_rate: float,
+    provider_rate: float,
+    noise_multiplier: float,
+    max_norm: float,
+    chunk: int = 32,
+) -> Federation:
+    """Give every client its providers.
+
+    Args:
+        clients: of all units, as `read_clients` has them.
+        units: providers.
+        draw: see `Client.draw`.
+        contributions: of all clients: they hold the same model when a round begins.
+        parameters: the trained ones.
+        sources: of coins and noise.
+        client_rate: see `RoundSettings`, as for the next three.
+        provider_rate: of a provider whose client takes part.
+        noise_multiplier: sigma of a round's sum.
+        max_norm: C.
+        chunk: see `Client.chunk`.
+
+    Raises:
+        UsageError: see `RoundSettings`.
+    """
+    by_name = {unit.name: unit for unit in units}
+    parties = [
+        Client(name, tuple(by_name[provider] for provider in own), contributions, draw, parameters, chunk)
+        for name, own in clients.providers.items()
+    ]
+    settings = RoundSettings(client_rate, provider_rate, noise_multiplier, max_norm, len(units), len(parties))
+    return Federation(parties, settings, parameters, sources)
 
 
 def run_federated(

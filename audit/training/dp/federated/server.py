@@ -17,7 +17,9 @@ SERVER = ""
 
 
 def invite(clients: Sequence[str], settings: RoundSettings, round: int, source: RandomSource) -> Invitation:
-    """Draw the clients of a round, each by its own coin; there may be none."""
+    """Draw the clients of a round, each by its own coin; there may be none. A rate of 1 needs no coin."""
+    if settings.client_rate == 1:
+        return Invitation(round, tuple(clients))
     coins = source.coins(len(clients), settings.client_rate)
     return Invitation(round, tuple(client for client, taken in zip(clients, coins, strict=True) if taken))
 
@@ -70,11 +72,11 @@ def mean_of(
     total: Mapping[str, torch.Tensor], settings: RoundSettings, like: Mapping[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
     """A noisy sum divided by the constant number of providers of a round on average; types and devices as `like`."""
-    return {name: (value / settings.expected_units).to(like[name]) for name, value in total.items()}
+    return {name: (total[name] / settings.expected_units).to(value) for name, value in like.items()}
 
 
 def _opened(
     messages: Sequence[MaskedUpdate], code: FixedPoint, like: Mapping[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
     sums = ring_sum([message.elements for message in messages])
-    return {name: torch.from_numpy(code.decode(total)) for name, total in zip(like, sums, strict=True)}
+    return {name: torch.from_numpy(code.decode(total)) for name, total in zip(sorted(like), sums, strict=True)}
