@@ -9,12 +9,16 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tiny
 import torch
+from safetensors.torch import load_file
 from toy_federation import SHAPES, Seeded, client, weights
 
+from audit.corpus.manifest import load, write
 from audit.training.dp.federated import Federation, RoundSettings, run_federated, seeded_sources
 
 pytest.importorskip(
@@ -128,14 +132,12 @@ def wait_for_port(port, seconds=60):
     raise TimeoutError(port)
 
 
-@pytest.mark.slow
-def test_flower_ends_where_one_process_does(tmp_path):
-    app, home = tmp_path / "app", tmp_path / "home"
-    app.mkdir()
+def run_flower(folder, app, nodes, config):
+    """Run an app with a SuperLink and a SuperNode for each of `nodes` (its configuration); gives their logs."""
+    home, logs = folder / "home", folder / "logs"
     home.mkdir()
-    (app / "pyproject.toml").write_text(PROJECT)
-    (app / "toy_app.py").write_text(APP)
-    link, *runtime = free_ports(3)
+    logs.mkdir()
+    link, *runtime = free_ports(1 + len(nodes))
     (home / "config.toml").write_text(
         f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "127.0.0.1:{link}"\ninsecure = true\n'
     )
@@ -150,15 +152,27 @@ def test_flower_ends_where_one_process_does(tmp_path):
     bound = ["--insecure", "--host", "127.0.0.1"]
     with contextlib.ExitStack() as parties:
         serving = ["flower-superlink", *bound, "--port", str(link), "--disable-runtime-dependency-installation"]
-        parties.enter_context(running(serving, tmp_path / "link.log", environment))
+        parties.enter_context(running(serving, logs / "link", environment))
         wait_for_port(link)
-        for name, port in zip(GROUPS, runtime, strict=True):
+        for index, (settings, port) in enumerate(zip(nodes, runtime, strict=True)):
             node = ["flower-supernode", *bound, "--superlink", f"127.0.0.1:{link}", "--port", str(port)]
-            node += ["--node-config", f'client="{name}"']
-            parties.enter_context(running(node, tmp_path / f"{name}.log", environment))
-        submitted = ["flwr", "run", str(app), "here", "--run-config", f'out="{tmp_path}"', "--stream"]
-        subprocess.run(submitted, env=environment, timeout=180, check=True, capture_output=True)
-    logs = "".join(path.read_text(errors="replace") for path in tmp_path.glob("*.log"))
+            parties.enter_context(running([*node, "--node-config", toml(settings)], logs / str(index), environment))
+        submitted = ["flwr", "run", str(app), "here", "--run-config", toml(config), "--stream"]
+        done = subprocess.run(submitted, env=environment, timeout=600, check=True, capture_output=True, text=True)
+    return "".join(path.read_text(errors="replace") for path in logs.iterdir()) + done.stdout
+
+
+def toml(values):
+    return " ".join(f'{name}="{value}"' for name, value in values.items())
+
+
+@pytest.mark.slow
+def test_flower_ends_where_one_process_does(tmp_path):
+    app = tmp_path / "app"
+    app.mkdir()
+    (app / "pyproject.toml").write_text(PROJECT)
+    (app / "toy_app.py").write_text(APP)
+    logs = run_flower(tmp_path, app, [{"client": name} for name in GROUPS], {"out": tmp_path})
     assert (tmp_path / "weights.pt").exists(), logs[-5000:]
     expected, transcript = in_process()
     senders = [[m.client for m in transcript.messages if m.round == round] for round in range(ROUNDS)]
@@ -169,6 +183,36 @@ def test_flower_ends_where_one_process_does(tmp_path):
     updates = [[m.round, m.client, m.kind] for m in transcript.messages]
     assert sorted(row[:3] for row in seen if row[2] == "masked update") == sorted(updates)
     assert {row[2] for row in seen} <= {"masked update", "public key"}
+
+
+@pytest.mark.slow
+def test_the_example_trains_a_model_that_neither_client_could_train_alone(tmp_path):
+    pytest.importorskip("audit.training.dp.learners.opening", reason="private training is not there yet")
+    start = tiny.checkpoint(tmp_path / "start", "bert", "token-classification", 0)
+    whole = load(tiny.corpus(tmp_path / "whole", members=8))
+    members, others = whole.of("member"), [*whole.of("heldout"), *whole.of("public")]
+    held = {"north": members[:4], "south": members[4:], "server": [replace(others[-1], split="member")]}
+    for name, own in held.items():
+        named = [replace(document, provider=f"{name} {index % 2}") for index, document in enumerate(own)]
+        write(tmp_path / name, whole.manifest, [*named, *others[:-1]])
+    agreement = (ROOT / "examples" / "flower" / "agreement.toml").read_text()
+    agreement = agreement.replace("providers = 40", "providers = 4").replace("rounds = 10", "rounds = 1")
+    (tmp_path / "agreement.toml").write_text(agreement)
+    common = {"agreement": tmp_path / "agreement.toml", "pretrained": start}
+    nodes = [{"client": name, "data": tmp_path / name, **common} for name in GROUPS]
+    out = tmp_path / "trained"
+    logs = run_flower(
+        tmp_path, ROOT / "examples" / "flower", nodes, {"data": tmp_path / "server", "out": out, **common}
+    )
+    assert (out / "config.json").exists(), logs[-5000:]
+    kinds = [message["kind"] for message in json.loads((out / "received.json").read_text())]
+    assert kinds == ["public key", "public key", "masked update", "masked update"]
+    assert weights_of(out).keys() == weights_of(start).keys()
+    assert any(not torch.equal(value, weights_of(start)[name]) for name, value in weights_of(out).items())
+
+
+def weights_of(folder):
+    return load_file(folder / "model.safetensors")
 
 
 def test_two_clients_derive_the_same_secret_and_a_new_one_every_round():
