@@ -8,12 +8,10 @@ from typing import get_type_hints
 import numpy as np
 import pytest
 import torch
-from scipy.stats import kstest, norm
+from scipy.stats import kstest
 from toy_federation import SHAPES, Pull, Seeded, client, drawn, units, weights
 
-from audit.corpus.folding import fold
 from audit.errors import TrainingError, UsageError
-from audit.stats.trade_off import gaussian_delta
 from audit.training.dp.federated import (
     Client,
     Clients,
@@ -21,7 +19,6 @@ from audit.training.dp.federated import (
     RoundSettings,
     Transcript,
     federate,
-    read_clients,
     run_federated,
     seeded_sources,
 )
@@ -65,67 +62,6 @@ class Fixed(Seeded):
 
     def coins(self, n, probability):
         return np.array(self._falls.pop(0) if self._falls else [True] * n)
-
-
-# The file of clients
-
-
-def written(tmp_path, text):
-    path = tmp_path / "clients.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_the_file_says_which_client_holds_which_providers(tmp_path):
-    path = written(tmp_path, '[clients]\nnorth = ["b", "a"]\nsouth = ["c"]\n')
-    clients = read_clients(path, ["a", "b", "c"])
-    assert clients.providers == {"north": ("b", "a"), "south": ("c",)}
-    assert list(clients.providers) == ["north", "south"]
-    assert clients.note is None
-
-
-def test_names_of_providers_are_folded_as_those_of_units_are(tmp_path):
-    path = written(tmp_path, '[clients]\nnorth = ["ACME  Ltd", "b"]\n')
-    assert read_clients(path, [fold("Acme Ltd"), "b"]).providers["north"] == (fold("acme ltd"), "b")
-
-
-def test_one_client_is_allowed_and_said(tmp_path):
-    clients = read_clients(written(tmp_path, '[clients]\nall = ["a", "b"]\n'), ["a", "b"])
-    assert "one client only" in clients.note
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ('[clients]\nnorth = ["a", "b"]\nsouth = []\n', "client 'south' has no provider"),
-        ('[clients]\nnorth = ["a"]\n', "provider 'b' has no client"),
-        ('[clients]\nnorth = ["a", "b"]\nsouth = ["a"]\n', "provider 'a' is named 2 times"),
-        ('[clients]\nnorth = ["a", "b", "a"]\n', "provider 'a' is named 2 times"),
-        ('[clients]\nnorth = ["a", "b", "x"]\n', "provider 'x' has no document that is trained on"),
-        ('[clients]\nnorth = "a"\n', "client 'north' needs a list"),
-        ('[clients]\n"" = ["a", "b"]\n', "needs a name"),
-        ("[clients]\n", "one table, clients"),
-        ('north = ["a"]\n', "one table, clients"),
-        ("not toml", "not TOML"),
-    ],
-)
-def test_a_file_that_cannot_be_meant_is_refused(tmp_path, text, problem):
-    with pytest.raises(UsageError, match=problem) as raised:
-        read_clients(written(tmp_path, text), ["a", "b"])
-    assert raised.value.exit_code == 2
-    assert raised.value.hint
-
-
-def test_everything_wrong_is_said_at_once(tmp_path):
-    path = written(tmp_path, '[clients]\nnorth = ["a", "a"]\nsouth = []\neast = ["x"]\n')
-    with pytest.raises(UsageError) as raised:
-        read_clients(path, ["a", "b"])
-    assert len(raised.value.problems) == 4
-
-
-def test_a_file_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(UsageError, match="No such file"):
-        read_clients(tmp_path / "none.toml", ["a"])
 
 
 # A round
@@ -360,39 +296,3 @@ def test_a_contribution_that_is_not_finite_ends_the_training():
     parameters = {name: value + math.nan for name, value in weights().items()}
     with pytest.raises(TrainingError, match="not finite"):
         federation(parameters, settings(), seeded_sources(Seeded, 0)).noisy_mean(0)
-
-
-# What may be claimed
-
-
-def hockey_stick(p, q, epsilon, cell):
-    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * cell)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_a_clients_coin_does_not_amplify_where_its_other_providers_show_that_it_took_part(epsilon):
-    """One round, client rate 0.2, every provider of a client drawn, sigma 1.
-
-    The client's other providers push along the second axis, far beyond the noise: the sum tells in which rounds the
-    client took part, and there the provider is protected by noise alone.
-    """
-    rate, far = 0.2, 30.0
-    x, y = np.arange(-8, 9, 0.02), np.arange(-8, far + 8, 0.1)
-    absent = np.outer(norm.pdf(x), norm.pdf(y))
-    without = (1 - rate) * absent + rate * np.outer(norm.pdf(x), norm.pdf(y - far))
-    with_it = (1 - rate) * absent + rate * np.outer(norm.pdf(x - 1), norm.pdf(y - far))
-    true = hockey_stick(with_it, without, epsilon, 0.02 * 0.1)
-    assert true == pytest.approx(rate * gaussian_delta(epsilon, 1.0), rel=1e-3)
-
-    alone = (1 - rate) * norm.pdf(x) + rate * norm.pdf(x - 1)
-    poisson = max(hockey_stick(alone, norm.pdf(x), epsilon, 0.02), hockey_stick(norm.pdf(x), alone, epsilon, 0.02))
-    assert true > 3 * poisson
-
-
-@pytest.mark.parametrize(("noise", "paper", "proved"), [(0.771, 8.0, 14.5), (1.136, 4.0, 8.6), (2.847, 1.0, 2.8)])
-def test_what_the_papers_noise_proves(noise, paper, proved):
-    """The table in docs/federated.md."""
-    accounting = pytest.importorskip("audit.training.dp.accounting")
-    given = (noise, 1e-5, 1.0, 0.2, 10)
-    assert accounting.paper_epsilon(*given) == pytest.approx(paper, abs=0.05)
-    assert accounting.federated_epsilon(*given) == pytest.approx(proved, abs=0.05)
