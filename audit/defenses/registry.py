@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from audit.defenses.blocking import Blocking
+from audit.defenses.dp import DpTraining
 from audit.defenses.evasion import EVASION
 from audit.defenses.interface import DataDefense, Defense, QueryDefense, TrainingDefense
 from audit.defenses.paraphrase import Paraphrase
@@ -13,7 +14,7 @@ from audit.errors import UsageError
 
 DEFENSES: Mapping[str, Defense] = {
     defense.name: defense
-    for defense in (Paraphrase(), RandomString("before"), RandomString("after"), Blocking(), EVASION)
+    for defense in (Paraphrase(), RandomString("before"), RandomString("after"), Blocking(), DpTraining(), EVASION)
 }
 
 
