@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Bools, Floats, Ints
+from audit.stats.guesses import p_value
 from audit.stats.trade_off import gaussian_epsilon, gaussian_mu
 
 CONFIDENCE = 0.95
@@ -130,35 +131,6 @@ def epsilon_bound(
         cap=lower_bound(second.size, second.size, second.size, delta=delta, confidence=confidence),
         low_if_gaussian=gaussian_epsilon(mu, delta) if delta else None,
     )
-
-
-def p_value(n_canaries: int, n_guesses: int, n_right: int, *, epsilon: float, delta: float) -> float:
-    """A bound on the probability of so many right guesses under (epsilon, delta)-privacy.
-
-    With W binomial of n_guesses and e^epsilon / (1 + e^epsilon): P[W >= v] + 2 m delta max_i P[v > W >= v - i] / i, i
-    from 1 to v (Steinke et al. 2023, appendix D), m canaries and v right guesses; cut at 1.
-
-    Args:
-        n_canaries: m, whose coins are guessed or abstained from.
-        n_guesses: in 1..n_canaries.
-        n_right: in 0..n_guesses.
-        epsilon: at least 0.
-        delta: in [0, 1).
-
-    Raises:
-        ValueError: counts out of range.
-    """
-    from scipy.special import expit
-    from scipy.stats import binom
-
-    if not 0 <= n_right <= n_guesses <= n_canaries or n_guesses < 1:
-        raise ValueError("right guesses are among the guesses, and these among the canaries")
-    tail = float(binom.sf(n_right - 1, n_guesses, expit(epsilon)))
-    if delta == 0 or n_right == 0:
-        return tail
-    steps = np.arange(1, n_right + 1)
-    between = binom.sf(n_right - steps - 1, n_guesses, expit(epsilon)) - tail
-    return min(1.0, tail + 2 * n_canaries * delta * float(np.max(between / steps)))
 
 
 def lower_bound(
