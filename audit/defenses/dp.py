@@ -24,8 +24,8 @@ class DpTraining(TrainingDefense):
         audited: the model as it is, which training must not start from; None: whoever calls has seen to it.
     """
 
-    name: ClassVar[str] = "dp"  # type: ignore[misc]  # a property in the interface
-    title: ClassVar[str] = "Training with differential privacy"  # type: ignore[misc]
+    name: ClassVar[str] = "dp"
+    title: ClassVar[str] = "Training with differential privacy"
     description: ClassVar[str] = "trained with differential privacy"
     baselines_like: ClassVar[bool] = False
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from audit.errors import UsageError
 from audit.policy import Limit, Policy
-from audit.stats import trade_off
+from audit.stats.dp_bounds import Guarantee, advantage, auc, balanced_accuracy, tpr
 
 MEMBERSHIP = {"membership": "document", "provider_membership": "provider"}
 """Attacks whose limits a guarantee can prove, by the unit that they ask after."""
 _LARGEST, _LEAST = 64.0, 0.01
 """Epsilons that are looked at; beyond them a guarantee says nothing, or no training learns (ours)."""
-_STEPS = 60
+_HALVINGS = 60
 
 
 def provable_epsilon(policy: Policy, unit: str, delta: float, *, providers: bool) -> float:
     """The largest epsilon that proves every limit of a policy on membership and on providers.
 
-    An (epsilon, delta) guarantee bounds what any attack reaches, `audit.stats.trade_off`. With providers protected, a
+    An (epsilon, delta) guarantee bounds what any attack reaches, `audit.stats.dp_bounds`. With providers protected, a
     document is one of those of a provider that may stay: exchanging the provider for one without it takes two steps
-    (epsilon doubled, delta times 1 + e^epsilon). An advantage is bounded at every false-positive rate at once.
+    (a group of two). An advantage is bounded at every false-positive rate at once.
 
     Args:
         policy: what the owner accepts.
@@ -54,44 +54,34 @@ def _provable(policy: Policy, providers: bool) -> Iterator[Limit]:
             yield limit
 
 
-def _bound_of(metric: str) -> Callable[[float, float], float] | None:
-    """The most that a metric can be under (epsilon, delta); None: nothing is proved about it."""
+def _bound_of(metric: str) -> Callable[[Guarantee], float] | None:
+    """The most that a metric can be under a guarantee; None: nothing is proved about it."""
     name = metric.split(".", 1)[0]
-    if name == "auc":
-        return trade_off.auc_bound
-    if name == "balanced_accuracy":
-        return trade_off.balanced_accuracy_bound
-    if name == "low_fpr_advantage":
-        return _advantage_bound
-    if name.startswith("tpr_at_fpr_") and name.removeprefix("tpr_at_fpr_").isdigit():
-        rate = int(name.removeprefix("tpr_at_fpr_")) / 100
-        return lambda epsilon, delta: trade_off.tpr_bound(rate, epsilon, delta)
-    return None
-
-
-def _advantage_bound(epsilon: float, delta: float) -> float:
-    """True-positive rate minus false-positive rate, at whatever rate."""
-    return 2 * trade_off.balanced_accuracy_bound(epsilon, delta) - 1
+    bounds = {"auc": auc, "balanced_accuracy": balanced_accuracy, "low_fpr_advantage": advantage}
+    if name in bounds:
+        return bounds[name]
+    rate = name.removeprefix("tpr_at_fpr_")
+    return partial(tpr, fpr=int(rate) / 100) if rate != name and rate.isdigit() else None
 
 
 def _largest(limit: Limit, unit: str, delta: float) -> float:
     bound, most = _bound_of(limit.metric), limit.max
-    assert bound is not None and most is not None
+    assert bound is not None
+    assert most is not None
+    steps = 2 if unit == "provider" and MEMBERSHIP[limit.attack] == "document" else 1
 
     def proved(epsilon: float) -> bool:
-        if unit == "provider" and MEMBERSHIP[limit.attack] == "document":
-            return bound(2 * epsilon, min(1.0, (1 + math.exp(epsilon)) * delta)) <= most
-        return bound(epsilon, delta) <= most
+        return bound(Guarantee(epsilon, delta).of_group(steps)) <= most
 
     if not proved(_LEAST):
         raise UsageError(
-            f"no epsilon of {_LEAST:g} or more proves {limit.attack} {limit.metric} at most {most:g} with delta {delta:g}",
+            f"no epsilon from {_LEAST:g} on proves {limit.attack} {limit.metric} at most {most:g}, delta {delta:g}",
             "raise the limit, or train on more units",
         )
     low, high = _LEAST, _LARGEST
     if proved(high):
         return high
-    for _ in range(_STEPS):
+    for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if proved(middle) else (low, middle)
     return low

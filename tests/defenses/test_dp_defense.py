@@ -9,7 +9,6 @@ from pathlib import Path
 import dp_toy as toy
 import pytest
 
-from audit.defenses import provable
 from audit.defenses.dp import DpTraining
 from audit.defenses.interface import RetrainedModel
 from audit.defenses.provable import provable_epsilon
@@ -23,34 +22,19 @@ from audit.training.dp.options import DpOptions
 DELTA = 1e-5
 
 
-@pytest.fixture(autouse=True)
-def _bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The closed forms of (epsilon, delta) bounds, written down once more."""
-
-    def accuracy(epsilon: float, delta: float) -> float:
-        return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
-
-    def rate(fpr: float, epsilon: float, delta: float) -> float:
-        return min(1.0, delta + math.exp(epsilon) * fpr, 1 - math.exp(-epsilon) * (1 - delta - fpr))
-
-    def area(epsilon: float, delta: float) -> float:
-        steps = 2000
-        return sum(rate((i + 0.5) / steps, epsilon, delta) for i in range(steps)) / steps
-
-    for name, bound in (("balanced_accuracy_bound", accuracy), ("tpr_bound", rate), ("auc_bound", area)):
-        monkeypatch.setattr(provable.trade_off, name, bound, raising=False)
-
-
 def policy(*limits: tuple[str, str, float]) -> Policy:
     return Policy(1, "ours", tuple(Limit(attack, metric, "because", max=most) for attack, metric, most in limits))
 
 
 def test_it_is_a_countermeasure_that_trains_and_keeps_the_baselines() -> None:
     defense = DEFENSES["dp"]
-    assert isinstance(defense, DpTraining) and defense.name in training_defenses()
-    assert not defense.baselines_like and training_defenses()["blocking"].baselines_like
+    assert isinstance(defense, DpTraining)
+    assert defense.name in training_defenses()
+    assert not defense.baselines_like
+    assert training_defenses()["blocking"].baselines_like
     chosen = defense.with_options(DpOptions(epsilon=2.0), Path("model"))
-    assert chosen.options.epsilon == 2.0 and chosen.audited == Path("model")
+    assert chosen.options.epsilon == 2.0
+    assert chosen.audited == Path("model")
     assert DEFENSES["dp"].options == DpOptions()
 
 
@@ -89,7 +73,7 @@ def test_limits_on_providers_need_protected_providers() -> None:
     ("limits", "message"),
     [
         ([("reconstruction", "excess_pr.unique", 0.05)], "nothing to prove"),
-        ([("membership", "auc", 0.5)], "no epsilon of 0.01"),
+        ([("membership", "auc", 0.5)], "no epsilon from 0.01"),
     ],
 )
 def test_what_cannot_be_proved_is_refused(limits, message: str) -> None:
@@ -114,7 +98,9 @@ def test_training_hands_the_owner_s_choice_on(monkeypatch: pytest.MonkeyPatch, t
     defense = DpTraining().with_options(DpOptions(epsilon=3.0), tmp_path / "audited")
     trained = defense.train(corpus, tmp_path / "start", tmp_path, device="cpu", progress=SILENT)
     assert trained == RetrainedModel(tmp_path / "model", tmp_path)
-    assert seen["options"].epsilon == 3.0 and seen["audited"] == tmp_path / "audited" and seen["provable"] is None
+    assert seen["options"].epsilon == 3.0
+    assert seen["audited"] == tmp_path / "audited"
+    assert seen["provable"] is None
     by_policy = replace(defense, options=DpOptions(to_policy="default"))
     by_policy.train(corpus, tmp_path / "start", tmp_path, device="cpu", progress=SILENT)
     assert 0 < seen["provable"]("provider", DELTA) < 1

@@ -30,7 +30,8 @@ def test_merged_adapters_answer_as_they_did_beside_the_weights(family) -> None:
     model = tiny.model(family, "token-classification").eval()
     before, names = logits(model), list(model.state_dict())
     trained = choose_trained(model, "lora:3", seed=1)
-    assert trained.scope == "lora" and trained.rank == 3
+    assert trained.scope == "lora"
+    assert trained.rank == 3
     torch.testing.assert_close(logits(model), before, rtol=0, atol=0)  # the change is zero at first
     with torch.no_grad():
         for parameter in trained.parameters.values():
@@ -81,13 +82,15 @@ def test_the_head_is_what_lies_on_the_encoder() -> None:
         "classifier.bias",
     }
     masked = set(choose_trained(tiny.model("layoutlm", "mlm"), "head").parameters)
-    assert all(name.startswith("cls.") for name in masked) and masked
+    assert all(name.startswith("cls.") for name in masked)
+    assert masked
 
 
 def test_everything_is_trained_where_there_is_no_attention_to_adapt() -> None:
     model = toy.Line()
     trained = choose_trained(model, "lora:16")
-    assert trained.scope == "full" and trained.rank is None
+    assert trained.scope == "full"
+    assert trained.rank is None
     assert set(trained.parameters) == {"line.weight", "line.bias"}
 
 
@@ -104,7 +107,8 @@ def test_a_head_that_is_all_embeddings_is_refused() -> None:
 
 def test_a_rank_beyond_the_layer_is_the_layer_s() -> None:
     layer = LoraLinear(torch.nn.Linear(4, 6), 4, torch.Generator().manual_seed(0))
-    assert layer.weight is layer.base.weight and layer.bias is layer.base.bias
+    assert layer.weight is layer.base.weight
+    assert layer.bias is layer.base.bias
     model = tiny.model("bert", "token-classification")
     choose_trained(model, "lora:9999")
     assert model.bert.encoder.layer[0].attention.self.query.down.out_features == 64

@@ -17,10 +17,11 @@ import torch
 from audit.engine.interface import SILENT
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, privacy_card
+from audit.training.dp import settings
 from audit.training.dp import train as training
 from audit.training.dp.ledger import Ledger
 from audit.training.dp.options import DpOptions
-from audit.training.dp.settings import budget_of
+from audit.training.dp.settings import budget_of, with_epsilon
 from audit.training.dp.train import train_private
 
 QUICK = DpOptions(epsilon=8.0, trained="full", steps=5, expected_units=4, engine="exact")
@@ -49,14 +50,17 @@ def test_a_model_is_trained_once_with_its_guarantee_beside_it(start, corpus, tmp
     model = train(start, corpus, tmp_path / "out")
     card = privacy_card(model)
     assert card is not None
-    assert card.unit == "provider" and card.n_units == 6
-    assert card.epsilon is not None and 7.9 < card.epsilon <= 8.0
+    assert card.unit == "provider"
+    assert card.n_units == 6
+    assert card.epsilon is not None
+    assert 7.9 < card.epsilon <= 8.0
     assert card.delta == pytest.approx(6**-1.1)
     assert (card.steps, card.expected_units, card.max_norm) == (5, 4.0, 1.0)
     assert card.noise_source == "the operating system"
     assert card.trained == "all weights; embeddings are frozen"
     assert (card.trained_parameters, card.frozen_parameters) == (2, 6)
-    assert card.engine == "exact: as asked" and card.preflight_error is None
+    assert card.engine == "exact: as asked"
+    assert card.preflight_error is None
     before = (model / "model.safetensors").read_bytes()
     assert train(start, corpus, tmp_path / "out") == model
     assert (model / "model.safetensors").read_bytes() == before
@@ -70,7 +74,9 @@ def test_a_seeded_training_can_be_repeated_and_has_no_epsilon(start, corpus, tmp
     weights = [(model / "model.safetensors").read_bytes() for model in (first, second)]
     assert weights[0] == weights[1]
     card = privacy_card(first)
-    assert card is not None and card.epsilon is None and card.noise_source.startswith("a seed")
+    assert card is not None
+    assert card.epsilon is None
+    assert card.noise_source.startswith("a seed")
     secure = train(start, corpus, tmp_path / "three", QUICK)
     assert (secure / "model.safetensors").read_bytes() != weights[0]
 
@@ -103,7 +109,8 @@ def test_the_preflight_sees_public_documents_first(start, corpus, tmp_path: Path
 def test_local_steps_are_trained_and_stated(start, corpus, tmp_path: Path) -> None:
     card = privacy_card(train(start, corpus, tmp_path / "out", replace(QUICK, local_steps=2)))
     assert card is not None
-    assert card.local_steps == 2 and card.engine == "local steps: as asked"
+    assert card.local_steps == 2
+    assert card.engine == "local steps: as asked"
     assert card.optimizer == "addition of the mean change, learning rate 0.0002"
 
 
@@ -125,6 +132,8 @@ def test_local_steps_are_trained_and_stated(start, corpus, tmp_path: Path) -> No
         ({"local_steps": -1}, UsageError, "local steps"),
         ({"rows": 0}, UsageError, "forward pass"),
         ({"client_rate": 0.0}, UsageError, "client's probability"),
+        ({"client_rate": 0.5}, UsageError, "without clients"),
+        ({"unit": "document", "clients": Path("clients.toml")}, UsageError, "clients hold providers"),
         ({"trained": "half"}, UsageError, "no such choice"),
         ({"per_unit": 0}, UsageError, "0 documents a unit"),
     ],
@@ -132,7 +141,8 @@ def test_local_steps_are_trained_and_stated(start, corpus, tmp_path: Path) -> No
 def test_options_without_sense_are_refused(start, corpus, tmp_path: Path, changes, error, message: str) -> None:
     with pytest.raises(error, match=message) as raised:
         train(start, corpus, tmp_path / "out", replace(QUICK, **changes))
-    assert raised.value.exit_code == 2 and raised.value.hint
+    assert raised.value.exit_code == 2
+    assert raised.value.hint
     assert not list((tmp_path / "out").glob("private-????????????????"))
 
 
@@ -157,20 +167,24 @@ def test_epsilon_of_a_policy_is_asked_for_with_unit_and_delta(start, corpus, tmp
 
     def provable(kind, delta):
         asked.append((kind, delta))
-        return 5.0
+        return 8.0
 
     options = replace(QUICK, epsilon=None, to_policy="default")
     card = privacy_card(train(start, corpus, tmp_path / "out", options, provable=provable))
-    assert card is not None and 4.9 < card.epsilon <= 5.0
+    assert card is not None
+    assert 7.9 < card.epsilon <= 8.0
     assert asked == [("provider", pytest.approx(6**-1.1))]
 
 
 @pytest.mark.parametrize(("n", "expected"), [(20, 20), (100, 64), (400, 100), (4000, 1000)])
-def test_the_rules_look_at_numbers_of_units_only(n: int, expected: float) -> None:
-    found = budget_of(DpOptions(epsilon=8.0), "document", n, "lora")
+def test_the_rules_look_at_numbers_of_units_only(n: int, expected: float, monkeypatch) -> None:
+    monkeypatch.setattr(settings, "federated_noise_for", lambda *_: 1.0)
+    monkeypatch.setattr(settings, "federated_epsilon", lambda *_: 7.9)
+    found = budget_of(with_epsilon(DpOptions(epsilon=8.0), "document", n), n, "lora")
     assert found.plan.expected_units == pytest.approx(expected)
-    assert found.plan.steps == 100 and found.plan.learning_rate == 2e-3
-    assert found.epsilon is not None and found.epsilon <= 8.0
+    assert found.plan.steps == 100
+    assert found.plan.learning_rate == 2e-3
+    assert found.epsilon == 7.9
 
 
 class _Interrupted(Exception):
@@ -234,7 +248,8 @@ def test_an_interrupted_training_goes_on_with_what_is_left_of_its_budget(
     assert sorted(steps) == list(range(spent, 5))
     assert ledger_of(out).spent == 5
     card = privacy_card(model)
-    assert card is not None and card.steps == 5
+    assert card is not None
+    assert card.steps == 5
 
 
 _first_draw = lambda learner, unit, step: training.draw_samples(learner, unit, step, 0)  # noqa: E731

@@ -135,8 +135,9 @@ def federated_noise_for(epsilon: float, delta: float, provider_rate: float, clie
 def paper_epsilon(
     noise_multiplier: float, delta: float, provider_rate: float, client_rate: float, rounds: int
 ) -> float:
-    """Epsilon as Tito et al. 2024 account for it: as if every provider had a coin of probability `client_rate *
-    provider_rate` of its own; no bound where clients have several providers, see `federated_epsilon`.
+    """Epsilon as Tito et al. 2024 account for it, with a coin of `client_rate * provider_rate` for every provider.
+
+    It is no bound where clients have several providers, see `federated_epsilon`.
     """
     return epsilon_of(noise_multiplier, delta, client_rate * provider_rate, rounds)
 
@@ -187,7 +188,7 @@ def _bisect(holds: Callable[[float], bool], tolerance: float) -> float:
 
 @contextmanager
 def _no_warnings() -> Iterator[None]:
-    """Silence numpy on logarithms of 0, which the accountant means, and Opacus on bounds that are asked no precision."""
+    """Silence numpy on logarithms of 0, which the accountant means, and Opacus on the precision of rough bounds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         warnings.simplefilter("ignore", UserWarning)

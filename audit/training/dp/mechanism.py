@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol
 
 import torch
@@ -59,7 +60,7 @@ class MechanismPlan:
 
     @property
     def expected_units(self) -> float:
-        """q N, by which every noisy sum is divided: a constant."""
+        """The constant q N, by which every noisy sum is divided."""
         return self.sample_rate * self.n_units
 
     @property
@@ -109,16 +110,38 @@ def run_mechanism(
     Raises:
         TrainingError: a contribution or a sum is not finite.
     """
+
+    def noisy_mean(step: int) -> Sum:
+        drawn = sample_units(units, plan.sample_rate, random)
+        total = sum_contributions(parameters, drawn, partial(_draw_at, draw, step), contributions, plan)
+        return add_noise(total, plan.noise, random, plan.expected_units)
+
+    run_steps(parameters, noisy_mean, plan, ledger, progress)
+
+
+def run_steps(
+    parameters: Parameters,
+    noisy_mean: Callable[[int], Mapping[str, torch.Tensor]],
+    plan: MechanismPlan,
+    ledger: SpentSteps,
+    progress: Progress,
+) -> None:
+    """Take the steps that are left, each along a noisy mean that is spent before it is drawn.
+
+    Args:
+        parameters: what is trained, in place.
+        noisy_mean: of a step's contributions: all that a step learns of the documents.
+        plan: number of steps, and how the mean is applied.
+        ledger: of spent steps.
+        progress: told of every step.
+    """
     optimizer = _optimizer(parameters, plan)
     progress.stage("private training, steps", plan.steps)
     spent = ledger.restore(parameters, optimizer)
     progress.advance(spent)
     for _ in range(plan.steps - spent):
         step = ledger.spend()
-        drawn = sample_units(units, plan.sample_rate, random)
-        total = sum_contributions(parameters, drawn, lambda unit, step=step: draw(unit, step), contributions, plan)
-        mean = add_noise(total, plan.noise, random, plan.expected_units)
-        apply_mean(parameters, mean, optimizer)
+        apply_mean(parameters, noisy_mean(step), optimizer)
         ledger.keep(parameters, optimizer, last=step == plan.steps - 1)
         progress.advance()
 
@@ -203,6 +226,10 @@ def _optimizer(parameters: Parameters, plan: MechanismPlan) -> torch.optim.Optim
         return None
     kind = torch.optim.Adam if plan.optimizer == "adam" else torch.optim.SGD
     return kind(list(parameters.values()), lr=plan.learning_rate)
+
+
+def _draw_at(draw: Draw, step: int, unit: Unit) -> DrawnUnit | None:
+    return draw(unit, step)
 
 
 def _chunks(units: Sequence[Unit], size: int) -> Iterator[Sequence[Unit]]:

@@ -64,7 +64,7 @@ class SeededRandom:
 def _uniform(n: int) -> Floats:
     """`n` uniform numbers, multiples of 2^-53 in [0, 1)."""
     words = np.frombuffer(os.urandom(8 * n), np.uint64) >> np.uint64(64 - _BITS)
-    return words * 2.0**-_BITS
+    return words.astype(np.float64) * 2.0**-_BITS
 
 
 def _normal(n: int) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from audit.errors import UsageError
 from audit.training.dp.accounting import (
@@ -50,29 +50,44 @@ class Budget:
     plan: MechanismPlan
 
 
-def budget_of(
-    options: DpOptions, kind: UnitKind, n_units: int, scope: str, provable: ProvableEpsilon | None = None
-) -> Budget:
-    """The guarantee and the mechanism's numbers for N units.
+def with_epsilon(
+    options: DpOptions, kind: UnitKind, n_units: int, provable: ProvableEpsilon | None = None
+) -> DpOptions:
+    """The options with epsilon and delta in place of a policy and of rules; wrong numbers are found before training.
 
     Args:
-        options: what the owner chose.
+        options: what the owner chose, checked.
         kind: whoever is protected.
         n_units: N.
-        scope: "lora", "head" or "full", which decides the learning rate.
         provable: gives epsilon where `options` names none.
 
     Raises:
-        UsageError: neither or both of epsilon and policy are given, or a number makes no sense.
+        UsageError: delta or the number of expected units makes no sense for N, or nobody gives epsilon.
     """
-    check_options(options)
     delta = default_delta(n_units) if options.delta is None else options.delta
     check_delta(delta, n_units)
-    wanted = options.epsilon if options.epsilon is not None else _provable(options, provable, kind, delta)
     expected = _expected(options, n_units)
-    rate, steps = expected / n_units, options.steps or (ROUNDS if options.local_steps else STEPS)
-    given = (delta, rate, options.client_rate, steps)
-    sigma = federated_noise_for(wanted, *given)
+    if options.epsilon is not None:
+        return replace(options, delta=delta, expected_units=expected)
+    if provable is None:
+        raise UsageError(f"no limit of the policy {options.to_policy} is read here", "give --epsilon instead")
+    return replace(options, delta=delta, expected_units=expected, epsilon=provable(kind, delta), to_policy=None)
+
+
+def budget_of(options: DpOptions, n_units: int, scope: str) -> Budget:
+    """The guarantee and the mechanism's numbers.
+
+    Args:
+        options: as `with_epsilon` gives them.
+        n_units: N.
+        scope: "lora", "head" or "full", which decides the learning rate.
+    """
+    assert options.epsilon is not None
+    assert options.delta is not None
+    rate, delta = _expected(options, n_units) / n_units, options.delta
+    steps = options.steps or (ROUNDS if options.local_steps else STEPS)
+    given = (delta, min(1.0, rate / options.client_rate), options.client_rate, steps)
+    sigma = federated_noise_for(options.epsilon, *given)
     plan = MechanismPlan(
         noise_multiplier=sigma,
         max_norm=options.max_norm,
@@ -107,6 +122,8 @@ def check_options(options: DpOptions) -> None:
         raise UsageError(f"{options.rows} samples of a forward pass", "give at least 1")
     if not 0 < options.client_rate <= 1:
         raise UsageError(f"a client's probability of {options.client_rate:g}", "give more than 0 and at most 1")
+    if options.client_rate != 1 and options.clients is None:
+        raise UsageError("a client's probability without clients", "name them: --clients FILE")
     if not 0 < options.max_norm < math.inf:
         raise UsageError(f"a largest norm of {options.max_norm:g}", "give a number above 0")
     if options.learning_rate is not None and not 0 < options.learning_rate < math.inf:
@@ -123,17 +140,12 @@ def learning_rate(options: DpOptions, scope: str) -> float:
 
 
 def _expected(options: DpOptions, n_units: int) -> float:
+    most = options.client_rate * n_units
     if options.expected_units is None:
-        return min(float(n_units), max(float(FEWEST_EXPECTED), EXPECTED_SHARE * n_units))
-    if not 0 < options.expected_units <= n_units:
+        return min(most, max(float(FEWEST_EXPECTED), EXPECTED_SHARE * n_units))
+    if not 0 < options.expected_units <= most:
         raise UsageError(
-            f"{options.expected_units:g} units a step on average, of {n_units}: no such probability",
+            f"{options.expected_units:g} units a step on average, of {most:g}: no such probability",
             "give more than 0 and at most all",
         )
     return options.expected_units
-
-
-def _provable(options: DpOptions, provable: ProvableEpsilon | None, kind: UnitKind, delta: float) -> float:
-    if provable is None:
-        raise UsageError(f"no limit of the policy {options.to_policy} is read here", "give --epsilon instead")
-    return provable(kind, delta)

@@ -6,18 +6,19 @@ for what is trained, and the mechanism runs. What a training spent outlives it (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import torch
 
 from audit import __version__
 from audit.corpus.documents import Corpus
 from audit.engine.interface import SILENT, Progress
 from audit.engine.journal import exclusive
-from audit.errors import TargetError
+from audit.errors import TargetError, UsageError
 from audit.files import write_atomically
 from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, Reason, StatedPrivacy, dump_privacy, weights_sha256
@@ -25,10 +26,10 @@ from audit.training.dp.accounting import accountant_version
 from audit.training.dp.interface import Contributions, DrawnUnit, Learner, Parameters, RandomSource, Unit
 from audit.training.dp.ledger import Ledger
 from audit.training.dp.local_steps import LocalSteps
-from audit.training.dp.mechanism import run_mechanism
+from audit.training.dp.mechanism import Draw, MechanismPlan, run_mechanism, run_steps
 from audit.training.dp.options import DpOptions
 from audit.training.dp.randomness import SeededRandom, SystemRandom
-from audit.training.dp.settings import Budget, ProvableEpsilon, budget_of, check_options, learning_rate
+from audit.training.dp.settings import Budget, ProvableEpsilon, budget_of, check_options, learning_rate, with_epsilon
 from audit.training.dp.trained import Trained, choose_trained, merge_adapters, rank_of
 from audit.training.dp.units import draw_samples, kind_of, units_of
 from audit.training.references.cache import key_of, made_once
@@ -59,6 +60,7 @@ class _Prepared:
     units: tuple[Unit, ...]
     kind: str
     device: str
+    clients: Any = None
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,16 @@ def train_private(
     members = corpus.of("member")
     kind = kind_of(members, options.unit)
     units = units_of(corpus, members, kind, per_unit=options.per_unit, seed=options.seed)
-    prepared = _Prepared(opened, corpus, options, units, kind, device)
-    key = key_of([opened.sha256, corpus.sha256, _settings_of(options), __version__])
+    options = with_epsilon(options, kind, len(units), provable)
+    clients = None if options.clients is None else _clients_of(options.clients, kind, units)
+    prepared = _Prepared(opened, corpus, options, units, kind, device, clients)
+    owners = None if clients is None else {name: list(own) for name, own in clients.providers.items()}
+    key = key_of([opened.sha256, corpus.sha256, _settings_of(options), owners, __version__])
 
     def train(folder: Path) -> None:
         ledger = Ledger(out / f"private-{key}.ledger")
         with exclusive(ledger.folder):
-            _train(prepared, provable, ledger, folder, progress, open_learner, choose_engine)
+            _train(prepared, ledger, folder, progress, open_learner, choose_engine)
 
     return made_once(out / f"private-{key}", train)
 
@@ -145,7 +150,6 @@ def refuse_audited(start: CheckpointFolder, audited: CheckpointFolder, corpus: C
 
 def _train(
     prepared: _Prepared,
-    provable: ProvableEpsilon | None,
     ledger: Ledger,
     folder: Path,
     progress: Progress,
@@ -156,42 +160,84 @@ def _train(
     learner = _open(prepared, open_learner)
     trained = choose_trained(learner.model, options.trained, embeddings=options.embeddings, seed=options.seed)
     learner.model.eval()
-    budget = budget_of(options, cast("Any", prepared.kind), len(units), trained.scope, provable)
+    budget = budget_of(options, len(units), trained.scope)
     draw = partial(_draw, learner, options.seed)
     contributing = _contributing(prepared, learner, trained, choose_engine)
     random: RandomSource = SeededRandom(options.seed) if options.reproducible else SystemRandom()
-    run_mechanism(trained.parameters, units, draw, contributing.contributions, budget.plan, random, ledger, progress)
+    if prepared.clients is None:
+        chosen = contributing.contributions
+        run_mechanism(trained.parameters, units, draw, chosen, budget.plan, random, ledger, progress)
+    else:
+        means = _federated_means(prepared, draw, contributing.contributions, trained.parameters, budget.plan, random)
+        run_steps(trained.parameters, means, budget.plan, ledger, progress)
     merge_adapters(learner.model)
     learner.save(folder)
     stated = _stated(prepared, trained, budget, contributing, random.secure, weights_sha256(folder))
     write_atomically(folder / PRIVACY_FILE, dump_privacy(stated))
 
 
-def _open(prepared: _Prepared, open_learner: OpenLearner | None) -> Learner:
-    if open_learner is None:
-        from audit.training.dp.learners.opening import open_learner
-    learner: Learner = open_learner(
-        prepared.start.path, prepared.corpus, seed=prepared.options.seed, device=prepared.device
+def _clients_of(path: Path, kind: str, units: tuple[Unit, ...]) -> Any:
+    """The clients that a file names, with their providers."""
+    if kind != "provider":
+        raise UsageError("clients hold providers, and documents are protected", "give --unit provider")
+    from audit.training.dp.federated import read_clients
+
+    return read_clients(path, [unit.name for unit in units])
+
+
+def _federated_means(
+    prepared: _Prepared,
+    draw: Draw,
+    contributions: Contributions,
+    parameters: Parameters,
+    plan: MechanismPlan,
+    random: RandomSource,
+) -> Callable[[int], Mapping[str, torch.Tensor]]:
+    """The noisy mean of a round: every party's own code runs, in this process."""
+    from audit.training.dp.federated import federate
+
+    client_rate = prepared.options.client_rate
+    federation = federate(
+        prepared.clients,
+        prepared.units,
+        draw,
+        contributions,
+        parameters,
+        lambda party, step: random,
+        client_rate=client_rate,
+        provider_rate=min(1.0, plan.sample_rate / client_rate),
+        noise_multiplier=plan.noise_multiplier,
+        max_norm=plan.max_norm,
+        chunk=plan.chunk,
     )
-    return learner
+    means: Callable[[int], Mapping[str, torch.Tensor]] = federation.noisy_mean
+    return means
+
+
+def _open(prepared: _Prepared, given: OpenLearner | None) -> Learner:
+    if given is None:
+        from audit.training.dp.learners.opening import open_learner
+
+        given = open_learner
+    return given(prepared.start.path, prepared.corpus, seed=prepared.options.seed, device=prepared.device)
 
 
 def _draw(learner: Learner, seed: int, unit: Unit, step: int) -> DrawnUnit | None:
     return draw_samples(learner, unit, step, seed)
 
 
-def _contributing(
-    prepared: _Prepared, learner: Learner, trained: Trained, choose_engine: ChooseEngine | None
-) -> _Contributing:
+def _contributing(prepared: _Prepared, learner: Learner, trained: Trained, given: ChooseEngine | None) -> _Contributing:
     options = prepared.options
     if options.local_steps:
         rate = learning_rate(options, trained.scope)
         steps = LocalSteps(learner, trained.parameters, options.local_steps, rate, options.rows)
         return _Contributing(steps, "local steps", "asked", None)
-    if choose_engine is None:
+    if given is None:
         from audit.training.dp.engines.choose import choose_engine
+
+        given = choose_engine
     tried = _preflight_units(prepared, learner)
-    chosen = choose_engine(options.engine, learner, trained.parameters, tried, options.rows)
+    chosen = given(options.engine, learner, trained.parameters, tried, options.rows)
     name = chosen.engine.name
     reason: Reason = "no faster one serves" if name == "exact" else "equal"
     if name == "exact" and options.engine == "exact":
@@ -236,7 +282,7 @@ def _stated(
         steps=plan.steps,
         per_unit=options.per_unit,
         local_steps=options.local_steps,
-        clients=None,
+        clients=None if prepared.clients is None else len(prepared.clients.providers),
         client_rate=options.client_rate,
         accountant_version=accountant_version(),
         engine=cast("Any", contributing.engine),

@@ -70,12 +70,12 @@ class LoraLinear(nn.Module):
             self.up.weight.zero_()
 
     @property
-    def weight(self) -> nn.Parameter:
+    def weight(self) -> torch.Tensor:
         """The layer's own weight, which some models look at for its type and device."""
         return self.base.weight
 
     @property
-    def bias(self) -> nn.Parameter | None:
+    def bias(self) -> torch.Tensor | None:
         """The layer's own bias."""
         return self.base.bias
 
