@@ -21,6 +21,7 @@ from audit.engine.journal import exclusive
 from audit.errors import TargetError, UsageError
 from audit.files import write_atomically
 from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, Reason, StatedPrivacy, dump_privacy, weights_sha256
 from audit.training.dp.accounting import accountant_version
 from audit.training.dp.interface import Contributions, DrawnUnit, Learner, Parameters, RandomSource, Unit
@@ -30,7 +31,7 @@ from audit.training.dp.mechanism import Draw, MechanismPlan, run_mechanism, run_
 from audit.training.dp.options import DpOptions
 from audit.training.dp.randomness import SeededRandom, SystemRandom
 from audit.training.dp.settings import Budget, ProvableEpsilon, budget_of, check_options, learning_rate, with_epsilon
-from audit.training.dp.trained import Trained, choose_trained, merge_adapters, rank_of
+from audit.training.dp.trained import Trained, choose_trained, merge_adapters, moved, rank_of
 from audit.training.dp.units import draw_samples, kind_of, units_of
 from audit.training.references.cache import key_of, made_once
 from audit.training.references.provenance import refuse_the_target
@@ -171,7 +172,8 @@ def _train(
         means = _federated_means(prepared, draw, contributing.contributions, trained.parameters, budget.plan, random)
         run_steps(trained.parameters, means, budget.plan, ledger, progress)
     merge_adapters(learner.model)
-    learner.save(folder)
+    with quiet():
+        learner.save(folder)
     stated = _stated(prepared, trained, budget, contributing, random.secure, weights_sha256(folder))
     write_atomically(folder / PRIVACY_FILE, dump_privacy(stated))
 
@@ -237,7 +239,8 @@ def _contributing(prepared: _Prepared, learner: Learner, trained: Trained, given
 
         given = choose_engine
     tried = _preflight_units(prepared, learner)
-    chosen = given(options.engine, learner, trained.parameters, tried, options.rows)
+    with moved(trained.parameters, options.seed):
+        chosen = given(options.engine, learner, trained.parameters, tried, options.rows)
     name = chosen.engine.name
     reason: Reason = "no faster one serves" if name == "exact" else "equal"
     if name == "exact" and options.engine == "exact":

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from audit.errors import UsageError
 
 ADAPTED = frozenset({"query", "value", "layout_query", "layout_value", "q", "v", "q_proj", "v_proj"})
 """The last part of the names of adapted layers, in every family: queries and values, as Hu et al. chose."""
+_MOVE = 0.02
+"""Standard deviation of a move, that of usual starting weights (ours)."""
 _LORA = re.compile(r"lora:([1-9][0-9]{0,3})")
 
 
@@ -153,6 +156,25 @@ def head_parameters(model: Any) -> Iterator[nn.Parameter]:
     output = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     if output is not None:
         yield from output.parameters()
+
+
+@contextmanager
+def moved(parameters: Mapping[str, nn.Parameter], seed: int) -> Iterator[None]:
+    """Move parameters a little for as long as it lasts, and put them back in every bit.
+
+    An adapter starts at zero, where half of its gradients are zero too: engines that agree there may differ later.
+    """
+    before = {name: parameter.detach().clone() for name, parameter in parameters.items()}
+    generator = torch.Generator().manual_seed(seed)
+    try:
+        with torch.no_grad():
+            for parameter in parameters.values():
+                parameter.add_((_MOVE * torch.randn(parameter.shape, generator=generator)).to(parameter))
+        yield
+    finally:
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                parameter.copy_(before[name])
 
 
 def merge_adapters(model: nn.Module) -> None:
