@@ -24,7 +24,7 @@ from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, Reason, StatedPrivacy, dump_privacy, weights_sha256
 from audit.training.dp.accounting import accountant_version
-from audit.training.dp.interface import Contributions, DrawnUnit, Learner, Parameters, RandomSource, Unit
+from audit.training.dp.interface import Contributions, DrawnUnit, Engine, Learner, Parameters, RandomSource, Unit
 from audit.training.dp.ledger import Ledger
 from audit.training.dp.local_steps import LocalSteps
 from audit.training.dp.mechanism import Draw, MechanismPlan, run_mechanism, run_steps
@@ -41,10 +41,17 @@ N_PREFLIGHT = 8
 
 
 class ChosenEngine(Protocol):
-    """What `engines.choose_engine` gives."""
+    """What `engines.choose.choose_engine` gives."""
 
-    engine: Any
-    preflight_error: float | None
+    @property
+    def engine(self) -> Engine:
+        """The engine that may be used."""
+        ...
+
+    @property
+    def preflight_error(self) -> float | None:
+        """Its largest relative difference from the exact one; None: it is the exact one."""
+        ...
 
 
 OpenLearner = Callable[..., Learner]
