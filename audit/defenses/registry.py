@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from audit.defenses.blocking import Blocking
 from audit.defenses.capping import Capping
+from audit.defenses.dp import DpTraining
 from audit.defenses.evasion import EVASION
 from audit.defenses.interface import DataDefense, Defense, QueryDefense, TrainingDefense
 from audit.defenses.nlu_training import CharacterEmbeddings, Dropout, EarlyStopping, Regularisation
@@ -24,6 +25,7 @@ DEFENSES: Mapping[str, Defense] = {
         Blocking(),
         Scrubbing(),
         Capping(),
+        DpTraining(),
         Dropout(),
         EarlyStopping(),
         CharacterEmbeddings(),

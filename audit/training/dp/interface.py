@@ -160,7 +160,7 @@ class RandomSource(Protocol):
         ...
 
     def normal(self, shape: Sequence[int]) -> torch.Tensor:
-        """Independent standard normal numbers, float32, on the CPU."""
+        """Independent standard normal numbers, float64, on the CPU."""
         ...
 
 

@@ -1,0 +1,57 @@
+"""Training with differential privacy as a countermeasure (methods.md#dp-training)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from audit.corpus.documents import Corpus
+from audit.defenses.interface import RetrainedModel, TrainingDefense
+from audit.defenses.provable import provable_epsilon
+from audit.engine.interface import Progress
+from audit.policy import load
+from audit.training.dp.options import DpOptions
+
+
+@dataclass(frozen=True)
+class DpTraining(TrainingDefense):
+    """A model that is trained again with a guarantee for every document, or every provider.
+
+    Attributes:
+        options: what the owner chose; without a guarantee in it nothing is trained.
+        audited: the model as it is, which training must not start from; None: whoever calls has seen to it.
+    """
+
+    name: ClassVar[str] = "dp"
+    title: ClassVar[str] = "Training with differential privacy"
+    description: ClassVar[str] = "trained with differential privacy"
+    baselines_like: ClassVar[bool] = False
+
+    options: DpOptions = field(default_factory=DpOptions)
+    audited: Path | None = None
+
+    def with_options(self, options: DpOptions, audited: Path | None = None) -> DpTraining:
+        """The same with what the owner chose, for this model."""
+        return replace(self, options=options, audited=audited)
+
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+        """See `TrainingDefense.train`; the members are those of `corpus`, and a kill keeps what was spent."""
+        from audit.training.dp.train import train_private
+
+        provable = None
+        if self.options.to_policy is not None:
+            providers = any(document.provider is not None for document in corpus.of("member"))
+            provable = partial(provable_epsilon, load(self.options.to_policy), providers=providers)
+        model = train_private(
+            start,
+            corpus,
+            out,
+            self.options,
+            device=device,
+            progress=progress,
+            audited=self.audited,
+            provable=provable,
+        )
+        return RetrainedModel(model, corpus.root)

@@ -1,0 +1,195 @@
+"""Accounting of privacy: noise from epsilon, and epsilon from noise (methods.md#dp-training).
+
+The Poisson-sampled Gaussian mechanism under add/remove of one unit, composed numerically (Gopi et al. 2021), by Opacus.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.metadata import version
+
+from audit.errors import UsageError
+
+ACCOUNTANT = "PRV"
+EPSILON_ERROR = 0.01
+"""The accountant's own error: every epsilon is its upper bound."""
+DELTA_ERROR = 1e-3
+"""The accountant's error in delta, relative."""
+MAX_EPSILON = 200.0
+"""Beyond it epsilons are not told from infinity (ours)."""
+_MIN_NOISE, _MAX_NOISE = 0.05, 1e6
+_TOLERANCE = 5e-3
+"""Relative, by which a noise multiplier's epsilon may stay under what was asked for (ours)."""
+_MAX_SECANTS = 12
+
+
+def accountant_version() -> str:
+    """The version of Opacus, whose accountant it is."""
+    return version("opacus")
+
+
+def default_delta(n_units: int) -> float:
+    """1 / N^1.1: under 1/N, at which giving a random unit away whole would count as private."""
+    return float(n_units**-1.1)
+
+
+def check_delta(delta: float, n_units: int) -> None:
+    """Refuse a delta that promises nothing.
+
+    Raises:
+        UsageError: it is not above 0 and at most 1/N.
+    """
+    if not 0 < delta <= 1 / n_units:
+        raise UsageError(
+            f"delta {delta:g} is not above 0 and at most 1/{n_units}: a mechanism that publishes one of the "
+            f"{n_units} protected units whole would meet it",
+            "leave --delta out: it is 1 / N^1.1 then",
+        )
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Refuse an epsilon that no noise can give.
+
+    Raises:
+        UsageError: it is not a number above 0.
+    """
+    if not (epsilon > 0 and math.isfinite(epsilon)):
+        raise UsageError(f"epsilon {epsilon:g}: only a number above 0 can be kept", "give 1 to 10")
+
+
+def epsilon_of(noise_multiplier: float, delta: float, sample_rate: float, steps: int) -> float:
+    """An upper bound of epsilon of `steps` steps with this noise.
+
+    Args:
+        noise_multiplier: sigma, at least 0; at 0 nothing is private.
+        delta: in (0, 1).
+        sample_rate: q, in (0, 1].
+        steps: at least 0.
+
+    Returns:
+        Infinite where Renyi's bound is beyond `MAX_EPSILON`: there the numbers are not worth their memory.
+    """
+    return federated_epsilon(noise_multiplier, delta, sample_rate, 1.0, steps)
+
+
+def noise_for(epsilon: float, delta: float, sample_rate: float, steps: int) -> float:
+    """The least noise multiplier, nearly, at which `epsilon_of` is at most `epsilon`.
+
+    Raises:
+        UsageError: no noise gives it.
+    """
+    return _least_noise(epsilon, delta, sample_rate, 1.0, steps)
+
+
+@lru_cache(maxsize=256)
+def federated_epsilon(
+    noise_multiplier: float, delta: float, provider_rate: float, client_rate: float, rounds: int
+) -> float:
+    """An upper bound of a provider's epsilon in a federated training, whoever else is with its client.
+
+    Providers of one client share the coin of their client, so that the other ones can show that it took part: then a
+    provider hides behind its own coin alone. A round loses nothing where the client is absent, and is a Gaussian
+    sampled at `provider_rate` where it takes part: delta(epsilon) = sum_k P(k) delta_k(epsilon), k binomial (ours).
+
+    Args:
+        noise_multiplier: sigma of the noise of all clients together.
+        delta: in (0, 1).
+        provider_rate: in (0, 1].
+        client_rate: in (0, 1].
+        rounds: at least 0.
+
+    Returns:
+        See `epsilon_of`.
+    """
+    if rounds == 0:
+        return 0.0
+    if noise_multiplier < _MIN_NOISE:
+        return math.inf
+    from audit.training.dp.privacy_loss import compose_rounds, renyi_epsilon
+
+    error = delta * DELTA_ERROR
+    with _no_warnings():
+        if renyi_epsilon(noise_multiplier, delta, provider_rate, client_rate, rounds) > MAX_EPSILON:
+            return math.inf
+        losses = compose_rounds(noise_multiplier, provider_rate, client_rate, rounds, EPSILON_ERROR, error)
+        try:
+            _, _, upper = losses.compute_epsilon(delta, error, EPSILON_ERROR)
+        except (RuntimeError, ValueError):  # a delta that floating point cannot resolve
+            return math.inf
+    return max(float(upper), 0.0)
+
+
+def federated_noise_for(epsilon: float, delta: float, provider_rate: float, client_rate: float, rounds: int) -> float:
+    """The least noise multiplier, nearly, at which `federated_epsilon` is at most `epsilon`.
+
+    Raises:
+        UsageError: no noise gives it.
+    """
+    return _least_noise(epsilon, delta, provider_rate, client_rate, rounds)
+
+
+def paper_epsilon(
+    noise_multiplier: float, delta: float, provider_rate: float, client_rate: float, rounds: int
+) -> float:
+    """Epsilon as Tito et al. 2024 account for it, with a coin of `client_rate * provider_rate` for every provider.
+
+    It is no bound where clients have several providers, see `federated_epsilon`.
+    """
+    return epsilon_of(noise_multiplier, delta, client_rate * provider_rate, rounds)
+
+
+@lru_cache(maxsize=64)
+def _least_noise(epsilon: float, delta: float, provider_rate: float, client_rate: float, rounds: int) -> float:
+    """Find the noise by the method of secants on logarithms, from where Renyi's cheap bound has it."""
+    from audit.training.dp.privacy_loss import renyi_epsilon
+
+    check_epsilon(epsilon)
+    given = (delta, provider_rate, client_rate, rounds)
+    with _no_warnings():
+        kept = _bisect(lambda sigma: renyi_epsilon(sigma, *given) <= epsilon, 0.02)
+    kept_epsilon = federated_epsilon(kept, *given)
+    broken, slope = 0.0, -1.0
+    for _ in range(_MAX_SECANTS):
+        if kept_epsilon >= epsilon * (1 - _TOLERANCE):
+            break
+        # A little above the line's own point, which lies where the bound holds or just not.
+        sigma = kept * (epsilon * (1 - _TOLERANCE / 2) / max(kept_epsilon, epsilon / 10)) ** (1 / slope)
+        sigma = math.sqrt(kept * broken) if sigma <= broken else sigma
+        found = federated_epsilon(sigma, *given)
+        if math.isfinite(found) and found != kept_epsilon and kept_epsilon > 0:
+            slope = min(-0.1, math.log(found / kept_epsilon) / math.log(sigma / kept))
+        if found <= epsilon:
+            kept, kept_epsilon = sigma, found
+        else:
+            broken = sigma
+    return kept
+
+
+def _bisect(holds: Callable[[float], bool], tolerance: float) -> float:
+    """The least noise at which it holds, within a relative tolerance.
+
+    Raises:
+        UsageError: it holds nowhere.
+    """
+    low, high = _MIN_NOISE, 1.0
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > _MAX_NOISE:
+            raise UsageError("no noise gives so small an epsilon", "give a larger one")
+    while high > low * (1 + tolerance):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Silence numpy on logarithms of 0, which the accountant means, and Opacus on the precision of rough bounds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        yield

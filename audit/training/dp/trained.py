@@ -1,0 +1,207 @@
+"""What is trained of a model: adapters on its attention, its head, or everything (methods.md#dp-training).
+
+Noise grows with the number of trained parameters, and the gradient's norm does not: fewer are better served. Adapters
+are low-rank changes (Hu et al. 2022) of the projections to queries and values; they are merged into the weights they
+change before a model is saved, so that its checkpoint is an ordinary one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from audit.errors import UsageError
+
+ADAPTED = frozenset({"query", "value", "layout_query", "layout_value", "q", "v", "q_proj", "v_proj"})
+"""The last part of the names of adapted layers, in every family: queries and values, as Hu et al. chose."""
+_MOVE = 0.02
+"""Standard deviation of a move, that of usual starting weights (ours)."""
+_LORA = re.compile(r"lora:([1-9][0-9]{0,3})")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What is trained.
+
+    Attributes:
+        parameters: by their names in the model, in its order.
+        rank: of the adapters; None: there are none.
+        scope: "lora", "head" or "full"; "full" too where adapters were asked for and there is no attention.
+        embeddings: whether embeddings are among the parameters.
+        frozen: number of the model's other parameters.
+    """
+
+    parameters: dict[str, nn.Parameter]
+    rank: int | None
+    scope: str
+    embeddings: bool
+    frozen: int
+
+    @property
+    def count(self) -> int:
+        """Number of trained parameters."""
+        return sum(parameter.numel() for parameter in self.parameters.values())
+
+
+class LoraLinear(nn.Module):
+    """A linear layer plus a change of low rank; it has the layer's attributes.
+
+    `down` is uniform as the layer itself would start, `up` is zero, so that the change is zero at first.
+
+    Args:
+        base: left as it is.
+        rank: of the change.
+        generator: of the start of `down`.
+    """
+
+    def __init__(self, base: nn.Linear, rank: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.base = base
+        place = {"device": base.weight.device, "dtype": base.weight.dtype}
+        self.down = nn.Linear(base.in_features, rank, bias=False, **place)
+        self.up = nn.Linear(rank, base.out_features, bias=False, **place)
+        bound = 1 / math.sqrt(base.in_features)
+        with torch.no_grad():
+            self.down.weight.copy_(torch.empty(self.down.weight.shape).uniform_(-bound, bound, generator=generator))
+            self.up.weight.zero_()
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """The layer's own weight, which some models look at for its type and device."""
+        return self.base.weight
+
+    @property
+    def bias(self) -> torch.Tensor | None:
+        """The layer's own bias."""
+        return self.base.bias
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """The layer's output plus the change."""
+        changed: torch.Tensor = self.base(inputs) + self.up(self.down(inputs))
+        return changed
+
+    def merged(self) -> nn.Linear:
+        """The layer with the change in its weight."""
+        with torch.no_grad():
+            change = self.up.weight.double() @ self.down.weight.double()
+            self.base.weight.copy_(self.base.weight.double() + change)
+        return self.base
+
+
+def rank_of(trained: str) -> int | None:
+    """The rank in "lora:RANK"; None for "head" and "full".
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    found = _LORA.fullmatch(trained)
+    if found is None and trained not in ("head", "full"):
+        raise UsageError(f"--train {trained!r}: there is no such choice", "one of lora:RANK (lora:16), head, full")
+    return None if found is None else int(found.group(1))
+
+
+def choose_trained(model: nn.Module, trained: str, *, embeddings: bool = False, seed: int = 0) -> Trained:
+    """Freeze a model but for what is trained; adapters are put in, and the head is trained with them.
+
+    Embeddings, and weights that are tied to them, stay frozen unless they are asked for; buffers always do.
+
+    Args:
+        model: changed in place.
+        trained: "lora:RANK", "head" or "full".
+        embeddings: train them too ("lora" and "head" too).
+        seed: of the adapters' start.
+
+    Raises:
+        UsageError: there is no such choice; or nothing but embeddings would be trained.
+    """
+    rank = rank_of(trained)
+    embedded = {
+        id(own) for module in model.modules() if isinstance(module, nn.Embedding) for own in module.parameters()
+    }
+    head = {id(own) for own in head_parameters(model)}
+    model.requires_grad_(False)
+    adapted = _adapt(model, rank, seed) if rank is not None else set()
+    scope = trained if rank is None else "lora" if adapted else "full"
+    chosen = {
+        name: parameter
+        for name, parameter in model.named_parameters()
+        if (id(parameter) in embedded and embeddings)
+        or (id(parameter) not in embedded and (scope == "full" or id(parameter) in head | adapted))
+    }
+    if not chosen:
+        raise UsageError(
+            f"--train {trained}: all of the model's head is tied to its embeddings, which are frozen",
+            "give --train lora:16 or --train full",
+        )
+    for parameter in chosen.values():
+        parameter.requires_grad_(True)
+    frozen = sum(own.numel() for own in model.parameters() if not own.requires_grad)
+    return Trained(chosen, rank if adapted else None, scope, embeddings, frozen)
+
+
+def head_parameters(model: Any) -> Iterator[nn.Parameter]:
+    """The parameters on top of a model's encoder; of a model without one, those of its output layer."""
+    base = getattr(model, "base_model", model)
+    if base is not model:
+        within = {id(parameter) for parameter in base.parameters()}
+        yield from (parameter for parameter in model.parameters() if id(parameter) not in within)
+        return
+    output = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    if output is not None:
+        yield from output.parameters()
+
+
+@contextmanager
+def moved(parameters: Mapping[str, nn.Parameter], seed: int) -> Iterator[None]:
+    """Move parameters a little for as long as it lasts, and put them back in every bit.
+
+    An adapter starts at zero, where half of its gradients are zero too: engines that agree there may differ later.
+    """
+    before = {name: parameter.detach().clone() for name, parameter in parameters.items()}
+    generator = torch.Generator().manual_seed(seed)
+    try:
+        with torch.no_grad():
+            for parameter in parameters.values():
+                parameter.add_((_MOVE * torch.randn(parameter.shape, generator=generator)).to(parameter))
+        yield
+    finally:
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                parameter.copy_(before[name])
+
+
+def merge_adapters(model: nn.Module) -> None:
+    """Take every adapter out of the model, its change in the weight of its layer: the architecture is as it was."""
+    for parent, name, layer in _layers(model, LoraLinear):
+        setattr(parent, name, layer.merged())
+    model.requires_grad_(True)
+
+
+def _adapt(model: nn.Module, rank: int, seed: int) -> set[int]:
+    """Put adapters in; gives the ids of their parameters."""
+    generator = torch.Generator().manual_seed(seed)
+    adapted: set[int] = set()
+    for parent, name, layer in _layers(model, nn.Linear):
+        if name in ADAPTED:
+            change = LoraLinear(layer, min(rank, layer.in_features, layer.out_features), generator)
+            change.train(layer.training)
+            setattr(parent, name, change)
+            adapted |= {id(change.down.weight), id(change.up.weight)}
+    return adapted
+
+
+def _layers(model: nn.Module, kind: type[Any]) -> Iterable[tuple[nn.Module, str, Any]]:
+    """The model's layers of a kind, with their parents and names; a list, so that they may be replaced."""
+    return [
+        (parent, name, child)
+        for parent in model.modules()
+        for name, child in parent.named_children()
+        if isinstance(child, kind)
+    ]

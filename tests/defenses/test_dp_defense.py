@@ -1,0 +1,106 @@
+"""Private training as a countermeasure: registered, its policy's epsilon, and the card in a record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import dp_toy as toy
+import pytest
+
+from audit.defenses.dp import DpTraining
+from audit.defenses.interface import RetrainedModel
+from audit.defenses.provable import provable_epsilon
+from audit.defenses.registry import DEFENSES, training_defenses
+from audit.engine.interface import SILENT
+from audit.errors import UsageError
+from audit.policy import Limit, Policy, load
+from audit.training.dp import train as training
+from audit.training.dp.options import DpOptions
+
+DELTA = 1e-5
+
+
+def policy(*limits: tuple[str, str, float]) -> Policy:
+    return Policy(1, "ours", tuple(Limit(attack, metric, "because", max=most) for attack, metric, most in limits))
+
+
+def test_it_is_a_countermeasure_that_trains_and_keeps_the_baselines() -> None:
+    defense = DEFENSES["dp"]
+    assert isinstance(defense, DpTraining)
+    assert defense.name in training_defenses()
+    assert not defense.baselines_like
+    assert training_defenses()["blocking"].baselines_like
+    chosen = defense.with_options(DpOptions(epsilon=2.0), Path("model"))
+    assert chosen.options.epsilon == 2.0
+    assert chosen.audited == Path("model")
+    assert DEFENSES["dp"].options == DpOptions()
+
+
+def test_a_limit_on_accuracy_gives_its_known_epsilon() -> None:
+    # balanced accuracy 0.65: e^eps / (1 + e^eps) = 0.65
+    found = provable_epsilon(
+        policy(("provider_membership", "balanced_accuracy", 0.65)), "provider", 0.0, providers=True
+    )
+    assert found == pytest.approx(math.log(0.65 / 0.35), abs=1e-6)
+
+
+def test_the_tightest_limit_decides() -> None:
+    limits = policy(("membership", "auc", 0.65), ("membership", "low_fpr_advantage", 0.15))
+    found = provable_epsilon(limits, "document", DELTA, providers=False)
+    assert found == pytest.approx(math.log(1.15 / 0.85), abs=1e-3)
+    alone = provable_epsilon(policy(("membership", "auc", 0.65)), "document", DELTA, providers=False)
+    assert found < alone < 1.0
+    at_one_percent = policy(("membership", "tpr_at_fpr_1.calibrated", 0.1))
+    assert provable_epsilon(at_one_percent, "document", 0.0, providers=False) == pytest.approx(math.log(10), abs=1e-6)
+
+
+def test_documents_of_protected_providers_are_two_steps_away() -> None:
+    limits = policy(("membership", "auc", 0.65))
+    document = provable_epsilon(limits, "document", 0.0, providers=True)
+    assert provable_epsilon(limits, "provider", 0.0, providers=True) == pytest.approx(document / 2, abs=1e-6)
+
+
+def test_limits_on_providers_need_protected_providers() -> None:
+    limits = policy(("membership", "auc", 0.9), ("provider_membership", "auc", 0.7))
+    with pytest.raises(UsageError, match="no guarantee for documents proves"):
+        provable_epsilon(limits, "document", DELTA, providers=True)
+    assert provable_epsilon(limits, "document", DELTA, providers=False) > 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ([("reconstruction", "excess_pr.unique", 0.05)], "nothing to prove"),
+        ([("membership", "auc", 0.5)], "no epsilon from 0.01"),
+    ],
+)
+def test_what_cannot_be_proved_is_refused(limits, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        provable_epsilon(policy(*limits), "document", DELTA, providers=False)
+
+
+def test_the_shipped_policies_can_be_proved() -> None:
+    epsilons = [provable_epsilon(load(name), "provider", DELTA, providers=True) for name in ("default", "strict")]
+    assert 0 < epsilons[1] <= epsilons[0] < 1
+
+
+def test_training_hands_the_owner_s_choice_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen = {}
+
+    def train_private(start, corpus, out, options, **rest):
+        seen.update(rest, options=options)
+        return out / "model"
+
+    monkeypatch.setattr(training, "train_private", train_private)
+    corpus = toy.corpus([toy.document("a", 1.0, 1.0, "p"), toy.document("b", 1.0, 2.0, "q")], tmp_path)
+    defense = DpTraining().with_options(DpOptions(epsilon=3.0), tmp_path / "audited")
+    trained = defense.train(corpus, tmp_path / "start", tmp_path, device="cpu", progress=SILENT)
+    assert trained == RetrainedModel(tmp_path / "model", tmp_path)
+    assert seen["options"].epsilon == 3.0
+    assert seen["audited"] == tmp_path / "audited"
+    assert seen["provable"] is None
+    by_policy = replace(defense, options=DpOptions(to_policy="default"))
+    by_policy.train(corpus, tmp_path / "start", tmp_path, device="cpu", progress=SILENT)
+    assert 0 < seen["provable"]("provider", DELTA) < 1

@@ -1,0 +1,156 @@
+"""A toy that learns privately: two numbers of a document are a point on a line; everything about it can be computed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from audit.arrays import Floats
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task, Word
+from audit.training.dp.interface import Batch, ClippedSum, DrawnUnit, Engine, Learner, Parameters, Unit
+
+
+def document(name: str, x: float, y: float, provider: str | None = None, split: Any = "member") -> Document:
+    return Document(name, split, (Word(str(x)), Word(str(y))), provider=provider)
+
+
+def corpus(documents: Sequence[Document], root: Path = Path("/nowhere")) -> Corpus:
+    manifest = Manifest(1, "toy", Task("token-classification", ("O",)), Membership("random"))
+    return Corpus(root, manifest, tuple(documents), "0" * 64)
+
+
+def units(n: int, seed: int = 0) -> tuple[Unit, ...]:
+    """Units of one document each, on whole numbers: sums of a few of their gradients are exact."""
+    points = np.random.default_rng(seed).integers(-3, 4, (n, 2))
+    return tuple(Unit(f"u{i}", (document(f"u{i}", float(x), float(y)),)) for i, (x, y) in enumerate(points))
+
+
+class Line(torch.nn.Module):
+    """y = slope x + height, a buffer that must not change, and an embedding that nothing reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = torch.nn.Linear(1, 1)
+        self.embedding = torch.nn.Embedding(3, 2)
+        self.register_buffer("fixed", torch.ones(2))
+        with torch.no_grad():
+            self.line.weight.fill_(0.5)
+            self.line.bias.zero_()
+            self.embedding.weight.zero_()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        predicted: torch.Tensor = self.line(x[:, None])[:, 0]
+        return predicted
+
+
+class ToyLearner(Learner):
+    """Squared errors; `drawn` notes the names of documents whose samples were asked for."""
+
+    def __init__(self) -> None:
+        self.model = Line()
+        self.device = "cpu"
+        self.drawn: list[str] = []
+
+    def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Any, ...]:
+        self.drawn.append(document.id)
+        return (tuple(float(word.text) for word in document.words),) if document.words else ()
+
+    def alike(self, sample: Any) -> Hashable:
+        return None
+
+    def collate(self, samples: Sequence[Any]) -> Batch:
+        points = torch.tensor(samples, dtype=torch.float32)
+        return {"x": points[:, 0], "y": points[:, 1]}
+
+    def losses(self, batch: Batch) -> torch.Tensor:
+        return (self.model(batch["x"]) - batch["y"]).square() / 2
+
+    def save(self, folder: Path, *, half: bool = False) -> None:
+        from safetensors.torch import save_file
+
+        save_file(
+            {name: value.detach().clone() for name, value in self.model.state_dict().items()},
+            folder / "model.safetensors",
+        )
+        (folder / "config.json").write_text(json.dumps({"model_type": "toy"}))
+
+
+class SingleUnits(Engine):
+    """One unit at a time, in order."""
+
+    name = "exact"
+
+    def unit_gradients(self, units: Sequence[DrawnUnit]) -> dict[str, torch.Tensor]:
+        rows = [self._gradient(unit) for unit in units]
+        return {name: torch.stack([row[name] for row in rows]) for name in self.parameters}
+
+    def clipped_sum(self, units: Sequence[DrawnUnit], max_norm: float) -> ClippedSum:
+        total = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+        norms = []
+        for gradient in map(self._gradient, units):
+            norms.append(float(torch.cat([part.flatten() for part in gradient.values()]).norm()))
+            for name, part in gradient.items():
+                total[name] += part * min(1.0, max_norm / norms[-1] if norms[-1] else 1.0)
+        return ClippedSum(total, np.array(norms))
+
+    def _gradient(self, unit: DrawnUnit) -> dict[str, torch.Tensor]:
+        losses = self.learner.losses(self.learner.collate(unit.samples))
+        loss = (losses * torch.tensor(unit.weights)).sum()
+        found = torch.autograd.grad(loss, list(self.parameters.values()))
+        return dict(zip(self.parameters, found, strict=True))
+
+
+class Nothing:
+    """Contributions that are zero, whoever is drawn; `asked` notes how many were."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+        self.asked: list[int] = []
+
+    def clipped_sum(self, units: Sequence[DrawnUnit], max_norm: float) -> ClippedSum:
+        self.asked.append(len(units))
+        zeros = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+        return ClippedSum(zeros, np.zeros(len(units)))
+
+
+class NoLedger:
+    """Spent steps in memory."""
+
+    def __init__(self) -> None:
+        self.spent = 0
+
+    def restore(self, parameters: Parameters, optimizer: Any) -> int:
+        return self.spent
+
+    def spend(self) -> int:
+        self.spent += 1
+        return self.spent - 1
+
+    def keep(self, parameters: Parameters, optimizer: Any, *, last: bool) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Chosen:
+    engine: Engine
+    note: str = "exact"
+    preflight_error: float | None = None
+
+
+def open_toy(start: Path, corpus: Corpus, *, seed: int, device: str) -> ToyLearner:
+    return ToyLearner()
+
+
+def choose_exact(name: str, learner: Learner, parameters: Parameters, units: list[DrawnUnit], rows: int) -> Chosen:
+    return Chosen(SingleUnits(learner, parameters, rows))
+
+
+def values(parameters: Parameters) -> Floats:
+    """All parameters in one row."""
+    return np.concatenate([value.detach().double().numpy().ravel() for value in parameters.values()])

@@ -1,0 +1,102 @@
+"""The accountant: known values, agreement with another library, and refusals."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy.stats import binom
+
+from audit.errors import UsageError
+from audit.training.dp.accounting import (
+    check_delta,
+    default_delta,
+    epsilon_of,
+    federated_epsilon,
+    federated_noise_for,
+    noise_for,
+    paper_epsilon,
+)
+
+CENTRAL = 1000 / 4149
+
+
+@cache
+def losses(sigma: float, rate: float, steps: int):
+    """The same mechanism by Google's accountant."""
+    return pld.from_gaussian_mechanism(sigma, sampling_prob=rate, value_discretization_interval=1e-3).self_compose(
+        steps
+    )
+
+
+def test_one_gaussian_has_its_known_epsilon() -> None:
+    assert epsilon_of(1.0, 1e-5, 1.0, 1) == pytest.approx(4.3874, abs=1e-3)
+    assert losses(1.0, 1.0, 1).get_epsilon_for_delta(1e-5) == pytest.approx(4.3772, abs=1e-3)
+
+
+@pytest.mark.parametrize(("sigma", "epsilon"), [(0.832, 8), (1.251, 4), (3.307, 1)])
+def test_noise_of_the_paper_s_central_training(sigma: float, epsilon: float) -> None:
+    assert epsilon_of(sigma, 1e-5, CENTRAL, 10) == pytest.approx(epsilon, rel=2e-3)
+
+
+@pytest.mark.parametrize(("sigma", "epsilon"), [(0.771, 8), (1.136, 4), (2.847, 1)])
+def test_noise_of_the_paper_s_federated_training_by_its_accounting(sigma: float, epsilon: float) -> None:
+    assert paper_epsilon(sigma, 1e-5, 1.0, 0.2, 10) == pytest.approx(epsilon, rel=2e-3)
+    assert federated_epsilon(sigma, 1e-5, 1.0, 0.2, 10) > 1.5 * epsilon  # what is proved
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps", "delta"), [(0.8, 0.2, 20, 1e-3), (2.0, 0.5, 60, 1e-4), (5, 1.0, 9, 1e-5)]
+)
+def test_another_accountant_agrees(sigma: float, rate: float, steps: int, delta: float) -> None:
+    other = losses(sigma, rate, steps).get_epsilon_for_delta(delta)
+    assert other <= epsilon_of(sigma, delta, rate, steps) <= 1.02 * other + 0.01
+
+
+def test_a_federated_delta_is_the_mean_over_rounds_with_the_client() -> None:
+    epsilon = federated_epsilon(1.0, 1e-5, 0.5, 0.2, 10)
+
+    def mean(at: float) -> float:
+        return sum(binom.pmf(k, 10, 0.2) * losses(1.0, 0.5, k).get_delta_for_epsilon(at) for k in range(1, 11))
+
+    assert mean(epsilon) <= 1e-5 <= mean(0.98 * epsilon - 0.01)
+
+
+def test_with_a_client_that_always_takes_part_both_accountings_agree() -> None:
+    assert federated_epsilon(1.0, 1e-5, 0.3, 1.0, 10) == paper_epsilon(1.0, 1e-5, 0.3, 1.0, 10)
+    assert federated_epsilon(1.0, 1e-5, 0.3, 1 - 1e-9, 10) == pytest.approx(epsilon_of(1.0, 1e-5, 0.3, 10), rel=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_noise_is_the_least_that_keeps_epsilon(epsilon: float) -> None:
+    sigma = noise_for(epsilon, 1e-3, 0.25, 30)
+    assert epsilon_of(sigma, 1e-3, 0.25, 30) <= epsilon < epsilon_of(0.98 * sigma, 1e-3, 0.25, 30)
+
+
+def test_federated_noise_keeps_epsilon() -> None:
+    sigma = federated_noise_for(8.0, 1e-5, 0.5, 0.2, 10)
+    assert federated_epsilon(sigma, 1e-5, 0.5, 0.2, 10) <= 8.0
+    assert sigma >= noise_for(8.0, 1e-5, 0.1, 10)
+
+
+def test_what_gives_everything_away_has_no_epsilon() -> None:
+    assert epsilon_of(0.0, 1e-5, 0.5, 10) == math.inf
+    assert epsilon_of(0.06, 1e-5, 0.5, 1000) == math.inf
+    assert epsilon_of(0.0, 1e-5, 0.5, 0) == 0
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+def test_an_epsilon_that_nothing_keeps_is_refused(epsilon: float) -> None:
+    with pytest.raises(UsageError, match="above 0"):
+        noise_for(epsilon, 1e-5, 0.5, 10)
+
+
+def test_delta_is_at_most_one_over_the_units() -> None:
+    assert 0 < default_delta(100) < 1 / 100
+    check_delta(default_delta(2), 2)
+    check_delta(0.01, 100)
+    for delta in (0.0, -1.0, 0.011, math.nan):
+        with pytest.raises(UsageError, match="1/100"):
+            check_delta(delta, 100)

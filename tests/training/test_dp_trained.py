@@ -1,0 +1,125 @@
+"""What is trained: adapters that merge into an ordinary checkpoint, heads, everything; embeddings stay as they are."""
+
+from __future__ import annotations
+
+import dp_toy as toy
+import pytest
+import tiny
+import torch
+
+from audit.errors import UsageError
+from audit.targets.encoders.families import FAMILIES
+from audit.training.dp.trained import LoraLinear, choose_trained, merge_adapters, moved, rank_of
+
+
+def logits(model) -> torch.Tensor:
+    ids = torch.arange(10, 22)[None]
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if FAMILIES[model.config.model_type].boxes is not None:
+        inputs["bbox"] = torch.arange(4).repeat(12, 1)[None] * 100
+    if FAMILIES[model.config.model_type].sight_of(model.config) is not None:
+        inputs["pixel_values"] = torch.rand(
+            1, 3, tiny.PICTURE, tiny.PICTURE, generator=torch.Generator().manual_seed(0)
+        )
+    with torch.no_grad():
+        return model(**inputs).logits
+
+
+@pytest.mark.parametrize("family", [name for name in tiny.TAGGING_FAMILIES if "image" not in name])
+def test_merged_adapters_answer_as_they_did_beside_the_weights(family) -> None:
+    model = tiny.model(family, "token-classification").eval()
+    before, names = logits(model), list(model.state_dict())
+    trained = choose_trained(model, "lora:3", seed=1)
+    assert trained.scope == "lora"
+    assert trained.rank == 3
+    torch.testing.assert_close(logits(model), before, rtol=0, atol=0)  # the change is zero at first
+    with torch.no_grad():
+        for parameter in trained.parameters.values():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2)))
+    changed = logits(model)
+    assert (changed - before).abs().max() > 0.1
+    merge_adapters(model)
+    torch.testing.assert_close(logits(model), changed, rtol=1e-4, atol=1e-4)
+    assert list(model.state_dict()) == names
+    restored = tiny.model(family, "token-classification", seed=5).eval()
+    restored.load_state_dict(model.state_dict())
+    assert torch.equal(logits(restored), logits(model))
+
+
+def test_adapters_train_queries_values_and_the_head_only() -> None:
+    model = tiny.model("layoutlm", "token-classification")
+    trained = choose_trained(model, "lora:2")
+    adapted = {name.rsplit(".", 3)[-3] for name in trained.parameters if not name.startswith("classifier")}
+    assert adapted == {"query", "value"}
+    assert {"classifier.weight", "classifier.bias"} < set(trained.parameters)
+    assert all(own.requires_grad == (name in trained.parameters) for name, own in model.named_parameters())
+    assert trained.count == 2 * 2 * (2 * 64 + 64 * 2) + 64 * len(tiny.LABELS) + len(tiny.LABELS)
+    assert trained.frozen == sum(own.numel() for own in model.parameters()) - trained.count
+
+
+def test_adapters_learn_through_the_model() -> None:
+    model = tiny.model("bert", "token-classification").eval()
+    trained = choose_trained(model, "lora:2")
+    loss = model(input_ids=torch.arange(5)[None]).logits.square().sum()
+    gradients = torch.autograd.grad(loss, list(trained.parameters.values()))
+    moving = {name for name, own in zip(trained.parameters, gradients, strict=True) if own.abs().sum() > 0}
+    assert all("down" in name or name in moving for name in trained.parameters)
+
+
+@pytest.mark.parametrize("trained", ["head", "full", "lora:4"])
+@pytest.mark.parametrize("head", ["mlm", "token-classification"])
+def test_embeddings_and_what_is_tied_to_them_stay_frozen_unless_asked_for(trained: str, head) -> None:
+    chosen = choose_trained(tiny.model("layoutlm", head), trained)
+    assert not any("embeddings.weight" in name or "decoder.weight" in name for name in chosen.parameters)
+    with_them = choose_trained(tiny.model("layoutlm", head), trained, embeddings=True)
+    assert any("word_embeddings.weight" in name for name in with_them.parameters)
+    assert set(chosen.parameters) < set(with_them.parameters)
+
+
+def test_the_head_is_what_lies_on_the_encoder() -> None:
+    assert set(choose_trained(tiny.model("roberta", "token-classification"), "head").parameters) == {
+        "classifier.weight",
+        "classifier.bias",
+    }
+    masked = set(choose_trained(tiny.model("layoutlm", "mlm"), "head").parameters)
+    assert all(name.startswith("cls.") for name in masked)
+    assert masked
+
+
+def test_everything_is_trained_where_there_is_no_attention_to_adapt() -> None:
+    model = toy.Line()
+    trained = choose_trained(model, "lora:16")
+    assert trained.scope == "full"
+    assert trained.rank is None
+    assert set(trained.parameters) == {"line.weight", "line.bias"}
+
+
+@pytest.mark.parametrize("trained", ["lora", "lora:0", "lora:x", "lora:-1", "all", "", "head:2"])
+def test_what_cannot_be_trained_is_refused(trained: str) -> None:
+    with pytest.raises(UsageError, match="there is no such choice"):
+        rank_of(trained)
+
+
+def test_a_head_that_is_all_embeddings_is_refused() -> None:
+    with pytest.raises(UsageError, match="tied to its embeddings"):
+        choose_trained(toy.Line(), "head")
+
+
+def test_a_rank_beyond_the_layer_is_the_layer_s() -> None:
+    layer = LoraLinear(torch.nn.Linear(4, 6), 4, torch.Generator().manual_seed(0))
+    assert layer.weight is layer.base.weight
+    assert layer.bias is layer.base.bias
+    model = tiny.model("bert", "token-classification")
+    choose_trained(model, "lora:9999")
+    assert model.bert.encoder.layer[0].attention.self.query.down.out_features == 64
+
+
+def test_engines_are_compared_where_no_gradient_is_zero_and_training_starts_where_it_was() -> None:
+    model = tiny.model("bert", "token-classification").eval()
+    trained = choose_trained(model, "lora:2")
+    before = {name: own.detach().clone() for name, own in trained.parameters.items()}
+    with moved(trained.parameters, 0):
+        loss = model(input_ids=torch.arange(5)[None]).logits.square().sum()
+        gradients = torch.autograd.grad(loss, list(trained.parameters.values()))
+        assert all(own.abs().sum() > 0 for own in gradients)
+    assert all(torch.equal(own, before[name]) for name, own in trained.parameters.items())

@@ -1,0 +1,355 @@
+"""A whole private training: defaults, the card, refusals, and a budget that a kill does not give back."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import dp_toy as toy
+import pytest
+import torch
+
+from audit.engine.interface import SILENT
+from audit.errors import EngineError, ManifestError, TargetError, UsageError
+from audit.targets.checkpoint.privacy import PRIVACY_FILE, privacy_card
+from audit.training.dp import settings
+from audit.training.dp import train as training
+from audit.training.dp.ledger import Ledger
+from audit.training.dp.options import DpOptions
+from audit.training.dp.settings import budget_of, with_epsilon
+from audit.training.dp.train import train_private
+
+QUICK = DpOptions(epsilon=8.0, trained="full", steps=5, expected_units=4, engine="exact")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Path:
+    folder = tmp_path / "start"
+    folder.mkdir()
+    toy.ToyLearner().save(folder)
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path: Path):
+    points = [toy.document(f"d{i}", float(i % 3), float(i % 5) + i / 100, f"p{i % 6}") for i in range(12)]
+    return toy.corpus([*points, toy.document("public", 1.0, 1.0, split="public")], tmp_path)
+
+
+def train(start: Path, corpus, out: Path, options: DpOptions = QUICK, **changes) -> Path:
+    chosen = {"open_learner": toy.open_toy, "choose_engine": toy.choose_exact, **changes}
+    return train_private(start, corpus, out, options, **chosen)
+
+
+def test_a_model_is_trained_once_with_its_guarantee_beside_it(start, corpus, tmp_path: Path) -> None:
+    model = train(start, corpus, tmp_path / "out")
+    card = privacy_card(model)
+    assert card is not None
+    assert card.unit == "provider"
+    assert card.n_units == 6
+    assert card.epsilon is not None
+    assert 7.9 < card.epsilon <= 8.0
+    assert card.delta == pytest.approx(6**-1.1)
+    assert (card.steps, card.expected_units, card.max_norm) == (5, 4.0, 1.0)
+    assert card.noise_source == "the operating system"
+    assert card.trained == "all weights; embeddings are frozen"
+    assert (card.trained_parameters, card.frozen_parameters) == (2, 6)
+    assert card.engine == "exact: as asked"
+    assert card.preflight_error is None
+    before = (model / "model.safetensors").read_bytes()
+    assert train(start, corpus, tmp_path / "out") == model
+    assert (model / "model.safetensors").read_bytes() == before
+    assert train(start, corpus, tmp_path / "out", replace(QUICK, rows=3)) == model
+    assert train(start, corpus, tmp_path / "out", replace(QUICK, epsilon=4.0)) != model
+
+
+def test_a_seeded_training_can_be_repeated_and_has_no_epsilon(start, corpus, tmp_path: Path) -> None:
+    seeded = replace(QUICK, reproducible=True)
+    first, second = (train(start, corpus, tmp_path / name, seeded) for name in ("one", "two"))
+    weights = [(model / "model.safetensors").read_bytes() for model in (first, second)]
+    assert weights[0] == weights[1]
+    card = privacy_card(first)
+    assert card is not None
+    assert card.epsilon is None
+    assert card.noise_source.startswith("a seed")
+    secure = train(start, corpus, tmp_path / "three", QUICK)
+    assert (secure / "model.safetensors").read_bytes() != weights[0]
+
+
+def test_progress_tells_steps_and_nothing_of_the_members(start, corpus, tmp_path: Path) -> None:
+    told = []
+
+    class Heard:
+        def stage(self, name: str, total: int) -> None:
+            told.append((name, total))
+
+        def advance(self, steps: int = 1) -> None:
+            told.append(steps)
+
+    train(start, corpus, tmp_path / "out", progress=Heard())
+    assert told == [("private training, steps", 5), 0, 1, 1, 1, 1, 1]
+
+
+def test_the_preflight_sees_public_documents_first(start, corpus, tmp_path: Path) -> None:
+    seen = []
+
+    def choose(name, learner, parameters, units, rows):
+        seen.extend(unit.samples for unit in units)
+        return toy.choose_exact(name, learner, parameters, units, rows)
+
+    train(start, corpus, tmp_path / "out", choose_engine=choose)
+    assert seen[0] == ((1.0, 1.0),)
+
+
+def test_local_steps_are_trained_and_stated(start, corpus, tmp_path: Path) -> None:
+    card = privacy_card(train(start, corpus, tmp_path / "out", replace(QUICK, local_steps=2)))
+    assert card is not None
+    assert card.local_steps == 2
+    assert card.engine == "local steps: as asked"
+    assert card.optimizer == "addition of the mean change, learning rate 0.0002"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"epsilon": 0.0}, UsageError, "epsilon 0"),
+        ({"epsilon": -3.0}, UsageError, "epsilon -3"),
+        ({"epsilon": float("nan")}, UsageError, "epsilon nan"),
+        ({"epsilon": None}, UsageError, "one only"),
+        ({"to_policy": "default"}, UsageError, "one only"),
+        ({"delta": 0.5}, UsageError, "1/6"),
+        ({"steps": 0}, UsageError, "0 steps"),
+        ({"expected_units": 7}, UsageError, "7 units a step"),
+        ({"expected_units": 0}, UsageError, "0 units a step"),
+        ({"max_norm": 0.0}, UsageError, "largest norm"),
+        ({"max_norm": float("inf")}, UsageError, "largest norm"),
+        ({"learning_rate": -1.0}, UsageError, "learning rate"),
+        ({"local_steps": -1}, UsageError, "local steps"),
+        ({"rows": 0}, UsageError, "forward pass"),
+        ({"client_rate": 0.0}, UsageError, "client's probability"),
+        ({"client_rate": 0.5}, UsageError, "without clients"),
+        ({"unit": "document", "clients": Path("clients.toml")}, UsageError, "clients hold providers"),
+        ({"trained": "half"}, UsageError, "no such choice"),
+        ({"per_unit": 0}, UsageError, "0 documents a unit"),
+    ],
+)
+def test_options_without_sense_are_refused(start, corpus, tmp_path: Path, changes, error, message: str) -> None:
+    with pytest.raises(error, match=message) as raised:
+        train(start, corpus, tmp_path / "out", replace(QUICK, **changes))
+    assert raised.value.exit_code == 2
+    assert raised.value.hint
+    assert not list((tmp_path / "out").glob("private-????????????????"))
+
+
+def test_members_without_a_provider_and_one_provider_are_refused(start, tmp_path: Path) -> None:
+    lonely = toy.corpus([toy.document(f"d{i}", float(i), 0.0, "one") for i in range(4)], tmp_path)
+    with pytest.raises(ManifestError, match="1 provider to train on"):
+        train(start, lonely, tmp_path / "out")
+    nameless = toy.corpus([toy.document(f"d{i}", float(i), 0.0, None if i else "one") for i in range(4)], tmp_path)
+    with pytest.raises(ManifestError, match="name no provider"):
+        train(start, nameless, tmp_path / "out", replace(QUICK, unit="provider"))
+
+
+def test_the_audited_model_is_no_start(start, corpus, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="the target's own weights"):
+        train(start, corpus, tmp_path / "out", audited=start)
+    with pytest.raises(TargetError, match="no such folder"):
+        train(tmp_path / "missing", corpus, tmp_path / "out")
+
+
+def test_epsilon_of_a_policy_is_asked_for_with_unit_and_delta(start, corpus, tmp_path: Path) -> None:
+    asked = []
+
+    def provable(kind, delta):
+        asked.append((kind, delta))
+        return 8.0
+
+    options = replace(QUICK, epsilon=None, to_policy="default")
+    card = privacy_card(train(start, corpus, tmp_path / "out", options, provable=provable))
+    assert card is not None
+    assert 7.9 < card.epsilon <= 8.0
+    assert asked == [("provider", pytest.approx(6**-1.1))]
+
+
+@pytest.mark.parametrize(("n", "expected"), [(20, 20), (100, 64), (400, 100), (4000, 1000)])
+def test_the_rules_look_at_numbers_of_units_only(n: int, expected: float, monkeypatch) -> None:
+    monkeypatch.setattr(settings, "federated_noise_for", lambda *_: 1.0)
+    monkeypatch.setattr(settings, "federated_epsilon", lambda *_: 7.9)
+    found = budget_of(with_epsilon(DpOptions(epsilon=8.0), "document", n), n, "lora")
+    assert found.plan.expected_units == pytest.approx(expected)
+    assert found.plan.steps == 100
+    assert found.plan.learning_rate == 2e-3
+    assert found.epsilon == 7.9
+
+
+class _Interrupted(Exception):
+    pass
+
+
+class _Breaking(toy.ToyLearner):
+    """Breaks down, or dies, in the third step."""
+
+    deadly = False
+
+    def samples_of(self, document, rng):
+        if len(self.drawn) >= 25 + 1:
+            if self.deadly:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise _Interrupted
+        return super().samples_of(document, rng)
+
+
+class _Deadly(_Breaking):
+    deadly = True
+
+
+def _open_deadly(start, corpus, *, seed, device):
+    return _Deadly()
+
+
+ALL = replace(QUICK, expected_units=6)
+"""Every unit in every step: twelve documents a step, after the thirteen of the preflight at most."""
+
+
+def _die(start: Path, corpus, out: Path) -> None:
+    train(start, corpus, out, ALL, open_learner=_open_deadly)
+
+
+def ledger_of(out: Path) -> Ledger:
+    (folder,) = out.glob("*.ledger")
+    return Ledger(folder)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_an_interrupted_training_goes_on_with_what_is_left_of_its_budget(
+    start, corpus, tmp_path: Path, killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    if killed:
+        process = multiprocessing.get_context("fork").Process(target=_die, args=(start, corpus, out))
+        process.start()
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL
+    else:
+        with pytest.raises(_Interrupted):
+            train(start, corpus, out, ALL, open_learner=lambda *_, **__: _Breaking())
+    spent = ledger_of(out).spent
+    assert 0 < spent < 5
+    steps = Counter()
+    monkeypatch.setattr(
+        training, "_draw", lambda learner, seed, unit, step: steps.update([step]) or _first_draw(learner, unit, step)
+    )
+    model = train(start, corpus, out, ALL)
+    assert sorted(steps) == list(range(spent, 5))
+    assert ledger_of(out).spent == 5
+    card = privacy_card(model)
+    assert card is not None
+    assert card.steps == 5
+
+
+_first_draw = lambda learner, unit, step: training.draw_samples(learner, unit, step, 0)  # noqa: E731
+
+
+def test_a_finished_training_spends_nothing_when_its_checkpoint_is_removed(start, corpus, tmp_path: Path) -> None:
+    import shutil
+
+    model = train(start, corpus, tmp_path / "out")
+    weights = (model / "model.safetensors").read_bytes()
+    shutil.rmtree(model)
+    assert (train(start, corpus, tmp_path / "out") / "model.safetensors").read_bytes() == weights
+    assert ledger_of(tmp_path / "out").spent == 5
+
+
+def test_the_ledger_keeps_parameters_and_the_optimizer(tmp_path: Path) -> None:
+    def fresh():
+        line = toy.Line().line
+        return dict(line.named_parameters()), torch.optim.Adam(line.parameters(), lr=0.1)
+
+    def step(parameters, optimizer) -> None:
+        for parameter in parameters.values():
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+
+    one, other = fresh(), fresh()
+    ledger = Ledger(tmp_path, every=0.0)
+    for _ in range(3):
+        ledger.spend()
+        step(*one)
+        ledger.keep(*one, last=False)
+    assert Ledger(tmp_path).restore(*other) == 3
+    for both in (one, other):
+        step(*both)
+    assert all(torch.equal(one[0][name], other[0][name]) for name in one[0])
+
+
+def test_a_step_that_was_cut_short_is_spent_and_lost_steps_are_not_given_back(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, every=3600)
+    assert [ledger.spend(), ledger.spend()] == [0, 1]
+    with (tmp_path / "spent").open("ab") as stream:
+        stream.write(b"st")
+    assert Ledger(tmp_path).spent == 3
+    assert Ledger(tmp_path).spend() == 3
+    assert Ledger(tmp_path).spent == 4
+    ledger.keep(dict(toy.Line().line.named_parameters()), None, last=False)
+    assert not (tmp_path / "state.safetensors").exists()
+
+
+def test_a_ledger_that_was_cut_back_is_refused(tmp_path: Path) -> None:
+    parameters = dict(toy.Line().line.named_parameters())
+    ledger = Ledger(tmp_path)
+    ledger.spend()
+    ledger.keep(parameters, None, last=True)
+    (tmp_path / "spent").write_bytes(b"")
+    with pytest.raises(EngineError, match="more steps were kept than spent"):
+        Ledger(tmp_path).restore(parameters, None)
+    (tmp_path / "state.safetensors").write_bytes(b"nothing")
+    with pytest.raises(EngineError, match="not the state"):
+        Ledger(tmp_path).restore(parameters, None)
+
+
+def stated(model: Path) -> dict:
+    return json.loads((model / PRIVACY_FILE).read_text())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"weights": "0" * 64},
+        {"unit": "Jane Doe, 4 Elm Street"},
+        {"accountant_version": "1.6 Jane Doe"},
+        {"engine": "<script>"},
+        {"epsilon": float("nan")},
+        {"epsilon": 0},
+        {"delta": 0.4},
+        {"delta": -1},
+        {"note": "Jane Doe"},
+        {"secure": False},
+        {"n_units": 10**400},
+        {"schema": 2},
+        {"rank": 16},
+    ],
+)
+def test_a_card_that_could_not_be_ours_or_is_of_other_weights_is_not_read(
+    start, corpus, tmp_path: Path, changes
+) -> None:
+    model = train(start, corpus, tmp_path / "out")
+    (model / PRIVACY_FILE).write_text(json.dumps({**stated(model), **changes}))
+    assert privacy_card(model) is None
+
+
+def test_a_checkpoint_without_a_readable_card_states_nothing(start, corpus, tmp_path: Path) -> None:
+    assert privacy_card(start) is None
+    model = train(start, corpus, tmp_path / "out")
+    for content in (b"", b"[1]", b"\xff", b"[" * 10_000, b" " * 100_000):
+        (model / PRIVACY_FILE).write_bytes(content)
+        assert privacy_card(model) is None
+
+
+def test_silence_is_the_rule(start, corpus, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    train(start, corpus, tmp_path / "out", progress=SILENT)
+    assert capfd.readouterr() == ("", "")
