@@ -67,10 +67,12 @@ class TrainingDefense(Defense):
     Attributes:
         description: the model that it trains, after "a model that is", for the help.
         teaches_refusal: whether it teaches an answer that may tell members from others: then that is measured.
+        baselines_like: whether it is held against baselines that are trained like it; False: references stay as given.
     """
 
     description: ClassVar[str]
     teaches_refusal: ClassVar[bool] = False
+    baselines_like: ClassVar[bool] = True
 
     @abstractmethod
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
