@@ -30,12 +30,12 @@ def check(defense: Defense, options: ScanOptions) -> None:
     if needed and not options.references.get("baselines", corpus.manifest.references.baselines):
         raise TargetError("a countermeasure is measured against baselines, and there are none", PROVIDE_BASELINES)
     if isinstance(defense, TrainingDefense):
-        _check_start(corpus, _start(corpus, options), options.model_dir)
+        check_start(corpus, _start(corpus, options), options.model_dir)
         if defense.baselines_like:
             material(corpus)
 
 
-def _check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
+def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
     """Refuse to train on from the audited model: it would keep what it remembers, whatever the countermeasure."""
     if corpus.manifest.task.kind == "intent-slots":
         return  # its sizes alone are taken
