@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import nlu_models
 import pytest
@@ -20,7 +21,7 @@ from audit.defenses.interface import RetrainedModel, TrainingDefense
 from audit.defenses.registry import DEFENSES
 from audit.defenses.remedies import AnsweredFinding, Remedy
 from audit.engine.interface import Progress
-from audit.errors import TargetError
+from audit.errors import TargetError, TrainingError
 from audit.training.dp.options import DpOptions
 from audit.training.nlu import NluRecipe, fit_nlu
 from audit.workflows.defend import placing
@@ -46,8 +47,8 @@ class Copied(TrainingDefense):
         answers=(AnsweredFinding("*", "*", ("violated", "wide", "unmeasured", "weakened", "useless", "unresolved")),),
         measured_by=("copied",),
     )
-    trained: list[DpOptions | None] = []
-    model: Path | None = None
+    trained: ClassVar[list[DpOptions | None]] = []
+    model: ClassVar[Path | None] = None
 
     def __init__(self, options: DpOptions | None = None) -> None:
         self.options = options
@@ -89,18 +90,20 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(autouse=True)
-def _registered(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Copied.model, Copied.trained = place / "model", []
-    for defense in (Copied(), Refusing()):
-        monkeypatch.setitem(DEFENSES, defense.name, defense)
+@pytest.fixture(scope="module", autouse=True)
+def _registered(place: Path) -> Iterator[None]:
+    Copied.model = place / "model"
+    with pytest.MonkeyPatch.context() as patch:
+        for defense in (Copied(), Refusing()):
+            patch.setitem(DEFENSES, defense.name, defense)  # type: ignore[arg-type]  # a Mapping that is a dict
+        yield
 
 
 Run = Callable[..., tuple[str, int]]
 
 
-@pytest.fixture
-def defend(place: Path) -> Run:
+@pytest.fixture(scope="module")
+def defend(place: Path, _registered: None) -> Run:
     def run(name: str, out: Path, *more: object) -> tuple[str, int]:
         reference = f"pretrained={place / 'model'}"
         given = [place / "model", place / "data", "--out", out, "--budget", "quick", "--reference", reference, *more]
@@ -110,36 +113,43 @@ def defend(place: Path) -> Run:
     return run
 
 
-def test_a_countermeasure_that_changes_nothing_differs_by_nothing(defend: Run, tmp_path: Path) -> None:
-    output, code = defend("copied", tmp_path)
+@pytest.fixture(scope="module")
+def compared(defend: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, int]:
+    """What `docaudit defend copied` wrote, printed and returned."""
+    out = tmp_path_factory.mktemp("compared")
+    return out, *defend("copied", out)
+
+
+def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared: tuple[Path, str, int]) -> None:
+    out, output, code = compared
     assert code == 0, output
-    found = measured.read(tmp_path)
+    found = measured.read(out)
     assert (found.name, found.kind, found.verdict_before) == ("copied", "training", found.verdict_after)
     assert {one.attack for one in found.effects} >= {"membership"}
-    compared = [one for one in (*found.effects, *found.usefulness) if one.difference is not None]
-    assert {one.metric for one in compared} >= {"auc", "entity_f1"}
-    assert all((one.difference.value, one.p) == (0, 1) for one in compared if one.difference is not None)
-    assert all(one.difference.low <= 0 <= one.difference.high for one in compared if one.difference is not None)
+    differing = [one for one in (*found.effects, *found.usefulness) if one.difference is not None]
+    assert {one.metric for one in differing} >= {"auc", "entity_f1"}
+    assert all((one.difference.value, one.p) == (0, 1) for one in differing if one.difference is not None)
+    assert all(one.difference.low <= 0 <= one.difference.high for one in differing if one.difference is not None)
     assert all(one.difference is not None or one.note for one in found.effects)
     missing = {one.attack: one for one in found.missing}
     assert missing["memorisation"].before == missing["memorisation"].after != ""
-    page = (tmp_path / "defences.html").read_text()
+    page = (out / "defences.html").read_text()
     for words in ("The same model again: what it changes", "Not compared: ", "memorisation: "):
         assert words in page
     assert "memorisation: not compared" in output
 
 
-def test_its_effect_stands_in_the_plan_of_the_scan_without_it(defend: Run, place: Path, tmp_path: Path) -> None:
-    defend("copied", tmp_path / "out")
+def test_its_effect_stands_in_the_plan_of_the_scan_without_it(compared: tuple[Path, str, int], tmp_path: Path) -> None:
+    out = compared[0]
     sentence = "Measured on this model with docaudit defend copied"
-    assert sentence in (tmp_path / "out" / "before" / "report.html").read_text()
-    CliRunner().invoke(app, ["report", str(tmp_path / "out" / "before")])
-    assert sentence not in (tmp_path / "out" / "before" / "report.html").read_text()
-    given = ["report", str(tmp_path / "out" / "before"), "--defense", str(tmp_path / "out")]
+    assert sentence in (out / "before" / "report.html").read_text()
+    CliRunner().invoke(app, ["report", str(out / "before")])
+    assert sentence not in (out / "before" / "report.html").read_text()
+    given = ["report", str(out / "before"), "--defense", str(out)]
     result = CliRunner().invoke(app, given)
     assert result.exit_code == 0, result.output
-    assert sentence in (tmp_path / "out" / "before" / "report.html").read_text()
-    comparison = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert sentence in (out / "before" / "report.html").read_text()
+    comparison = json.loads((out / "comparison.json").read_text())
     for key, word in (("target", "model"), ("data", "data set")):
         (tmp_path / "other.json").write_text(json.dumps(comparison | {key: "0" * 64}))
         result = CliRunner().invoke(app, [*given[:3], str(tmp_path / "other.json")])
@@ -148,6 +158,7 @@ def test_its_effect_stands_in_the_plan_of_the_scan_without_it(defend: Run, place
 
 
 def test_several_stand_beside_each_other_and_a_second_run_reads_what_is_finished(defend: Run, tmp_path: Path) -> None:
+    Copied.trained.clear()
     output, code = defend("copied,refusing,paraphrase,evasion", tmp_path, "--steps", 7)
     assert code == 0, output
     assert "refusing: not measured: it is for other models" in output
@@ -157,26 +168,19 @@ def test_several_stand_beside_each_other_and_a_second_run_reads_what_is_finished
     page = (tmp_path / "defences.html").read_text()
     assert "Not measured, because they do not apply" in page
     first = (tmp_path / "copied" / "comparison.json").read_bytes()
-    output, code = defend("copied,refusing", tmp_path, "--steps", 7)
+    output, code = defend("--all", tmp_path, "--steps", 7)
     assert code == 0, output
+    assert all(f"{name}: not measured" in output for name in DEFENSES if name != "copied")
     assert "copied: measured before" in output
     assert len(Copied.trained) == 1
     assert (tmp_path / "copied" / "comparison.json").read_bytes() == first
-    defend("copied,refusing", tmp_path, "--steps", 8)
-    assert len(Copied.trained) == 2, "other options are another countermeasure"
-    output, code = defend("refusing,paraphrase", tmp_path)
+
+
+def test_where_none_applies_every_reason_is_given(defend: Run, tmp_path: Path) -> None:
+    output, code = defend("refusing,evasion", tmp_path)
     assert code == 2
     assert "refusing: it is for other models" in output
-
-
-def test_all_means_every_registered_countermeasure(defend: Run, place: Path, tmp_path: Path) -> None:
-    reference = f"pretrained={place / 'model'}"
-    given = [place / "model", place / "data", "--all", "--out", tmp_path, "--budget", "quick", "--reference", reference]
-    result = CliRunner().invoke(app, ["defend", *map(str, given)])
-    assert result.exit_code == 0, result.output
-    listed = " ".join(result.output.split())
-    assert all(f"{name}: not measured" in listed for name in DEFENSES if name != "copied")
-    assert [one.name for one in measured.read_all(tmp_path)] == ["copied"]
+    assert "evasion: it rewrites a data set" in output
 
 
 def test_options_of_private_training_are_refused_for_others(defend: Run, tmp_path: Path) -> None:
@@ -186,14 +190,13 @@ def test_options_of_private_training_are_refused_for_others(defend: Run, tmp_pat
 
 
 def test_a_leak_that_contradicts_the_guarantee_ends_it(
-    defend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compared: tuple[Path, str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    record = records.read(compared[0] / "after")
+    placing.refuse_contradicted_guarantee(record)
     monkeypatch.setattr(placing, "contradiction", lambda record: "epsilon 8 is claimed, 9 was measured")
-    output, code = defend("copied", tmp_path)
-    assert code == 1
-    assert "epsilon 8 is claimed, 9 was measured" in output
-    assert not (tmp_path / "comparison.json").exists()
-    assert records.read(tmp_path / "after").target is not None
+    with pytest.raises(TrainingError, match="epsilon 8 is claimed, 9 was measured"):
+        placing.refuse_contradicted_guarantee(record)
 
 
 def test_the_audited_model_is_no_start_for_weights(tmp_path: Path) -> None:
