@@ -224,10 +224,10 @@ def _show_choice(choice: DefenseChoice) -> None:
         _show_effects(comparison)
     view = view_of(choice.comparisons)
     rows = [
-        (row.name, row.verdict, percent(row.reach), _format(row.useful), "front" if row.on_front else "")
+        (row.name, row.verdict, percent(row.reach), row.worst, _format(row.useful), "front" if row.on_front else "")
         for row in view.choices
     ]
-    columns = ("", "verdict", "worst limit used up", view.measure, "")
+    columns = ("", "verdict", "worst limit used up", "its limit", view.measure, "")
     console.show_table("Leak against usefulness", columns, rows)
     for name, reason in choice.left_out.items():
         console.say(f"{name}: not measured: {reason}")
@@ -235,16 +235,12 @@ def _show_choice(choice: DefenseChoice) -> None:
 
 
 def _show_effects(comparison: Comparison) -> None:
+    from audit.report.defense_battery import view_of
+
     rows = [_effect_row(effect) for effect in (*comparison.effects, *comparison.usefulness)]
     columns = ("", "before", "after", "difference", "p", "")
     console.show_table(f"{comparison.title}: what it changes", columns, rows)
-    for missing in comparison.missing:
-        reason = (
-            missing.before
-            if missing.before == missing.after
-            else f"{missing.before or 'ran'}; then {missing.after or 'ran'}"
-        )
-        console.say(f"{missing.attack}: not compared: {reason}")
+    console.say(*(f"not compared: {line}" for line in view_of(comparison).missing))
     console.say(f"Verdict by “{comparison.policy}”: {comparison.verdict_before} → {comparison.verdict_after}")
 
 

@@ -24,6 +24,7 @@ class EffectLine:
     """
 
     label: str
+    attack: str
     outcomes: tuple[tuple[str, str], ...]
     before: compact.TableCell
     after: compact.TableCell
@@ -79,6 +80,7 @@ def _line(
     outcomes = () if limit is None else (limit.before.outcome, limit.after.outcome)
     return EffectLine(
         label=report.label(effect.metric),
+        attack=attack_words(effect.attack),
         outcomes=tuple((one, OUTCOME_LABELS.get(one, one)) for one in outcomes),
         before=compact.cell(effect.before, report),
         after=compact.cell(effect.after, report),
@@ -103,9 +105,14 @@ _WIDEST = 2.0
 """The largest difference that shares and areas can have; a count or bits beyond it would flatten all others."""
 
 
+def attack_words(name: str) -> str:
+    """The name of an attack as a reader has it."""
+    return name.replace("_", " ")
+
+
 def _missing(attack: str, before: str, after: str) -> str:
-    name = attack.replace("_", " ")
+    name = attack_words(attack)
     if before == after:
         return f"{name}: {before}"
-    sides = [f"{side} the countermeasure {reason}" for side, reason in (("without", before), ("with", after)) if reason]
+    sides = [f"{side} it, {reason}" for side, reason in (("without", before), ("with", after)) if reason]
     return f"{name}: {'; '.join(sides)}"

@@ -88,6 +88,10 @@ def cheapest_sentence(comparisons: Sequence[Comparison]) -> str:
     passing = [one for one in comparisons if one.verdict_after == "passed"]
     if comparisons[0].verdict_before == "passed":
         return f"The model meets the policy “{policy}” without a countermeasure."
+    if len(comparisons) == 1:
+        only = comparisons[0]
+        sides = f"{only.verdict_before} without it, {only.verdict_after} with it"
+        return f"{only.title}: the verdict by the policy “{policy}” is {sides}."
     if not passing:
         return f"None of the countermeasures that were measured meets the policy “{policy}”."
     best = min(passing, key=lambda one: (KINDS.index(one.kind), _lost(one)))

@@ -80,7 +80,8 @@ def test_the_cheapest_that_meets_the_policy_is_named() -> None:
     assert defense_choice.cheapest_sentence(ALL).startswith("Blocked is the cheapest countermeasure that meets")
     asked = dataclasses.replace(ALL[0], verdict_after="passed")
     assert defense_choice.cheapest_sentence([*ALL, asked]).startswith("Wording is the cheapest")
-    assert defense_choice.cheapest_sentence(ALL[:1]).startswith("None of the countermeasures")
+    assert defense_choice.cheapest_sentence([ALL[0]] * 2).startswith("None of the countermeasures")
+    assert defense_choice.cheapest_sentence(ALL[:1]).endswith("is violated without it, violated with it.")
     clean = [dataclasses.replace(one, verdict_before="passed") for one in ALL]
     assert "without a countermeasure" in defense_choice.cheapest_sentence(clean)
 
