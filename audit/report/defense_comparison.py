@@ -6,6 +6,7 @@ questions. Nothing is computed here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,7 +156,8 @@ def _conditions(record: AuditRecord) -> dict[str, object]:
         "the data set": record.corpus.sha256,
         "the seed": record.seed,
         "the budget": (record.budget, record.share),
-        "the parameters of the attack": _attack(record).parameters if _ran(record) else None,
+        # As JSON: a record that was read has lists where one that was just made has tuples.
+        "the parameters of the attack": json.dumps(_attack(record).parameters) if _ran(record) else None,
     }
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import example_answers as answers
 import pytest
 
+from audit import record as records
 from audit.defenses.measured import Comparison, Effect, LimitChange, LimitUse
 from audit.measurements import Estimate
 from audit.policy import Decision, Limit
@@ -100,6 +101,17 @@ def test_the_page_shows_every_number_that_is_limited_and_the_choice() -> None:
         assert words in page
     assert page.count('class="compact battery"') == 1 + len(ALL)
     assert 'id="choice-' in page
+
+
+def test_a_record_that_was_read_is_compared_with_one_that_was_just_made() -> None:
+    made = answers.leaky()[0]
+    result = made.attacks[0]
+    made = dataclasses.replace(
+        made, attacks=(dataclasses.replace(result, parameters={"contexts": ("exact",)}), *made.attacks[1:])
+    )
+    read = records.loads(records.dumps(made))
+    first, second = (defense_comparison.DefenseRow(name, one) for name, one in (("As it was", made), ("Read", read)))
+    defense_comparison.check_comparable([first, second])
 
 
 def test_a_difference_says_where_it_is_not_paired() -> None:
