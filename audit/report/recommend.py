@@ -150,7 +150,7 @@ def _change(effect: Effect) -> str:
     if difference is None:
         return " → ".join(sides)
     unsure = "" if difference.low > 0 or difference.high < 0 else ", no change shown"
-    return f"{' → '.join(sides)} ({numbers.between(difference, form)}{unsure})"
+    return f"{' → '.join(sides)} (change {numbers.between(difference, form)}{unsure})"
 
 
 def _answers(answer: AnsweredFinding, finding: Finding) -> bool:

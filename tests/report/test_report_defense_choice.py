@@ -126,7 +126,7 @@ def test_the_plan_of_a_scan_shows_what_was_measured() -> None:
     own = dataclasses.replace(ALL[1], name="blocking")
     page = html(record, verdict, policy, comparisons=[own]).replace("\u00a0", " ")
     assert "Measured on this model with docaudit defend blocking: " in page
-    assert "40 points → 0 points (−44 to −36)" in page
-    assert "54 % → 52 % (−6.0 to 2.0, no change shown)" in page
+    assert "40 points → 0 points (change −44 to −36)" in page
+    assert "54 % → 52 % (change −6.0 to 2.0, no change shown)" in page
     assert "the verdict violated → passed" in page
     assert "Measured on this model" not in html(record, verdict, policy)
