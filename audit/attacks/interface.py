@@ -17,6 +17,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Count, Coverage, Curve, Diagnostic, DrawnPage, Histogram, Measurement, ResultTable
+from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.targets.interface import Query, Target
 
@@ -252,6 +253,21 @@ class Attack(ABC):
         """
         yield from ()
         return {"alike": 0, "steps": 0}
+
+    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
+        """Give the values behind metrics, unit by unit, so that two scans can be compared as pairs.
+
+        A metric that is no key is compared by its intervals alone.
+
+        Args:
+            case: what was attacked.
+            trials: those that were tried.
+            outcomes: theirs, in the same order.
+
+        Returns:
+            By metric, values whose mean difference, or area, it is.
+        """
+        return {}
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """Yield the recovered values, one object a trial. For the owner's `evidence/` folder only."""

@@ -34,7 +34,7 @@ app.command()(plan.plan)
 app.command("import", cls=import_data.ImportCommand)(import_data.import_data)
 app.command()(train.train_baseline)
 app.command()(train.train_splits)
-app.command(cls=DefenseCommand)(defend.defend)
+app.command(cls=defend.DefendCommand)(defend.defend)
 app.add_typer(canary.app, name="canary")
 
 

@@ -2,26 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import click
 import typer
 
 from audit.cli import console
-from audit.cli.options import Debug, Device, PolicyName, Pretrained, Seed, named_paths, show_errors
+from audit.cli.options import Debug, DefenseCommand, Device, PolicyName, Pretrained, Seed, named_paths, show_errors
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
     from audit.defenses.evaluation import Evaluation
-    from audit.workflows.defend import DefenseComparison
+    from audit.defenses.interface import DataDefense, Defense
+    from audit.defenses.measured import Comparison, Effect
+    from audit.measurements import Estimate, Measurement
+    from audit.training.dp.options import DpOptions
+    from audit.workflows.defend import DefenseChoice, DefenseComparison
+
+DP = "Differential privacy (dp)"
+"""The panel of the options that private training alone takes."""
+
+
+class _Names(click.Choice[str]):
+    """Registered names joined by commas; with --all what stands in their place is no name but MODEL_DIR."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """See `click.ParamType.convert`."""
+        if ctx is not None and ctx.params.get("every"):
+            return str(value)
+        return ",".join(str(super(_Names, self).convert(name, param, ctx)) for name in str(value).split(","))
+
+
+class DefendCommand(DefenseCommand):
+    """`docaudit defend`, which takes several countermeasures at once."""
+
+    choice = _Names
+
+
+def _dp(help_text: str, *names: str, **more: Any) -> Any:
+    """An option of private training."""
+    return typer.Option(*names, help=help_text, rich_help_panel=DP, show_default=False, **more)
 
 
 def defend(
-    countermeasure: Annotated[str, typer.Argument(metavar="COUNTERMEASURE", show_default=False)],
+    countermeasure: Annotated[
+        str,
+        typer.Argument(
+            metavar="COUNTERMEASURE", help="One, or several joined by commas; none with --all.", show_default=False
+        ),
+    ],
     folders: Annotated[
         list[Path],
         typer.Argument(metavar="MODEL_DIR DATA_DIR", help="{data_alone}", show_default=False),
     ],
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all", is_eager=True, help="Measure every countermeasure on a model that applies, side by side."
+        ),
+    ] = False,
     out: Annotated[Path, typer.Option(help="Where models, records and the comparison go.")] = Path("docaudit-defence"),
     policy: PolicyName = "default",
     reference: Pretrained = None,
@@ -29,67 +70,191 @@ def defend(
     seed: Seed = 0,
     device: Device = "auto",
     debug: Debug = False,
+    unit: Annotated[Literal["document", "provider"] | None, _dp("Whoever is protected as a whole.")] = None,
+    epsilon: Annotated[float | None, _dp("The guarantee; give it or --to-policy.")] = None,
+    to_policy: Annotated[
+        str | None, _dp("As much noise as proves a policy's limits on membership and providers.", metavar="POLICY")
+    ] = None,
+    delta: Annotated[float | None, _dp("Of the guarantee. Default: 1 / N^1.1 of N units.")] = None,
+    per_unit: Annotated[int | None, _dp("Documents of a unit at most, drawn once. Default: all.", min=1)] = None,
+    trained: Annotated[
+        str | None, _dp("What is trained: lora:RANK, head or full. Default: lora:16.", "--train")
+    ] = None,
+    embeddings: Annotated[bool | None, _dp("Train embeddings too.", "--embeddings")] = None,
+    engine: Annotated[str | None, _dp("Of gradients: auto, exact, vmap or hooks. Default: auto.")] = None,
+    steps: Annotated[int | None, _dp("Of training. Default: by a rule.", min=1)] = None,
+    expected_units: Annotated[float | None, _dp("Units of a step on average. Default: by a rule.")] = None,
+    max_norm: Annotated[float | None, _dp("To which a unit's contribution is clipped. Default: 1.")] = None,
+    learning_rate: Annotated[float | None, _dp("Of training. Default: by what is trained.")] = None,
+    local_steps: Annotated[
+        int | None, _dp("Passes over a unit's documents that make its contribution. Default: 0, its gradient.", min=0)
+    ] = None,
+    clients: Annotated[Path | None, _dp("File that names the client of every provider: federated training.")] = None,
+    client_rate: Annotated[float | None, _dp("Chance that a client takes part in a round. Default: 1.")] = None,
+    rows: Annotated[int | None, _dp("Samples of one forward pass at most. Default: 8.", min=1)] = None,
+    reproducible: Annotated[
+        bool | None, _dp("Seeded noise, for tests: there is no guarantee then.", "--reproducible")
+    ] = None,
 ) -> None:
-    """Measure a countermeasure: what the model gives away without it and with it, and what it costs.
+    """Measure countermeasures: what the model gives away without and with each, by every attack, and what it costs.
 
     {kinds}
     """
     with show_errors(debug):
         from audit.defenses.interface import DataDefense
         from audit.defenses.registry import DEFENSES
+        from audit.training.dp.options import DpOptions
 
-        defense = DEFENSES[countermeasure]
-        references = named_paths(reference)
-        if isinstance(defense, DataDefense):
-            from audit.workflows.evade import evade_and_measure
-
-            embedders = references.pop("embedder", [])
-            if len(folders) != 1 or references or len(embedders) > 1:
-                raise UsageError(f"{defense.name} takes DATA_DIR alone, and at most --reference embedder=PATH")
-            embedder = next(iter(embedders), None)
-            with console.Reporter() as progress:
-                evaluation = evade_and_measure(
-                    folders[0], out, defense=defense, embedder=embedder, seed=seed, device=device, progress=progress
-                )
-            _show_evaluation(evaluation, out)
+        given = {
+            "unit": unit,
+            "epsilon": epsilon,
+            "to_policy": to_policy,
+            "delta": delta,
+            "per_unit": per_unit,
+            "trained": trained,
+            "embeddings": embeddings,
+            "engine": engine,
+            "steps": steps,
+            "expected_units": expected_units,
+            "max_norm": max_norm,
+            "learning_rate": learning_rate,
+            "local_steps": local_steps,
+            "clients": clients,
+            "client_rate": client_rate,
+            "rows": rows,
+            "reproducible": reproducible,
+        }
+        named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        names = () if every else tuple(dict.fromkeys(countermeasure.split(",")))
+        chosen = [DEFENSES[name] for name in names or DEFENSES]
+        _refuse_options(named, chosen)
+        if len(names) == 1 and isinstance(chosen[0], DataDefense):
+            _evade(chosen[0], folders, out, named_paths(reference), seed, device)
             return
-        from audit.workflows.defend import measure_defense
-        from audit.workflows.setup import ScanOptions
+        places = [Path(countermeasure), *folders] if every else folders
+        options = DpOptions(**named, seed=seed) if named else None
+        _measure(names, places, out, policy, named_paths(reference), budget, seed, device, options)
 
-        if len(folders) != 2:
-            raise UsageError(f"{countermeasure} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
-        options = ScanOptions(
-            model_dir=folders[0],
-            data_dir=folders[1],
-            out=out,
-            only=("memorisation",),
-            budget=budget,
-            seed=seed,
-            device=device,
-            references=references,
+
+def _refuse_options(given: dict[str, Any], chosen: Sequence[Defense]) -> None:
+    """Refuse options of private training where none of the countermeasures takes them."""
+    if given and not any(hasattr(defense, "with_options") for defense in chosen):
+        names = ", ".join(f"--{'train' if name == 'trained' else name.replace('_', '-')}" for name in given)
+        listed = ", ".join(defense.name for defense in chosen)
+        raise UsageError(f"{names}: options of differential privacy, not of {listed}", "docaudit defend dp")
+
+
+def _evade(
+    defense: DataDefense, folders: Sequence[Path], out: Path, references: dict[str, list[Path]], seed: int, device: str
+) -> None:
+    from audit.workflows.evade import evade_and_measure
+
+    embedders = references.pop("embedder", [])
+    if len(folders) != 1 or references or len(embedders) > 1:
+        raise UsageError(f"{defense.name} takes DATA_DIR alone, and at most --reference embedder=PATH")
+    embedder = next(iter(embedders), None)
+    with console.Reporter() as progress:
+        evaluation = evade_and_measure(
+            folders[0], out, defense=defense, embedder=embedder, seed=seed, device=device, progress=progress
         )
-        with console.Reporter() as progress:
-            for comparison in progress.follow(measure_defense(countermeasure, options, policy, progress)):
+    _show_evaluation(evaluation, out)
+
+
+def _measure(
+    names: Sequence[str],
+    folders: Sequence[Path],
+    out: Path,
+    policy: str,
+    references: dict[str, list[Path]],
+    budget: str,
+    seed: int,
+    device: str,
+    dp: DpOptions | None,
+) -> None:
+    from audit.workflows.defend import measure_defense, measure_defenses
+    from audit.workflows.setup import ScanOptions
+
+    if len(folders) != 2:
+        raise UsageError(f"{', '.join(names) or '--all'} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
+    options = ScanOptions(
+        model_dir=folders[0],
+        data_dir=folders[1],
+        out=out,
+        budget=budget,
+        seed=seed,
+        device=device,
+        references=references,
+    )
+    with console.Reporter() as progress:
+        if len(names) == 1:
+            for comparison in progress.follow(measure_defense(names[0], options, policy, progress, dp)):
                 _show_comparison(comparison)
+            return
+        for choice in progress.follow(measure_defenses(names, options, policy, progress, dp)):
+            _show_choice(choice)
 
 
 def _show_comparison(comparison: DefenseComparison) -> None:
+    _show_effects(comparison.comparison)
+    contexts = [change for change in comparison.changes if change.context not in ("", "exact")]
     rows = [
         (
             change.metric,
-            change.context or "complete pages",
+            change.context,
             console.format_estimate(change.before),
             console.format_estimate(change.after),
             console.format_estimate(change.difference),
             f"{change.p:.4f}",
         )
-        for change in comparison.changes
+        for change in contexts
     ]
-    console.show_table("What the countermeasure changes", ("", "context", "before", "after", "difference", "p"), rows)
+    if rows:
+        columns = ("", "context", "before", "after", "difference", "p")
+        console.show_table("Memorised answers in other contexts", columns, rows)
     if comparison.channel is not None:
         shown = console.format_estimate(comparison.channel)
         console.say(f"AUC of saying that the answer is not there, as a sign of membership: {shown}")
     console.say(f"Read {', '.join(map(str, comparison.files))}")
+
+
+def _show_choice(choice: DefenseChoice) -> None:
+    from audit.report.defense_choice import percent, view_of
+
+    for comparison in choice.comparisons:
+        _show_effects(comparison)
+    view = view_of(choice.comparisons)
+    rows = [
+        (row.name, row.verdict, percent(row.reach), row.worst, _format(row.useful), "front" if row.on_front else "")
+        for row in view.choices
+    ]
+    columns = ("", "verdict", "worst limit used up", "its limit", view.measure, "")
+    console.show_table("Leak against usefulness", columns, rows)
+    for name, reason in choice.left_out.items():
+        console.say(f"{name}: not measured: {reason}")
+    console.say(view.sentence, f"Read {', '.join(map(str, choice.files))}")
+
+
+def _show_effects(comparison: Comparison) -> None:
+    from audit.report.defense_battery import view_of
+
+    rows = [_effect_row(effect) for effect in (*comparison.effects, *comparison.usefulness)]
+    columns = ("", "before", "after", "difference", "p", "")
+    console.show_table(f"{comparison.title}: what it changes", columns, rows)
+    console.say(*(f"not compared: {line}" for line in view_of(comparison).missing))
+    console.say(f"Verdict by “{comparison.policy}”: {comparison.verdict_before} → {comparison.verdict_after}")
+
+
+def _effect_row(effect: Effect) -> tuple[str, ...]:
+    name = f"{effect.attack} {effect.metric}" if effect.attack else effect.metric
+    if effect.difference is None or effect.p is None:
+        return name, _format(effect.before), _format(effect.after), "-", "-", effect.note
+    difference = console.format_estimate(effect.difference)
+    paired = "" if effect.paired else "not paired"
+    return name, _format(effect.before), _format(effect.after), difference, f"{effect.p:.4f}", paired
+
+
+def _format(item: Measurement | Estimate | None) -> str:
+    return console.format_estimate(item) if item is not None and item.kind == "estimate" else "-"
 
 
 def _show_evaluation(evaluation: Evaluation, out: Path) -> None:

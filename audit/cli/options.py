@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import click
 import typer
@@ -42,7 +42,13 @@ Pretrained = Annotated[
 
 
 class FilledCommand(TyperCommand):
-    """A command that says what is registered: it asks only when it is called, so that the others start without that."""
+    """A command that says what is registered: it asks only when it is called, so that the others start without that.
+
+    Attributes:
+        choice: the type of a parameter with choices.
+    """
+
+    choice: ClassVar[type[click.Choice[str]]] = click.Choice
 
     def choices(self) -> Mapping[str, Sequence[str]]:
         """The values that a parameter can take, by the parameter's name."""
@@ -57,7 +63,7 @@ class FilledCommand(TyperCommand):
         choices, fillings = self.choices(), self.fillings()
         for param in self.params:
             if param.name in choices:
-                param.type = click.Choice(choices[param.name])
+                param.type = self.choice(choices[param.name])
             if isinstance(param, TyperArgument | TyperOption):
                 param.help = _fill(param.help, fillings)
         self.help = _fill(self.help, fillings)

@@ -26,6 +26,17 @@ def report(
         typer.Option(help="Where the reports go; needed for a trend.", show_default="beside the record"),
     ] = None,
     reveal: Reveal = False,
+    defenses: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--defense",
+            "--defence",
+            metavar="FOLDER",
+            help="What docaudit defend wrote for this model and data set: the measured effects stand beside the "
+            "countermeasures. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
@@ -35,7 +46,7 @@ def report(
     with show_errors(debug):
         from audit.workflows.report import Report, report_records
 
-        written = report_records(record_paths, policy, out, reveal)
+        written = report_records(record_paths, policy, out, reveal, defenses or ())
         console.warn(*written.warnings)
         if isinstance(written, Report):
             console.show_verdict(written.verdict, written.folder)

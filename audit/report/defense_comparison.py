@@ -1,4 +1,4 @@
-"""Countermeasures compared with the model as it was: memory, usefulness, contexts (Pinto et al. 2024, tables 1, 2).
+"""Countermeasures compared with the model as it was: limits, usefulness, memory (Pinto et al. 2024, tables 1, 2).
 
 Everything shown was measured elsewhere: the records of the scans before and after, and paired differences over the same
 questions. Nothing is computed here.
@@ -6,7 +6,8 @@ questions. Nothing is computed here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +15,16 @@ from typing import TYPE_CHECKING
 from audit.attacks.reporting import AttackReport, sentence_case
 from audit.errors import DocauditError, RecordError
 from audit.measurements import Estimate, Measurement, Unresolved
+from audit.policy import Policy
 from audit.record import AuditRecord, Completed
-from audit.report import compact, numbers
+from audit.report import compact, defense_battery, defense_choice, numbers
 from audit.report.attack_text import report_of
 from audit.report.files import remove, write_pages
 from audit.report.jinja import environment, template_errors
 
 if TYPE_CHECKING:
     from audit.defenses.comparison import Change
+    from audit.defenses.measured import Comparison
 
 HTML_NAME = "defences.html"
 PDF_NAME = "defences.pdf"
@@ -45,12 +48,14 @@ class DefenseRow:
         record: the scan with the countermeasure in place.
         changes: paired differences from the first row; empty for the first row itself.
         side_channel: AUC of "the model says that the answer is not there" as a sign of membership; None: not measured.
+        comparison: of the whole battery; None: of memorised answers alone, as in older comparisons.
     """
 
     name: str
     record: AuditRecord
     changes: tuple[Change, ...] = ()
     side_channel: Measurement | None = None
+    comparison: Comparison | None = None
 
     def measured(self, name: str) -> Estimate | Unresolved | None:
         """A measurement of the memorisation attack; None when the record lacks it."""
@@ -91,12 +96,16 @@ class ContextLine:
     cells: tuple[tuple[Compared, Compared], ...]
 
 
-def write(rows: Sequence[DefenseRow], out: Path) -> list[str]:
+def write(
+    rows: Sequence[DefenseRow], out: Path, policy: Policy | None = None, left_out: Mapping[str, str] | None = None
+) -> list[str]:
     """Write `defences.html` and `defences.pdf` into `out`, each whole or not at all.
 
     Args:
         rows: the model as it was first, then the countermeasures, at least one.
         out: an existing folder.
+        policy: by which the scans were judged; None: nothing is said of it.
+        left_out: countermeasures that do not apply, with the reasons.
 
     Returns:
         Warnings, one line each: why there is no PDF.
@@ -108,7 +117,7 @@ def write(rows: Sequence[DefenseRow], out: Path) -> list[str]:
     """
     try:
         check_comparable(rows)
-        text = html(rows)
+        text = html(rows, policy, left_out or {})
     except DocauditError:
         remove(out / HTML_NAME, out / PDF_NAME)
         raise
@@ -119,11 +128,15 @@ def check_comparable(rows: Sequence[DefenseRow]) -> None:
     """Refuse records that differ in more than the countermeasure.
 
     Raises:
-        RecordError: fewer than two records, one without a finished memorisation attack, or every difference.
+        RecordError: fewer than two records, one without a finished memorisation attack where nothing else is compared,
+            or every difference.
     """
     if len(rows) < 2:
         raise RecordError("no countermeasure to compare", "give the record before and at least one after")
-    lacking = [f"{row.name}: the memorisation attack did not run to its end" for row in rows if not _ran(row.record)]
+    alone = any(row.comparison is None for row in rows[1:])
+    lacking = [
+        f"{row.name}: the memorisation attack did not run to its end" for row in rows if alone and not _ran(row.record)
+    ]
     if lacking:
         raise RecordError(lacking, "scan with --only memorisation and see why")
     first = _conditions(rows[0].record)
@@ -131,7 +144,7 @@ def check_comparable(rows: Sequence[DefenseRow]) -> None:
         f"{row.name} and {rows[0].name} differ in {what}"
         for row in rows[1:]
         for what, own in _conditions(row.record).items()
-        if own != first[what]
+        if own != first[what] and None not in (own, first[what])
     ]
     if problems:
         raise RecordError(problems, "scan both with the same data, seed and budget")
@@ -143,7 +156,8 @@ def _conditions(record: AuditRecord) -> dict[str, object]:
         "the data set": record.corpus.sha256,
         "the seed": record.seed,
         "the budget": (record.budget, record.share),
-        "the parameters of the attack": _attack(record).parameters,
+        # As JSON: a record that was read has lists where one that was just made has tuples.
+        "the parameters of the attack": json.dumps(_attack(record).parameters) if _ran(record) else None,
     }
 
 
@@ -155,11 +169,13 @@ def _attack(record: AuditRecord) -> Completed:
     return next(item for item in record.attacks if isinstance(item, Completed) and item.attack == ATTACK)
 
 
-def html(rows: Sequence[DefenseRow]) -> str:
+def html(rows: Sequence[DefenseRow], policy: Policy | None = None, left_out: Mapping[str, str] | None = None) -> str:
     """Draw the whole page.
 
     Args:
         rows: comparable, the model as it was first.
+        policy: by which the scans were judged.
+        left_out: countermeasures that do not apply, with the reasons.
 
     Raises:
         RenderError: a template is missing or broken.
@@ -167,17 +183,26 @@ def html(rows: Sequence[DefenseRow]) -> str:
     with template_errors():
         templates = environment()
         report, membership = report_of(ATTACK), report_of("membership")
-        lines = [_line(row, report, membership) for row in rows]
+        told = rows if all(_ran(row.record) for row in rows) else []
+        lines = [_line(row, report, membership) for row in told]
+        comparisons = [row.comparison for row in rows if row.comparison is not None]
         return templates.get_template("defenses.html").render(
             rows=rows,
             first=rows[0].record,
             finished=max(row.record.timing.finished for row in rows),
             lines=lines,
-            sentences=[sentence(row) for row in rows[1:]],
-            tables=[(part, _contexts(part, report)) for part in _parts(rows)],
+            policy=policy,
+            left_out=left_out or {},
+            views=[defense_battery.view_of(one) for one in comparisons],
+            choice=defense_choice.view_of(comparisons) if len(comparisons) > 1 else None,
+            percent=defense_choice.percent,
+            cards=[(row.name, row.record.dp) for row in rows if row.record.dp is not None],
+            verdicts=[defense_choice.cheapest_sentence(comparisons)] if comparisons else [],
+            sentences=[sentence(row) for row in told[1:]],
+            tables=[(part, _contexts(part, report)) for part in _parts(told)] if told else [],
             side_channel=any(line.side_channel.value for line in lines),
-            gaps=_gaps(rows, report),
-            methods=_methods(rows, report),
+            gaps=_gaps(told, report),
+            methods=_methods(told, report),
         )
 
 

@@ -115,14 +115,14 @@ def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
     import matplotlib as mpl
 
     with mpl.rc_context(RC):
-        figure = _figure(0.75 + 0.36 * len(rows))
+        figure = blank_figure(0.75 + 0.36 * len(rows))
         axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axis, panel in zip(axes, panels, strict=True):
             _draw_rows(axis, rows, panel)
         axes[0].set_yticks(range(len(rows)), rows)
         axes[0].set_ylim(len(rows) - 0.5, -0.5)
         _legend(figure, axes[0])
-        return _svg(figure, name)
+        return as_svg(figure, name)
 
 
 def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
@@ -170,7 +170,7 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
     titles = list(dict.fromkeys(panel for panel, _ in split.values()))
     kinds = list(dict.fromkeys(kind for _, kind in split.values()))
     with mpl.rc_context(RC):
-        figure = _figure(height)
+        figure = blank_figure(height)
         axes = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
         for axis, title in zip(axes, titles, strict=True):
             drawn = {split[key][1]: counts for key, counts in histogram.counts.items() if split[key][0] == title}
@@ -182,7 +182,7 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
             axis.set_xlabel(histogram.quantity)
         axes[0].set_ylabel("per cent")
         _legend(figure, axes[0])
-        return _svg(figure, name)
+        return as_svg(figure, name)
 
 
 def _draw_bars(
@@ -227,7 +227,7 @@ def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT) 
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     with mpl.rc_context(RC):
-        figure = _figure(0.3 + height * rows)
+        figure = blank_figure(0.3 + height * rows)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for index, (axis, panel) in enumerate(zip(axes, panels, strict=False)):
             _draw_lines(axis, panel, labels)
@@ -236,7 +236,7 @@ def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT) 
         for axis in axes[len(panels) :]:
             axis.set_visible(False)
         _legend(figure, *axes[: len(panels)])
-        return _svg(figure, name)
+        return as_svg(figure, name)
 
 
 def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
@@ -294,7 +294,7 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
     axis.tick_params(length=0)
 
 
-def _figure(height: float) -> Figure:
+def blank_figure(height: float) -> Figure:
     """A figure outside pyplot's global state."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -323,7 +323,7 @@ def _legend(figure: Figure, *axes: Axes) -> None:
     )
 
 
-def _svg(figure: Figure, name: str) -> str:
+def as_svg(figure: Figure, name: str) -> str:
     """The SVG element, without prologue or metadata, its ids prefixed so that several figures can share a page."""
     stream = io.StringIO()
     figure.savefig(

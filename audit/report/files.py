@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from audit.defenses.measured import Comparison
 from audit.errors import DocauditError, EngineError, RenderError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
@@ -15,8 +17,12 @@ HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
 
 
-def write(record: AuditRecord, verdict: Verdict, policy: Policy, out: Path) -> tuple[str, ...]:
+def write(
+    record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, comparisons: Sequence[Comparison] = ()
+) -> tuple[str, ...]:
     """Write `report.html` and `report.pdf` into `out`, each whole or not at all.
+
+    `comparisons` are what countermeasures were measured to do to this model; their effects stand beside the remedies.
 
     An older file that could not be replaced is removed: it would show another verdict.
 
@@ -28,7 +34,7 @@ def write(record: AuditRecord, verdict: Verdict, policy: Policy, out: Path) -> t
         EngineError: the HTML could not be written.
     """
     try:
-        text = html(record, verdict, policy)
+        text = html(record, verdict, policy, comparisons=comparisons)
     except DocauditError:
         remove(out / HTML_NAME, out / PDF_NAME)
         raise

@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from audit.attacks.reporting import ReportPart, ResultColumn, ResultTableText
+from audit.defenses.measured import Comparison
 from audit.measurements import ResultTable
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Completed
@@ -81,7 +82,13 @@ class CompletedView:
     result_tables: tuple[ResultTableView, ...]
 
 
-def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object | None = None) -> str:
+def html(
+    record: AuditRecord,
+    verdict: Verdict,
+    policy: Policy,
+    revealed: object | None = None,
+    comparisons: Sequence[Comparison] = (),
+) -> str:
     """Draw the whole report.
 
     Args:
@@ -89,6 +96,7 @@ def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object
         verdict: of `policy.evaluate` on them.
         policy: the policy it was held against.
         revealed: recovered values by attack, for the report that stays in `evidence/`; None everywhere else.
+        comparisons: what countermeasures were measured to do to this model.
 
     Raises:
         RenderError: a template or `defenses.toml` is missing or broken.
@@ -96,7 +104,9 @@ def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object
     with template_errors():
         templates = environment()
         texts = {name: AttackText(templates, name) for name in _attacks(record, verdict)}
-        return templates.get_template("report.html").render(_context(record, verdict, policy, texts), revealed=revealed)
+        context = _context(record, verdict, policy, texts)
+        recommendations = recommend(record, verdict, comparisons)
+        return templates.get_template("report.html").render(context, recommendations=recommendations, revealed=revealed)
 
 
 def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
@@ -128,7 +138,6 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "views": views,
         "others": [result for result in record.attacks if not isinstance(result, Completed)],
         "not_asked": [name for name in record.battery if name not in {item.attack for item in record.attacks}],
-        "recommendations": recommend(record, verdict),
         "answered_findings": _answered_findings(texts),
         "guarantee": guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
         "utility": tables.measurement_table(record.utility, UTILITY),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -10,6 +11,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
+from audit.defenses.measured import Comparison, Effect
 from audit.defenses.registry import DEFENSES
 from audit.defenses.remedies import ORDER, AnsweredFinding, FindingState, Remedy
 from audit.errors import RenderError
@@ -17,6 +19,8 @@ from audit.measurements import STRICT, Estimate
 from audit.policy import Decision, Verdict
 from audit.policy.guarantee import CANARIES, EPSILON
 from audit.record import AuditRecord, Completed
+from audit.report import numbers
+from audit.report.attack_text import UTILITY, report_of
 from audit.resources import folder
 
 
@@ -37,10 +41,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A remedy, and the findings it answers (never empty)."""
+    """A remedy, the findings it answers (never empty), and in sentences what it was measured to do to this model."""
 
     remedy: Remedy
     findings: tuple[Finding, ...]
+    measured: tuple[str, ...] = ()
 
 
 _FILE: TypeAdapter[_File] = TypeAdapter(_File)
@@ -98,8 +103,15 @@ def state_of(decision: Decision) -> FindingState | None:
             return decision.cause
 
 
-def recommend(record: AuditRecord, verdict: Verdict) -> tuple[Recommendation, ...]:
+def recommend(
+    record: AuditRecord, verdict: Verdict, comparisons: Sequence[Comparison] = ()
+) -> tuple[Recommendation, ...]:
     """The remedies that answer a finding: those against violations first, then in the order of the file.
+
+    Args:
+        record: the measurements.
+        verdict: on them.
+        comparisons: what countermeasures were measured to do to this model.
 
     Raises:
         RenderError: `policies/defenses.toml` cannot be read.
@@ -110,8 +122,38 @@ def recommend(record: AuditRecord, verdict: Verdict) -> tuple[Recommendation, ..
         answered = tuple(finding for finding in listed if any(_answers(item, finding) for item in remedy.answers))
         answered += tuple(finding for item in remedy.answers for finding in _above(item, record))
         if answered:
-            chosen.append(Recommendation(remedy, tuple(dict.fromkeys(answered))))
+            found = tuple(dict.fromkeys(answered))
+            effects = [effect_sentence(one, found) for one in comparisons if one.name in remedy.measured_by]
+            chosen.append(Recommendation(remedy, found, tuple(effects)))
     return tuple(sorted(chosen, key=lambda item: min(ORDER.index(finding.state) for finding in item.findings)))
+
+
+def effect_sentence(comparison: Comparison, answered: Sequence[Finding]) -> str:
+    """Return what a countermeasure was measured to do: the metrics of these findings, usefulness, verdict."""
+    metrics = dict.fromkeys((finding.attack, finding.metric) for finding in answered)
+    effects = [effect for pair in metrics if (effect := comparison.effect(*pair)) is not None]
+    shown = [f"{_label(effect)} {_change(effect)}" for effect in (*effects, *comparison.usefulness)]
+    verdict = f"the verdict {comparison.verdict_before} → {comparison.verdict_after}"
+    return f"Measured on this model with docaudit defend {comparison.name}: {', '.join([*shown, verdict])}"
+
+
+def _label(effect: Effect) -> str:
+    report = report_of(effect.attack) if effect.attack else UTILITY
+    label = report.label(effect.metric)
+    return label if label.isupper() else label[:1].lower() + label[1:]
+
+
+def _change(effect: Effect) -> str:
+    form = (report_of(effect.attack) if effect.attack else UTILITY).form(effect.metric)
+    sides = [
+        numbers.show(side.value, form) if isinstance(side, Estimate) else "not measured"
+        for side in (effect.before, effect.after)
+    ]
+    difference = effect.difference
+    if difference is None:
+        return " → ".join(sides)
+    unsure = "" if difference.low > 0 or difference.high < 0 else ", no change shown"
+    return f"{' → '.join(sides)} (change {numbers.between(difference, form)}{unsure})"
 
 
 def _answers(answer: AnsweredFinding, finding: Finding) -> bool:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
-from audit.corpus.documents import Corpus
+from audit.arrays import Floats
+from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.page_view import page_view
 from audit.measurements import ALPHAS, Measurement, Unresolved
 from audit.stats.distances import anls
 from audit.stats.means import mean
+from audit.stats.paired import Ratios
 from audit.targets.interface import Answer, BestIntent, Target, TokenTarget
-from audit.targets.utility import MAX_DOCUMENTS, estimate, intent_accuracy, utility
+from audit.targets.utility import (
+    MAX_DOCUMENTS,
+    estimate,
+    intent_accuracy,
+    sum_by_document,
+    utility,
+    utility_by_document,
+)
 
+ANLS = "anls"
+Asked = tuple[int, Document, Question]
 _AT_ONCE = 64
 """Questions asked together, so that few pages are open at a time (ours)."""
 
@@ -38,14 +50,50 @@ def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:
     The commonest to the same wording of the question, where members are asked it, else of all.
     """
     rng = np.random.default_rng(seed)
+    documents, asked = _asked(corpus, rng)
+    if len(documents) < 2:
+        return Unresolved(ANLS, "fewer than two held-out documents with questions", len(documents))
+    scores = _scores(target, corpus, asked)
+    clusters = np.array([number for number, _, _ in asked])
+    guesses = _guesses(corpus)
+    guessed = [guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked]
+    null = float(
+        np.mean([anls(guess, question.answers) for guess, (_, _, question) in zip(guessed, asked, strict=True)])
+    )
+    return estimate(ANLS, mean(scores, clusters, rng, alphas=ALPHAS), "questions", null, "chance")
+
+
+def usefulness_by_document(target: Target, corpus: Corpus, seed: int) -> dict[str, Ratios]:
+    """The sums behind `usefulness` by held-out document, so that two models can be compared as pairs.
+
+    Args:
+        target: as it is measured.
+        corpus: whose held-out documents are asked about.
+        seed: the same as there.
+    """
+    if Answer not in target.answers:
+        return utility_by_document(cast("TokenTarget", target), corpus.of("heldout"), seed)
+    documents, asked = _asked(corpus, np.random.default_rng(seed))
+    if not asked:
+        return {}
+    clusters = np.array([number for number, _, _ in asked])
+    sums = sum_by_document(_scores(target, corpus, asked), clusters)
+    return {ANLS: Ratios([document.id for document in documents], *sums)}
+
+
+def _asked(corpus: Corpus, rng: np.random.Generator) -> tuple[list[Document], list[Asked]]:
+    """Held-out documents with questions, no more than are measured, and each question with its document's place."""
     documents = [document for document in corpus.of("heldout") if document.questions]
     if len(documents) > MAX_DOCUMENTS:
         documents = [documents[index] for index in sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])]
     asked = [
         (number, document, question) for number, document in enumerate(documents) for question in document.questions
     ]
-    if len(documents) < 2:
-        return Unresolved("anls", "fewer than two held-out documents with questions", len(documents))
+    return documents, asked
+
+
+def _scores(target: Target, corpus: Corpus, asked: Sequence[Asked]) -> Floats:
+    """ANLS of every question, (n_questions,)."""
     replies: list[str] = []
     for start in range(0, len(asked), _AT_ONCE):
         queries = [
@@ -53,14 +101,7 @@ def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:
             for _, document, question in asked[start : start + _AT_ONCE]
         ]
         replies += [reply.text for reply in target.ask(queries)]
-    scores = np.array([anls(reply, question.answers) for reply, (_, _, question) in zip(replies, asked, strict=True)])
-    clusters = np.array([number for number, _, _ in asked])
-    guesses = _guesses(corpus)
-    guessed = [guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked]
-    null = float(
-        np.mean([anls(guess, question.answers) for guess, (_, _, question) in zip(guessed, asked, strict=True)])
-    )
-    return estimate("anls", mean(scores, clusters, rng, alphas=ALPHAS), "questions", null, "chance")
+    return np.array([anls(reply, question.answers) for reply, (_, _, question) in zip(replies, asked, strict=True)])
 
 
 def _guesses(corpus: Corpus) -> dict[str, str]:

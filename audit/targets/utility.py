@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from audit.arrays import Floats, Ints
+from audit.arrays import Bools, Floats, Ints
 from audit.corpus.documents import Document
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval, agreement_interval, proportion
+from audit.stats.paired import Ratios
 from audit.stats.resampling import bootstrap
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.interface import BestIntent, BestLinks, BestTokens, TagProbabilities, TokenTarget
@@ -22,6 +24,7 @@ MASK_PROBABILITY = 0.15
 MAX_DOCUMENTS = 200
 """Documents that the utility is measured on, at most (ours): enough for an interval of a few points."""
 
+MASKED, INTENT = "masked_token_accuracy", "intent_accuracy"
 Span = tuple[str, int, int]
 Entities = Set[Any]
 Finder = Callable[[TokenTarget, Sequence[Encoding]], list[tuple[Entities, Entities]]]
@@ -54,12 +57,53 @@ def utility(target: TokenTarget, documents: Sequence[Document], seed: int) -> Me
     linking.
     """
     if BestTokens in target.answers:
-        return masked_token_accuracy("masked_token_accuracy", target, documents, seed)
+        return masked_token_accuracy(MASKED, target, documents, seed)
     if BestLinks not in target.answers:
         return tagging_f1(target, documents, seed)
     if TagProbabilities in target.answers:
         return extraction_f1(target, documents, seed)
     return linking_f1(target, documents, seed)
+
+
+def utility_by_document(target: TokenTarget, documents: Sequence[Document], seed: int) -> dict[str, Ratios]:
+    """The sums behind `utility`, and `intent_accuracy` where the model names intents, by document.
+
+    Args:
+        target: as it is measured.
+        documents: that it did not train on.
+        seed: the same as there: then the same pages and tokens are asked about.
+    """
+    rng = np.random.default_rng(seed)
+    named = _named_pages(target, documents, rng)
+    names, pages = [name for name, _ in named], [page for _, page in named]
+    if not pages:
+        return {}
+    if BestTokens in target.answers:
+        _, hits, clusters = _masked_hits(target, pages, rng)
+        return {MASKED: Ratios(names, *sum_by_document(hits, clusters))}
+    find = _finder(target)
+    counts = _counts(find(target, pages))
+    name = "link_f1" if find is _linked else "entity_f1"
+    found = {name: Ratios(names, 2 * counts[:, 0], counts[:, 1] + counts[:, 2])}
+    asked = [(name, page) for name, page in named if page.intent is not None]
+    if BestIntent in target.answers and asked:
+        best = target.ask([BestIntent(page) for _, page in asked])
+        right = [float(own == page.intent) for own, (_, page) in zip(best, asked, strict=True)]
+        found[INTENT] = Ratios([name for name, _ in asked], np.array(right), np.ones(len(asked)))
+    return found
+
+
+def sum_by_document(values: npt.ArrayLike, clusters: Ints) -> tuple[Floats, Floats]:
+    """The sum and the number of the values of each document, (n_documents,) each; documents are 0, 1, and so on."""
+    rows = np.asarray(values, np.float64)
+    sums = cluster_sums([rows, np.ones_like(rows)], clusters)
+    return sums[:, 0], sums[:, 1]
+
+
+def _finder(target: TokenTarget) -> Finder:
+    if BestLinks not in target.answers:
+        return _tagged
+    return _extracted if TagProbabilities in target.answers else _linked
 
 
 def masked_token_accuracy(name: str, target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
@@ -69,15 +113,22 @@ def masked_token_accuracy(name: str, target: TokenTarget, documents: Sequence[Do
     """
     rng = np.random.default_rng(seed)
     pages = _pages(target, documents, rng)
-    hidden = [_hidden_positions(page, rng) for page in pages]
     if not pages:
         return Unresolved(name, "no held-out document to measure on", 0)
+    truth, hits, clusters = _masked_hits(target, pages, rng)
+    commonest = np.unique(np.concatenate(truth), return_counts=True)[1].max() / len(hits)
+    return estimate(name, proportion(hits, clusters, alphas=ALPHAS), "tokens", float(commonest), "chance")
+
+
+def _masked_hits(
+    target: TokenTarget, pages: Sequence[Encoding], rng: np.random.Generator
+) -> tuple[list[Ints], Bools, Ints]:
+    """The true tokens of each page that are hidden; and for every one if it was named first, and its page."""
+    hidden = [_hidden_positions(page, rng) for page in pages]
     queries = [BestTokens(page.scrubbed(positions), positions) for page, positions in zip(pages, hidden, strict=True)]
     truth = [page.ids[list(positions)] for page, positions in zip(pages, hidden, strict=True)]
     hits = np.concatenate([a == b for a, b in zip(target.ask(queries), truth, strict=True)])
-    clusters = np.repeat(np.arange(len(pages)), [len(positions) for positions in hidden])
-    commonest = np.unique(np.concatenate(truth), return_counts=True)[1].max() / len(hits)
-    return estimate(name, proportion(hits, clusters, alphas=ALPHAS), "tokens", float(commonest), "chance")
+    return truth, hits, np.repeat(np.arange(len(pages)), [len(positions) for positions in hidden])
 
 
 def tagging_f1(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
@@ -99,12 +150,12 @@ def intent_accuracy(target: TokenTarget, documents: Sequence[Document], seed: in
     """Share of held-out utterances whose intent the model puts first; null: naming the commonest."""
     pages = [page for page in _pages(target, documents, np.random.default_rng(seed)) if page.intent is not None]
     if len(pages) < 2:
-        return Unresolved("intent_accuracy", "fewer than two held-out utterances with an intent", len(pages))
+        return Unresolved(INTENT, "fewer than two held-out utterances with an intent", len(pages))
     truth = np.array([page.intent for page in pages])
     hits = np.array(target.ask([BestIntent(page) for page in pages])) == truth
     commonest = np.bincount(truth).max() / len(truth)
     share = proportion(hits, np.arange(len(pages)), alphas=ALPHAS)
-    return estimate("intent_accuracy", share, "utterances", float(commonest), "chance")
+    return estimate(INTENT, share, "utterances", float(commonest), "chance")
 
 
 def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str]) -> set[tuple[str, frozenset[int]]]:
@@ -143,7 +194,7 @@ def _micro_f1(
     if len(pages) < 2:
         return Unresolved(name, "fewer than two held-out documents to measure on", len(pages))
     sets = find(target, pages)
-    counts = np.array([(len(true & predicted), len(true), len(predicted)) for true, predicted in sets], float)
+    counts = _counts(sets)
     if not counts[:, 1].sum():
         return Unresolved(name, f"no {thing} in the held-out documents", 0)
     sums, n = cluster_sums(list(counts.T), np.arange(len(counts))), int(counts[:, 1].sum())
@@ -156,6 +207,11 @@ def _micro_f1(
     return estimate(name, interval, UNITS[name], _commonest_f1([true for true, _ in sets]), "chance")
 
 
+def _counts(sets: Sequence[tuple[Entities, Entities]]) -> Floats:
+    """By page: what is right, what is true and what was found; (n_pages, 3)."""
+    return np.array([(len(true & predicted), len(true), len(predicted)) for true, predicted in sets], float)
+
+
 def _commonest_f1(truths: Sequence[Entities]) -> float:
     """The F1 of naming on every page what the most pages hold, at the same place, and nothing else."""
     counts = Counter(thing for true in truths for thing in true)
@@ -164,7 +220,15 @@ def _commonest_f1(truths: Sequence[Entities]) -> float:
 
 
 def _pages(target: TokenTarget, documents: Sequence[Document], rng: np.random.Generator) -> list[Encoding]:
-    return [page for page in map(target.encode, _chosen(documents, rng)) if page is not None]
+    return [page for _, page in _named_pages(target, documents, rng)]
+
+
+def _named_pages(
+    target: TokenTarget, documents: Sequence[Document], rng: np.random.Generator
+) -> list[tuple[str, Encoding]]:
+    """The pages that the target reads, with the names of their documents."""
+    pages = ((document.id, target.encode(document)) for document in _chosen(documents, rng))
+    return [(name, page) for name, page in pages if page is not None]
 
 
 def _chosen(documents: Sequence[Document], rng: np.random.Generator) -> list[Document]:

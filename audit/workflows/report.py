@@ -9,7 +9,9 @@ from pathlib import Path
 from audit import policy as policies
 from audit import record as records
 from audit import report
-from audit.errors import RenderError, UsageError
+from audit.defenses import measured
+from audit.defenses.measured import Comparison
+from audit.errors import RecordError, RenderError, UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import trend
@@ -39,7 +41,9 @@ class Trend:
     warnings: list[str]
 
 
-def report_records(paths: Sequence[Path], policy: str, out: Path | None, reveal: bool) -> Report | Trend:
+def report_records(
+    paths: Sequence[Path], policy: str, out: Path | None, reveal: bool, defenses: Sequence[Path] = ()
+) -> Report | Trend:
     """Draw the report of a record again, or the trend of several, held against a policy.
 
     Args:
@@ -47,6 +51,7 @@ def report_records(paths: Sequence[Path], policy: str, out: Path | None, reveal:
         policy: a shipped policy or a file.
         out: the folder for the files; None: that of the record.
         reveal: also write the values that were recovered, into the folder of the record.
+        defenses: what `docaudit defend` wrote: the measured effects join the plan of the report.
 
     Raises:
         DocauditError: a record or the policy cannot be read, the records make no trend, or the folder takes no files.
@@ -56,7 +61,12 @@ def report_records(paths: Sequence[Path], policy: str, out: Path | None, reveal:
             "a trend of several records needs --out" if out is None else "a trend has no values to reveal",
             "docaudit report RECORD RECORD ... --out FOLDER",
         )
+    if len(paths) > 1 and defenses:
+        raise UsageError("a trend of several records has no plan for countermeasures to join", "give one record")
     read = [records.read(path) for path in paths]
+    comparisons = [one for path in defenses for one in measured.read_all(path)]
+    for one in comparisons:
+        refuse_another_audit(one, read[0])
     chosen = load_policy(policy, complete=False)
     verdicts = [policies.evaluate(record, chosen, policies.today()) for record in read]
     source = paths[0] if paths[0].is_dir() else paths[0].parent
@@ -67,16 +77,36 @@ def report_records(paths: Sequence[Path], policy: str, out: Path | None, reveal:
         raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
     if len(read) > 1:
         return _write_trend(read, verdicts, folder)
-    warnings = write_report(read[0], verdicts[0], chosen, folder, source if reveal else None)
+    warnings = write_report(read[0], verdicts[0], chosen, folder, source if reveal else None, comparisons)
     return Report(folder, verdicts[0], warnings)
 
 
+def refuse_another_audit(comparison: Comparison, record: AuditRecord) -> None:
+    """Refuse a comparison that was made on another model or data set.
+
+    Raises:
+        RecordError: it was.
+    """
+    pairs = {"model": (comparison.target, record.target.sha256), "data set": (comparison.data, record.corpus.sha256)}
+    others = [what for what, (own, other) in pairs.items() if own != other]
+    if others:
+        raise RecordError(
+            f"{comparison.name} was measured on another {' and '.join(others)} than this record's",
+            "give what docaudit defend wrote for this model and data set",
+        )
+
+
 def write_report(
-    record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, reveal_from: Path | None
+    record: AuditRecord,
+    verdict: Verdict,
+    policy: Policy,
+    out: Path,
+    reveal_from: Path | None,
+    comparisons: Sequence[Comparison] = (),
 ) -> list[str]:
     """Draw the reports, with the evidence in `reveal_from` if given; return as warnings what could not be drawn."""
     try:
-        warnings = list(report.write(record, verdict, policy, out))
+        warnings = list(report.write(record, verdict, policy, out, comparisons))
         if reveal_from is not None:
             report.write_revealed(record, verdict, policy, reveal_from)
     except RenderError as error:

@@ -263,16 +263,19 @@ def _measure(
     )
 
 
-def read_outcomes(opened: ScanSetup, name: str, progress: Progress = SILENT) -> tuple[Case, list[Trial], list[Json]]:
+def read_outcomes(
+    opened: ScanSetup, name: str, progress: Progress = SILENT, filled: LoadedReferences | None = None
+) -> tuple[Case, list[Trial], list[Json]]:
     """Read the outcome of every trial of one attack of a scan that has run from its journal, without asking the model.
 
     Args:
         opened: the scan; `options.out` is the folder it wrote.
         name: of the attack.
         progress: of trials that are not in the journal, and are tried again.
+        filled: its references; None: they are loaded.
     """
     (attack,) = (attack for attack in opened.attacks if attack.name == name)
-    filled = fill_references(opened, progress)
+    filled = fill_references(opened, progress) if filled is None else filled
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     trials = sample(attack.trials(case), opened.share, opened.options.seed)
     checkpoint, _ = choose_number_format(opened, attack, case, trials, progress)

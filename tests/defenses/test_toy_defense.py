@@ -149,7 +149,8 @@ def test_it_is_measured_and_compared_with_the_model_as_it_was(
     name: str, title: str, derived_by: str, channel: bool, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("audit.attacks.removal.TESSERACT", Perfect())
-    output, code = docaudit("defend", name, place / "model", place / "data", "--out", tmp_path)
+    given = ("--out", tmp_path, "--budget", "standard" if channel else "quick")
+    output, code = docaudit("defend", name, place / "model", place / "data", *given)
     assert code == 0, output
     assert records.read(tmp_path / "before").derived_by == ()
     assert records.read(tmp_path / "after").derived_by == (derived_by,)

@@ -29,6 +29,7 @@ from audit.targets.utility import (
     spade_entities,
     tagging_f1,
     utility,
+    utility_by_document,
 )
 
 LABELS = ("O", "B-A", "I-A", "B-B", "I-B")
@@ -334,3 +335,25 @@ def test_utility_is_accuracy_for_masked_models_and_f1_for_taggers() -> None:
     assert utility(Fake(answer=knows_all), DOCUMENTS, 0).name == "masked_token_accuracy"
     perfect = tagged(lambda page, read: page.labels[read])
     assert utility(Fake(tiny.LABELS, answer=perfect), DOCUMENTS, 0).name == "entity_f1"
+
+
+@pytest.mark.parametrize("labels", [(), tiny.LABELS])
+def test_sums_by_document_make_up_the_number(labels: tuple[str, ...]) -> None:
+    def measured() -> Fake:
+        rng = np.random.default_rng(0)
+
+        def guess(query: BestTokens, page: Encoding) -> Any:
+            right = page.ids[list(query.positions)]
+            return right + (rng.random(len(right)) < 0.5)
+
+        chosen = tagged(lambda page, read: rng.integers(len(tiny.LABELS), size=len(read))) if labels else guess
+        return Fake(labels, answer=chosen)
+
+    number = utility(measured(), DOCUMENTS, 3)
+    ((name, sums),) = utility_by_document(measured(), DOCUMENTS, 3).items()
+    assert isinstance(number, Estimate)
+    assert name == number.name
+    assert sums.numerator.sum() / sums.denominator.sum() == pytest.approx(number.value)
+    assert (sums.numerator <= sums.denominator).all()
+    assert len(set(sums.documents)) == len(sums.numerator)
+    assert utility_by_document(measured(), [], 3) == {}

@@ -16,18 +16,11 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.attributes.fields import Fields, loss_query
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
-from audit.attacks.attributes.measures import (
-    METRICS,
-    POWER,
-    counts,
-    coverage,
-    gated_methods,
-    jobs,
-)
+from audit.attacks.attributes.measures import EXCESS, METRICS, POWER, counts, coverage, gated_methods, jobs, named
 from audit.attacks.attributes.offered import holding, lacking, most_trials, most_units
 from audit.attacks.attributes.questions import Questions
 from audit.attacks.attributes.report import REPORT
-from audit.attacks.attributes.table import AttributeTable, build_table
+from audit.attacks.attributes.table import METHODS, AttributeTable, build_table
 from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import run_jobs
 from audit.attacks.reporting import AttackReport
@@ -36,6 +29,7 @@ from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.stats.paired import UnitScores
 from audit.targets.interface import AnswerLoss, Target
 
 N_PER_DOCUMENT = {"quick": 4, "standard": 8, "full": 32}
@@ -198,6 +192,24 @@ class AttributeInference(Attack):
             weaknesses=() if table.calibrated.any() else (NO_REFERENCE,),
         )
 
+    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
+        """See `Attack.paired_scores`: the chance to pick the value with the model minus that without it."""
+        asked, table = _table(case, trials, outcomes)
+        kept = [trial for trial, outcome in zip(trials, outcomes, strict=True) if _usable(outcome)]
+        units = np.array([trial.id for trial in kept], object)
+        documents = np.array([hidden.document.id for hidden in asked], object)
+        rows = {"all": np.ones(len(asked), bool), "unique": table.unique, "repeated": ~table.unique}
+        return {
+            named(f"{EXCESS}.{group}", method): UnitScores(
+                units[own].tolist(),
+                documents[own].tolist(),
+                table.member[own],
+                (table.chosen[method] - table.public)[own],
+            )
+            for group, own in rows.items()
+            for method in METHODS
+        }
+
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """The value and its place among the candidates, one object a value that was asked about."""
         asked, table = _table(case, trials, outcomes)
@@ -244,16 +256,17 @@ def _values(case: Case) -> HiddenValues:
 def _table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[list[Hidden], AttributeTable]:
     """The values that were asked about, and what came of them."""
     values = _values(case)
-    rows = [
-        (values.of(trial), outcome)
-        for trial, outcome in zip(trials, outcomes, strict=True)
-        if outcome["lost"] is None and outcome["target"] is not None
-    ]
+    rows = [(values.of(trial), outcome) for trial, outcome in zip(trials, outcomes, strict=True) if _usable(outcome)]
     public = public_of(case, values)
     alike = public is not None and values.alike(public)
     return [hidden for hidden, _ in rows], build_table(
         [hidden for hidden, _ in rows], [outcome for _, outcome in rows], alike=alike
     )
+
+
+def _usable(outcome: Json) -> bool:
+    """True for a value that was asked about."""
+    return outcome["lost"] is None and outcome["target"] is not None
 
 
 def _written(losses: Floats | None) -> Json:

@@ -15,6 +15,7 @@ from audit.attacks.canaries.guided import ask_question, sample_answers
 from audit.attacks.canaries.measures import METRICS, POWER, PROVABLE, UNIT, histograms, measure_table
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
+from audit.attacks.canaries.paired import paired_by_canary
 from audit.attacks.canaries.report import REPORT
 from audit.attacks.canaries.summary import alarms_of, counts_of, diagnostics_of, weaknesses_of
 from audit.attacks.canaries.white_box import Inversion
@@ -26,6 +27,7 @@ from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.stats.paired import UnitScores
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
 STRATUM = "canary"
@@ -211,6 +213,12 @@ class Canaries(Attack):
             weaknesses=weaknesses_of(tried, found),
             alarms=alarms_of(everything, drawn.repeat, self.delta),
         )
+
+    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
+        """See `Attack.paired_scores`: what came of each canary."""
+        drawn = load_canaries(case.corpus)
+        assert drawn is not None
+        return paired_by_canary(_tried(drawn, trials), [read_outcome(outcome) for outcome in outcomes])
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """Each canary with its completion and what came out, in words, and where it ranks; one object each."""

@@ -38,6 +38,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Count, Coverage
+from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.targets.interface import AdaptationRule, Target
 
@@ -247,6 +248,16 @@ class MembershipInference(Attack):
             coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
             weaknesses=() if scored.primary == "calibrated" else (NO_REFERENCE,),
         )
+
+    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
+        """See `Attack.paired_scores`: every score of every document, for areas."""
+        scored = score_documents(case, trials, outcomes)
+        names = {f"auc.{score}": column for score, column in scored.columns.items()}
+        if scored.primary in scored.columns:
+            names["auc"] = scored.columns[scored.primary]
+        return {
+            name: UnitScores(scored.ids, scored.ids, scored.member, column, "auc") for name, column in names.items()
+        }
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """Every score of a member or held-out document, and its rank (1 = most like a member), one object each."""

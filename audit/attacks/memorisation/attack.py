@@ -16,6 +16,7 @@ from audit.attacks.interface import Attack, EvidenceShape, Findings, Sides, Unit
 from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, ContextProbe, Scene
 from audit.attacks.memorisation.fairness import baseline_knows_members, confounded, weaknesses
 from audit.attacks.memorisation.measures import IDENTIFIED, METRICS, measure_questions
+from audit.attacks.memorisation.paired import paired_by_question
 from audit.attacks.memorisation.report import REPORT
 from audit.attacks.memorisation.summary import (
     commonest_anls,
@@ -43,6 +44,7 @@ from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.stats.distances import anls
+from audit.stats.paired import UnitScores
 from audit.targets.interface import Answer, AnswerLoss, Reply, Target
 
 QUICK: tuple[Context, ...] = ("exact", "paraphrased")
@@ -225,6 +227,10 @@ class Memorisation(Attack):
             methods={"net": tuple(_net_of(name) for name in GATED if name in self.contexts)},
             coverage=coverage(table, case.corpus),
         )
+
+    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
+        """See `Attack.paired_scores`: net in every context by question, and personal values."""
+        return paired_by_question(build_table(case, trials, outcomes, self.anls_threshold))
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """The answer, what became of it on the page, and what each model replied in every context, under its name."""

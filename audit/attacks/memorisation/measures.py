@@ -265,18 +265,26 @@ def count_identified(table: QuestionTable, rng: Generator) -> Measurement:
     baselines give. The interval is that of the net share of values, times their number: it covers other documents of
     the same kind, as many.
     """
-    members = table.split("member").proven
-    rows = members.where(members.unique & np.isin(members.pii, IDENTIFYING))
+    rows = identifying(table)
     if rows.n_documents < 2:
         reason = "fewer than two documents with a personal value of their own and a proven removal"
         return Unresolved(IDENTIFIED, reason, rows.n_documents)
-    gained, lost, documents = _by_value(rows)
+    gained, lost, documents = by_value(rows)
     net = shares.net(gained, lost, documents, rng, alphas=ALPHAS)
     return estimate(IDENTIFIED, shares.scaled(net, net.n), "values", 0.0, "chance")
 
 
-def _by_value(rows: QuestionTable) -> tuple[Floats, Floats, Ints]:
-    """What is gained and lost of each distinct value, and its document; each of shape (n_values,)."""
+def identifying(table: QuestionTable) -> QuestionTable:
+    """Members' questions for a personal value that is proven gone and stands in one document of training alone."""
+    members = table.split("member").proven
+    return members.where(members.unique & np.isin(members.pii, IDENTIFYING))
+
+
+def by_value(rows: QuestionTable) -> tuple[Floats, Floats, Ints]:
+    """The gain and the loss of each distinct value, and its document; each of shape (n_values,).
+
+    Values are in the order of their first question.
+    """
     rows_of: dict[tuple[int, frozenset[str]], list[int]] = defaultdict(list)
     for row, asked in enumerate(rows.asked):
         rows_of[int(rows.cluster[row]), asked.values].append(row)

@@ -31,12 +31,14 @@ from audit.attacks.reconstruction.gated import POWER
 from audit.attacks.reconstruction.measures import METRICS, measure_fields
 from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, SHIPPED, TUNED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
+from audit.attacks.reconstruction.paired import paired_by_field
 from audit.attacks.reconstruction.report import REPORT
 from audit.attacks.reporting import AttackReport
 from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.stats.paired import UnitScores
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, FirstOrderLoss, Target, TrainingLoss
 
@@ -265,9 +267,12 @@ class Reconstruction(Attack):
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Findings:
         """See `Attack.measure`; the metrics are described in `measures`."""
-        fields = [field_of(case, trial, self.min_tokens, self.max_tokens) for trial in trials]
-        everything = [*self._fields(case)]
+        fields, everything = self._tried(case, trials), [*self._fields(case)]
         return measure_fields(case, everything, fields, outcomes, [*self.rules], self.n_candidates, rng, progress)
+
+    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
+        """See `Attack.paired_scores`: what the attack gains over the public model, by field."""
+        return paired_by_field(case.corpus, self._tried(case, trials), outcomes, [*self.rules])
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """The value, what was recovered of it with the model and without, one object a field or end of one.
@@ -280,15 +285,14 @@ class Reconstruction(Attack):
             right = [method for method, (shot, _) in firsts.items() if shot["tokens"] == outcome["truth"]]
             shown, baseline = firsts[right[0] if right else DEFAULT]
             whole = field.part == "whole"
+            in_words = field.document.text_of(field.entity) if whole else None
             yield {
                 "attack": self.name,
                 "document": field.document.id,
                 "field": field.entity.id if whole else f"{field.entity.id} ({field.part})",
                 "category": field.entity.category,
                 "split": field.document.split,
-                "value": (
-                    field.document.text_of(field.entity) if whole else case.token_target.token_strings(outcome["truth"])
-                ),
+                "value": in_words or case.token_target.token_strings(outcome["truth"]),
                 "recovered": case.token_target.token_strings(shown["tokens"]),
                 "baseline": case.token_target.token_strings(baseline["tokens"]),
                 "exact": bool(right),
@@ -296,6 +300,9 @@ class Reconstruction(Attack):
                     shot["tokens"] == outcome["truth"] for _, found in _by_method(outcome) for shot in found["attack"]
                 ),
             }
+
+    def _tried(self, case: Case, trials: Sequence[Trial]) -> list[PageField]:
+        return [field_of(case, trial, self.min_tokens, self.max_tokens) for trial in trials]
 
     def _fields(self, case: Case) -> Iterator[PageField]:
         return all_fields(case, self.min_tokens, self.max_tokens)

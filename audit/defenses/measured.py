@@ -1,0 +1,155 @@
+"""A countermeasure's measured effect, as `comparison.json` holds it; it has no text of documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from audit.defenses.comparison import Change
+from audit.errors import RecordError
+from audit.files import write_atomically
+from audit.measurements import STRICT, Estimate, Measurement
+
+FILE_NAME = "comparison.json"
+Kind = Literal["query", "data", "training"]
+KINDS: tuple[Kind, ...] = ("query", "data", "training")
+"""The cheapest first: a question is changed at once, a data set rewritten, a model trained again."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Effect:
+    """A number before and after.
+
+    Attributes:
+        attack: empty for usefulness.
+        before, after: as either scan measured it; None where its attack did not run to an end.
+        difference: after minus before, null 0; None where there is none.
+        p: two-sided, not corrected for the number of metrics.
+        paired: whether units were compared one by one; False: both intervals were joined, which is wider.
+        note: why there is no difference; or empty.
+    """
+
+    attack: str
+    metric: str
+    before: Measurement | None
+    after: Measurement | None
+    difference: Estimate | None = None
+    p: float | None = None
+    paired: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, config=STRICT)
+class LimitUse:
+    """How far a number uses its limit up: 1 is the limit, 0 no leak.
+
+    Attributes:
+        outcome: of the decision.
+        value: of the number itself; None where nothing was decided on one.
+        reach: of the end of its interval that the policy looks at: at most 1 where the limit is met.
+    """
+
+    outcome: str
+    value: float | None = None
+    reach: float | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
+class LimitChange:
+    """A limit of the policy before and after."""
+
+    attack: str
+    metric: str
+    before: LimitUse
+    after: LimitUse
+
+
+@dataclass(frozen=True, config=STRICT)
+class MissingAttack:
+    """An attack that did not run to its end on both sides, and why not; empty for the side on which it did."""
+
+    attack: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class Comparison:
+    """One countermeasure against the model as it was.
+
+    Attributes:
+        name, title, kind: of the countermeasure.
+        key: of all that the comparison depends on; another key is another comparison.
+        policy: its name.
+        target, data, result: sha256 of the audited model, of the data set, and of the model with the countermeasure.
+        verdict_before, verdict_after: "passed", "violated" or "undecided".
+        limits: every limit of the policy.
+        effects: what the policy limits and what sums an attack up.
+        usefulness: measures of the model's own task.
+        missing: attacks that are not compared.
+        changes: memorised answers in every context, and ANLS, question by question.
+        side_channel: see `audit.report.defense_comparison.DefenseRow`.
+    """
+
+    schema_version: Literal[1]
+    docaudit: str
+    name: str
+    title: str
+    kind: Kind
+    key: str
+    policy: str
+    target: str
+    data: str
+    result: str
+    budget: str
+    seed: int
+    verdict_before: str
+    verdict_after: str
+    limits: tuple[LimitChange, ...]
+    effects: tuple[Effect, ...]
+    usefulness: tuple[Effect, ...]
+    missing: tuple[MissingAttack, ...]
+    changes: tuple[Change, ...]
+    side_channel: Estimate | None = None
+
+    def effect(self, attack: str, metric: str) -> Effect | None:
+        """The effect on one metric."""
+        return next((item for item in self.effects if (item.attack, item.metric) == (attack, metric)), None)
+
+
+_COMPARISON: TypeAdapter[Comparison] = TypeAdapter(Comparison)
+
+
+def write(comparison: Comparison, folder: Path) -> None:
+    """Write `comparison.json` into a folder, whole or not at all."""
+    write_atomically(folder / FILE_NAME, _COMPARISON.dump_json(comparison, indent=1) + b"\n")
+
+
+def read(path: Path) -> Comparison:
+    """Read a comparison from a file, or from the folder that `docaudit defend` wrote.
+
+    Raises:
+        RecordError: there is none, or another version wrote it.
+    """
+    file_path = path / FILE_NAME if path.is_dir() else path
+    try:
+        return _COMPARISON.validate_json(file_path.read_bytes(), strict=True)
+    except OSError as error:
+        hint = "give the --out of docaudit defend"
+        raise RecordError(f"{file_path}: {error.strerror or 'cannot be read'}", hint) from None
+    except ValidationError:
+        hint = "give what this version of docaudit defend wrote"
+        raise RecordError(f"{file_path}: no comparison of a countermeasure on a model", hint) from None
+
+
+def read_all(path: Path) -> tuple[Comparison, ...]:
+    """Read the comparison of a folder, or those of its folders where several countermeasures were measured.
+
+    Raises:
+        RecordError: there is none, or one cannot be read.
+    """
+    several = sorted(path.glob(f"*/{FILE_NAME}")) if path.is_dir() and not (path / FILE_NAME).exists() else []
+    return tuple(map(read, several)) or (read(path),)

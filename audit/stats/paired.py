@@ -1,0 +1,278 @@
+"""Differences between two scans of the same units: paired where units have values, else from two intervals.
+
+Method: methods.md#statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from audit.arrays import Bools, Floats, Ints
+from audit.measurements import ALPHAS, Estimate
+from audit.stats.clusters import cluster_sums
+from audit.stats.intervals import Interval, make_interval, tail_levels
+from audit.stats.mover import squared_reach
+from audit.stats.rates import excess_mean, excess_rate
+from audit.stats.resampling import bootstrap, sign_flip
+from audit.stats.roc import auc
+from audit.stats.shares import net, scaled
+
+MIN_DIFFERING = 10
+"""With fewer units of a side whose placement changes, a paired AUC is taken from both intervals instead (ours)."""
+MIN_UNITS = 2
+"""Independent units of a side without which nothing is paired."""
+N_SWAPS = 2_000
+"""Random exchanges of both scans, for p (ours)."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnitScores:
+    """The values of units from which a metric is computed, so that two scans can be compared unit by unit.
+
+    Attributes:
+        units: (n,) names, each once; both scans are compared on the units that both have.
+        clusters: (n,) names of what is independent: documents, canaries.
+        member: (n,) whether training saw it.
+        values: (n,).
+        kind: "mean": the metric is the mean over members, minus that over the others where there are any; "auc": the
+            chance that a member's value is above another's.
+        limits: the smallest and the largest value that there can be. No use for areas.
+    """
+
+    units: Sequence[str]
+    clusters: Sequence[str]
+    member: Bools
+    values: Floats
+    kind: Literal["mean", "auc"] = "mean"
+    limits: tuple[float, float] = (-1.0, 1.0)
+
+    def only(self, names: Sequence[str]) -> UnitScores:
+        """The units of these names, in that order."""
+        place = {name: row for row, name in enumerate(self.units)}
+        rows = np.array([place[name] for name in names], np.int64)
+        clusters = [self.clusters[row] for row in rows]
+        return replace(self, units=list(names), clusters=clusters, member=self.member[rows], values=self.values[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """A share or F1 as sums by document: the measure is sum(numerator) / sum(denominator).
+
+    Attributes:
+        documents: (n,) names, each once.
+        numerator: (n,) at least 0.
+        denominator: (n,) at least the numerator.
+    """
+
+    documents: Sequence[str]
+    numerator: Floats
+    denominator: Floats
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A number after minus before.
+
+    Attributes:
+        interval: of the difference.
+        p: two-sided, of a difference as large without any effect.
+        paired: whether the same units were compared; False: both intervals were joined.
+    """
+
+    interval: Interval
+    p: float
+    paired: bool
+
+
+def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Generator) -> Difference | None:
+    """The metric after minus before, over the units of both; null 0.
+
+    Means: every unit's difference takes the place of attack minus baseline in `excess_rate` or `excess_mean` (in `net`,
+    where there are members alone), and p is that of a sign flip by cluster. Areas: the paired difference of DeLong et
+    al. (1988), and p is that of the exchange of both scans' ranks in every unit (Bandos et al. 2005).
+
+    Args:
+        before: of one scan.
+        after: of the other.
+        rng: the source of randomness.
+
+    Returns:
+        None where there are too few units that both have, or too few change their place: see `joined_difference`.
+    """
+    names = sorted(set(before.units) & set(after.units))
+    one, other = before.only(names), after.only(names)
+    if before.kind == "auc":
+        return _area_difference(one, other, rng)
+    clusters = _numbered(one.clusters)
+    sides = [side for side in (one.member, ~one.member) if side.any()]
+    if not one.member.any() or any(np.unique(clusters[side]).size < MIN_UNITS for side in sides):
+        return None
+    width = max(side.limits[1] - side.limits[0] for side in (before, after))
+    change = (other.values - one.values) / width
+    parts = np.maximum(change, 0.0), np.maximum(-change, 0.0)
+    if len(sides) == 1:
+        interval = net(*parts, clusters, rng, alphas=ALPHAS)
+    else:
+        of = excess_rate if np.isin(change, (-1.0, 0.0, 1.0)).all() else excess_mean
+        (gain_m, loss_m, own_m), (gain_h, loss_h, own_h) = (
+            [column[side] for column in (*parts, clusters)] for side in sides
+        )
+        interval = of(gain_m, loss_m, own_m, gain_h, loss_h, own_h, rng, alphas=ALPHAS)
+    weights = np.where(one.member, 1 / max(one.member.sum(), 1), -1 / max((~one.member).sum(), 1))
+    p = sign_flip(cluster_sums([change * weights], clusters)[:, 0], rng).two_sided
+    return Difference(scaled(interval, width), p, True)
+
+
+def ratio_difference(
+    before: Ratios, after: Ratios, both: tuple[Estimate, Estimate], rng: np.random.Generator
+) -> Difference | None:
+    """The measure after minus before, over the documents of both; null 0.
+
+    BCa over documents; where none differs, from both intervals. p: of the exchange of both scans in every document.
+
+    Args:
+        before: of one scan.
+        after: of the other.
+        both: the measure before and after, with intervals.
+        rng: the source of randomness.
+
+    Returns:
+        None where they share fewer than two documents, or nothing was counted on these.
+    """
+    names = sorted(set(before.documents) & set(after.documents))
+    if len(names) < MIN_UNITS:
+        return None
+    columns = []
+    for side in (before, after):
+        place = {name: row for row, name in enumerate(side.documents)}
+        rows = np.array([place[name] for name in names])
+        columns += [side.numerator[rows], side.denominator[rows]]
+    sums = np.stack(columns, axis=1)
+    if not (sums[:, 1].any() and sums[:, 3].any()):
+        return None
+    interval = bootstrap([sums], _ratio_change, rng, alphas=ALPHAS, limits=(-1.0, 1.0))
+    value = float(_ratio_change(sums.sum(axis=0)[None, None])[0])
+    p = _exchange(value, lambda swap: _swapped_ratios(sums, swap), len(names), rng)
+    if interval is None:
+        joined = joined_difference(*both)
+        return replace(joined, p=p, paired=True)
+    return Difference(interval, p, True)
+
+
+def joined_difference(before: Estimate, after: Estimate) -> Difference:
+    """The difference from both intervals alone, as if the scans were independent (MOVER, Zou & Donner 2008).
+
+    Scans of the same units go together, so that this is wider than a paired interval. p: from the normal distribution
+    that has as far to 0.
+    """
+    from scipy.stats import norm
+
+    tails = tail_levels(ALPHAS)
+    value = after.value - before.value
+    down, up = squared_reach(_bounds(after), _bounds(before), 0.0)
+    reach = float(np.sqrt(down[0] if value > 0 else up[0]))
+    z = abs(value) / reach * float(norm.isf(tails[0])) if reach > 0 else (np.inf if value else 0.0)
+    interval = make_interval(
+        value,
+        value - np.sqrt(down),
+        value + np.sqrt(up),
+        n=before.n + after.n,
+        clusters=max(before.clusters, after.clusters),
+        method="MOVER on the intervals before and after (not paired)",
+        alphas=ALPHAS,
+    )
+    return Difference(interval, float(min(1.0, 2 * norm.sf(z))), False)
+
+
+def _bounds(item: Estimate) -> tuple[float, Floats, Floats]:
+    """The bounds of an estimate at `tail_levels`; a level that it lacks has those of its two-sided interval."""
+    known = {bound.alpha: (bound.lower, bound.upper) for bound in item.bounds}
+    pairs = [(item.low, item.high), *(known.get(alpha, (item.low, item.high)) for alpha in ALPHAS)]
+    lower, upper = np.array(pairs, np.float64).T
+    return item.value, np.minimum(lower, item.value), np.maximum(upper, item.value)
+
+
+def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generator) -> Difference | None:
+    known = np.isfinite(one.values) & np.isfinite(other.values)
+    member = one.member[known]
+    scores = [_ranks(side.values[known]) for side in (one, other)]
+    if min(member.sum(), (~member).sum()) < MIN_UNITS:
+        return None
+    value = _area(scores[1], member) - _area(scores[0], member)
+    moved = [np.subtract(*sides) for sides in zip(*(_placements(own, member) for own in reversed(scores)), strict=True)]
+    if min(int((side != 0).sum()) for side in moved) < MIN_DIFFERING:
+        return None
+    p = _exchange(value, lambda swap: _swapped_areas(scores, member, swap), member.size, rng)
+    return Difference(_delong_difference(value, moved), p, True)
+
+
+def _delong_difference(value: float, moved: Sequence[Floats]) -> Interval:
+    """From the variances of what each unit's placement changes; Student's t, Satterthwaite over the two sides."""
+    from scipy.special import stdtrit
+
+    terms = [float(side.var(ddof=1)) / side.size for side in moved]
+    variance, n = sum(terms), sum(side.size for side in moved)
+    if variance > 0:
+        degrees = variance**2 / sum(term**2 / (side.size - 1) for term, side in zip(terms, moved, strict=True))
+        reach = -stdtrit(degrees, tail_levels(ALPHAS)) * variance**0.5
+    else:
+        reach = np.zeros(len(ALPHAS) + 1)
+    lower, upper = np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
+    method = "DeLong, paired by document"
+    return make_interval(value, lower, upper, n=n, clusters=n, method=method, alphas=ALPHAS)
+
+
+def _exchange(
+    value: float, statistic: Callable[[Bools], float], n_units: int, rng: np.random.Generator, n: int = N_SWAPS
+) -> float:
+    """The share of random exchanges of both scans, unit by unit, whose difference is as far from 0; never 0."""
+    far = sum(abs(statistic(rng.random(n_units) < 0.5)) >= abs(value) - 1e-12 for _ in range(n))
+    return float((far + 1) / (n + 1))
+
+
+def _swapped_areas(scores: Sequence[Floats], member: Bools, swap: Bools) -> float:
+    first, second = np.where(swap, scores[1], scores[0]), np.where(swap, scores[0], scores[1])
+    return _area(second, member) - _area(first, member)
+
+
+def _swapped_ratios(sums: Floats, swap: Bools) -> float:
+    rows = np.where(swap[:, None], sums[:, [2, 3, 0, 1]], sums)
+    return float(_ratio_change(rows.sum(axis=0)[None, None])[0])
+
+
+def _ratio_change(totals: Floats) -> Floats:
+    first, below, second, beneath = totals[:, 0, :].T
+    changes: Floats = second / np.maximum(beneath, 1e-12) - first / np.maximum(below, 1e-12)
+    return changes
+
+
+def _area(scores: Floats, member: Bools) -> float:
+    return auc(scores[member], scores[~member])
+
+
+def _placements(scores: Floats, member: Bools) -> tuple[Floats, Floats]:
+    """For each unit the share of the other side that it is on the right side of, ties counting one half."""
+    inside, outside = scores[member], scores[~member]
+
+    def under(values: Floats, others: Floats) -> Floats:
+        ordered = np.sort(others)
+        count = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+        share: Floats = count / (2 * others.size)
+        return share
+
+    return under(inside, outside), 1 - under(outside, inside)
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks among all units of a scan, ties at their mean: the scales of two scans need not agree."""
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(values), np.float64)
+
+
+def _numbered(names: Sequence[str]) -> Ints:
+    return np.asarray(np.unique(list(names), return_inverse=True)[1], np.int64)

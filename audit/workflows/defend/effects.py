@@ -1,0 +1,152 @@
+"""Two scans compared: limits, the metrics behind them, and usefulness (methods.md#statistics)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from audit.attacks import BATTERY
+from audit.defenses.comparison import Change
+from audit.defenses.measured import Effect, LimitChange, LimitUse, MissingAttack
+from audit.measurements import Estimate, Measurement
+from audit.policy import Decision, Policy
+from audit.policy.reasons import is_area
+from audit.record import Completed
+from audit.stats.paired import Difference, joined_difference, paired_difference, ratio_difference
+from audit.targets.utility import estimate
+from audit.workflows.defend.scans import ScanOfSide
+
+ABOUT_TEXT = "says what the documents themselves give away, whatever the model"
+NOT_RESOLVED = "not resolved"
+
+
+def effects_on_limits(
+    before: ScanOfSide, after: ScanOfSide, policy: Policy, known: Sequence[Change], name: str
+) -> tuple[Effect, ...]:
+    """The effect on what the policy limits, on the number that decides each limit, and on what sums an attack up.
+
+    Args:
+        before: the model as it was.
+        after: with the countermeasure.
+        policy: whose limits are asked about.
+        known: changes of memorised answers; where a row is among them, its numbers are kept.
+        name: of the countermeasure; random numbers follow from it.
+    """
+    found = []
+    for kind in BATTERY:
+        first, second = before.completed(kind.name), after.completed(kind.name)
+        if first is None or second is None:
+            continue
+        for metric in _metrics(kind.name, before, after, policy):
+            effect = _effect(before, after, (first, second), metric, name)
+            own = _known(metric, known) if kind.name == "memorisation" else None
+            if own is not None and effect.difference is not None:
+                effect = replace(effect, difference=own.difference, p=own.p, paired=True)
+            found.append(effect)
+    return tuple(found)
+
+
+def missing_attacks(before: ScanOfSide, after: ScanOfSide) -> tuple[MissingAttack, ...]:
+    """The attacks that did not run to an end on both sides, with the reasons."""
+    asked = dict.fromkeys(result.attack for side in (before, after) for result in side.record.attacks)
+    pairs = [MissingAttack(name, before.missing(name), after.missing(name)) for name in asked]
+    return tuple(one for one in pairs if one.before or one.after)
+
+
+def changes_of_limits(before: ScanOfSide, after: ScanOfSide) -> tuple[LimitChange, ...]:
+    """Every limit of the policy, and how far either scan uses it up."""
+    pairs = zip(before.verdict.decisions, after.verdict.decisions, strict=True)
+    return tuple(
+        LimitChange(one.limit.attack, one.limit.metric, use_of_limit(one), use_of_limit(other)) for one, other in pairs
+    )
+
+
+def use_of_limit(decision: Decision) -> LimitUse:
+    """The share of a limit that a number uses up: 0 no leak, 1 the limit.
+
+    An area counts from chance, 0.5, on either side. What the documents say of themselves counts for nothing here, and a
+    limit from below has no such share.
+    """
+    limit, measured = decision.limit, decision.measured
+    if measured is None or limit.max is None or decision.about_text:
+        return LimitUse(decision.outcome)
+    area = is_area(measured)
+    most = limit.max - 0.5 if area else limit.max
+    if most <= 0:
+        return LimitUse(decision.outcome)
+    if area:
+        value, reach = abs(measured.value - 0.5), max(measured.high - 0.5, 0.5 - measured.low)
+    else:
+        value, reach = measured.value, measured.low if limit.holds == "lower" else measured.high
+    return LimitUse(decision.outcome, max(0.0, value) / most, max(0.0, reach) / most)
+
+
+def effects_on_usefulness(before: ScanOfSide, after: ScanOfSide, name: str) -> tuple[Effect, ...]:
+    """The effect on every measure of the model's own task, by document."""
+    others = {item.name: item for item in after.record.utility}
+    found = []
+    for one in before.record.utility:
+        other = others.get(one.name)
+        effect = Effect("", one.name, one, other, note=NOT_RESOLVED)
+        if isinstance(one, Estimate) and isinstance(other, Estimate):
+            sums = before.useful.get(one.name), after.useful.get(one.name)
+            paired = None
+            if sums[0] is not None and sums[1] is not None:
+                paired = ratio_difference(sums[0], sums[1], (one, other), _rng(before, name, one.name))
+            effect = _filled(effect, paired or joined_difference(one, other), one)
+        found.append(effect)
+    return tuple(found)
+
+
+def _metrics(attack: str, before: ScanOfSide, after: ScanOfSide, policy: Policy) -> list[str]:
+    limited = [limit.metric for limit in policy.limits if limit.attack == attack]
+    decisions = (*before.verdict.decisions, *after.verdict.decisions)
+    deciding = [one.measured.name for one in decisions if one.limit.attack == attack and one.measured is not None]
+    return list(dict.fromkeys([*limited, *deciding, *before.attacks[attack].summary().values()]))
+
+
+def _effect(
+    before: ScanOfSide, after: ScanOfSide, results: tuple[Completed, Completed], metric: str, name: str
+) -> Effect:
+    one, other = (_measurement(result, metric) for result in results)
+    attack = results[0].attack
+    effect = Effect(attack, metric, one, other)
+    if metric in results[0].about_text:
+        return replace(effect, note=ABOUT_TEXT)
+    if not (isinstance(one, Estimate) and isinstance(other, Estimate)):
+        return replace(effect, note=_why(one, other))
+    sides = before.scores[attack].get(metric), after.scores[attack].get(metric)
+    paired = None
+    if sides[0] is not None and sides[1] is not None:
+        paired = paired_difference(sides[0], sides[1], _rng(before, name, f"{attack}/{metric}"))
+    return _filled(effect, paired or joined_difference(one, other), one)
+
+
+def _filled(effect: Effect, found: Difference, before: Estimate) -> Effect:
+    difference = estimate(f"{effect.metric}.change", found.interval, before.unit, 0.0, "chance")
+    return replace(effect, difference=difference, p=found.p, paired=found.paired, note="")
+
+
+def _known(metric: str, known: Sequence[Change]) -> Change | None:
+    """The change of "net", or of "net.CONTEXT", among those of memorised answers."""
+    what, _, context = metric.partition(".")
+    return next((one for one in known if (one.metric, one.context) == (what, context or "exact")), None)
+
+
+def _measurement(result: Completed, metric: str) -> Measurement | None:
+    return next((item for item in result.measurements if item.name == metric), None)
+
+
+def _why(*sides: Measurement | None) -> str:
+    reasons = dict.fromkeys(_reason(item) for item in sides if not isinstance(item, Estimate))
+    return "; ".join(reasons)
+
+
+def _reason(item: Measurement | None) -> str:
+    return "not measured" if item is None else f"{NOT_RESOLVED}: {getattr(item, 'reason', '')}"
+
+
+def _rng(before: ScanOfSide, name: str, metric: str) -> np.random.Generator:
+    return np.random.default_rng([before.record.seed, *f"{name}/{metric}".encode()])

@@ -1,0 +1,103 @@
+"""A countermeasure put in place: what would stop it, the folder held for it, the model that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from audit.corpus import manifest
+from audit.corpus.documents import Corpus
+from audit.defenses.interface import Defense, TrainingDefense
+from audit.engine.interface import Progress
+from audit.engine.journal import exclusive
+from audit.errors import EngineError, TargetError, TrainingError
+from audit.record import AuditRecord
+from audit.report.files import remove
+from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.environment import device_named
+from audit.training.references.baselines import material, train_baseline
+from audit.training.references.load import PROVIDE_BASELINES
+from audit.training.references.retrain import start_of
+from audit.workflows.setup import ScanOptions
+
+
+def check(defense: Defense, options: ScanOptions) -> None:
+    """Find what would stop the countermeasure before hours are spent on the scan without it."""
+    corpus = manifest.load(options.data_dir)
+    needed = corpus.manifest.task.kind == "question-answering"
+    if needed and not options.references.get("baselines", corpus.manifest.references.baselines):
+        raise TargetError("a countermeasure is measured against baselines, and there are none", PROVIDE_BASELINES)
+    if isinstance(defense, TrainingDefense):
+        check_start(corpus, _start(corpus, options), options.model_dir)
+        if defense.baselines_like:
+            material(corpus)
+
+
+def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
+    """Refuse to train on from the audited model: it would keep what it remembers, whatever the countermeasure."""
+    if corpus.manifest.task.kind == "intent-slots":
+        return  # its sizes alone are taken
+    if open_checkpoint(start).weights & open_checkpoint(model_dir).weights:
+        raise TargetError(
+            f"reference pretrained: {start} holds the audited model's own weights",
+            "name what the model was fine-tuned from: --reference pretrained=PATH",
+        )
+
+
+def _start(corpus: Corpus, options: ScanOptions) -> Path:
+    return start_of(corpus, next(iter(options.references.get("pretrained", ())), None))
+
+
+@contextmanager
+def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
+    """Hold the folder for one comparison, and clear what an older one left."""
+    with ExitStack() as held:
+        try:
+            options.evidence.mkdir(parents=True, exist_ok=True)
+            options.evidence.chmod(0o700)
+            held.enter_context(exclusive(options.out))
+            remove(*(options.out / name for name in files))
+        except OSError as error:
+            raise EngineError(f"{options.out}: {error.strerror or error}", "choose another --out") from None
+        yield
+
+
+def apply(defense: Defense, options: ScanOptions, out: Path, count: int, progress: Progress) -> ScanOptions:
+    """The scan with the countermeasure in place; where it trains, the model comes first, and `count` baselines."""
+    after = replace(options, out=out)
+    if not isinstance(defense, TrainingDefense):
+        return replace(after, defense=defense.name)
+    corpus = manifest.load(options.data_dir)
+    start = _start(corpus, options)
+    # They hold the data set's pages, so they are kept where only the owner looks.
+    device, models = device_named(options.device), options.evidence / "models"
+    trained = defense.train(corpus, start, models, device=device, progress=progress)
+    references = options.references
+    if defense.baselines_like and count:
+        # A model trained otherwise is held against baselines trained in that way too.
+        baselines = train_baseline(
+            start, manifest.load(trained.data), models / "baselines", count=count, device=device, progress=progress
+        )
+        # Split models of the plain recipe say nothing about this one.
+        references = {**references, "baselines": baselines, "splits": ()}
+    return replace(
+        after, model_dir=trained.model, references=references, derived_by=(f"docaudit defend {defense.name}",)
+    )
+
+
+def refuse_contradicted_guarantee(record: AuditRecord) -> None:
+    """Refuse a model whose measured leak is more than the guarantee of its training allows.
+
+    Raises:
+        TrainingError: the bound that one run measured lies above the proved epsilon.
+    """
+    found = contradiction(record)
+    if found is not None:
+        raise TrainingError(found, "the guarantee does not hold: do not use this model")
+
+
+def contradiction(record: AuditRecord) -> str | None:
+    """Where the check of a guarantee against the canaries of one run is joined; None: nothing contradicts it."""
+    return None
