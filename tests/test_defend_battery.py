@@ -18,7 +18,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Manifest, Membership, Task, TrainingRecipe
 from audit.defenses import measured
 from audit.defenses.interface import RetrainedModel, TrainingDefense
-from audit.defenses.registry import DEFENSES
+from audit.defenses.registry import DEFENSES, training_defenses
 from audit.defenses.remedies import AnsweredFinding, Remedy
 from audit.engine.interface import Progress
 from audit.errors import TargetError, TrainingError
@@ -53,7 +53,7 @@ class Copied(TrainingDefense):
     def __init__(self, options: DpOptions | None = None) -> None:
         self.options = options
 
-    def with_options(self, options: DpOptions) -> Copied:
+    def with_options(self, options: DpOptions, *_: object) -> Copied:
         return Copied(options)
 
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
@@ -94,6 +94,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _registered(place: Path) -> Iterator[None]:
     Copied.model = place / "model"
     with pytest.MonkeyPatch.context() as patch:
+        for name in training_defenses().keys() - {"blocking", "dp"}:  # those that would train on utterances
+            patch.setitem(DEFENSES, name, type(name, (Refusing,), {"name": name})())  # type: ignore[arg-type]
         for defense in (Copied(), Refusing()):
             patch.setitem(DEFENSES, defense.name, defense)  # type: ignore[arg-type]  # a Mapping that is a dict
         yield

@@ -138,7 +138,9 @@ def defend(
 
 def _refuse_options(given: dict[str, Any], chosen: Sequence[Defense]) -> None:
     """Refuse options of private training where none of the countermeasures takes them."""
-    if given and not any(hasattr(defense, "with_options") for defense in chosen):
+    from audit.defenses.interface import TakesPrivacyOptions
+
+    if given and not any(isinstance(defense, TakesPrivacyOptions) for defense in chosen):
         names = ", ".join(f"--{'train' if name == 'trained' else name.replace('_', '-')}" for name in given)
         listed = ", ".join(defense.name for defense in chosen)
         raise UsageError(f"{names}: options of differential privacy, not of {listed}", "docaudit defend dp")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from audit.corpus.documents import Corpus
 from audit.defenses.interface import RetrainedModel, TrainingDefense
-from audit.defenses.provable import provable_epsilon
 from audit.engine.interface import Progress
-from audit.policy import load
-from audit.training.dp.options import DpOptions
+from audit.training.dp.options import DpOptions, ProvableEpsilon
 
 
 @dataclass(frozen=True)
@@ -22,6 +19,7 @@ class DpTraining(TrainingDefense):
     Attributes:
         options: what the owner chose; without a guarantee in it nothing is trained.
         audited: the model as it is, which training must not start from; None: whoever calls has seen to it.
+        provable: gives the epsilon that proves what `options.to_policy` asks, by unit and delta.
     """
 
     name: ClassVar[str] = "dp"
@@ -31,19 +29,24 @@ class DpTraining(TrainingDefense):
 
     options: DpOptions = field(default_factory=DpOptions)
     audited: Path | None = None
+    provable: ProvableEpsilon | None = field(default=None, compare=False)
 
-    def with_options(self, options: DpOptions, audited: Path | None = None) -> DpTraining:
+    def with_options(
+        self, options: DpOptions, audited: Path | None = None, provable: ProvableEpsilon | None = None
+    ) -> DpTraining:
         """The same with what the owner chose, for this model."""
-        return replace(self, options=options, audited=audited)
+        return replace(self, options=options, audited=audited, provable=provable)
+
+    def check(self, corpus: Corpus, start: Path) -> None:
+        """See `TrainingDefense.check`."""
+        from audit.training.dp.train import prepare_training
+
+        prepare_training(start, corpus, self.options, audited=self.audited, provable=self.provable)
 
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`; the members are those of `corpus`, and a kill keeps what was spent."""
         from audit.training.dp.train import train_private
 
-        provable = None
-        if self.options.to_policy is not None:
-            providers = any(document.provider is not None for document in corpus.of("member"))
-            provable = partial(provable_epsilon, load(self.options.to_policy), providers=providers)
         model = train_private(
             start,
             corpus,
@@ -52,6 +55,6 @@ class DpTraining(TrainingDefense):
             device=device,
             progress=progress,
             audited=self.audited,
-            provable=provable,
+            provable=self.provable,
         )
         return RetrainedModel(model, corpus.root)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.evasion import EvasionCost
@@ -15,6 +15,7 @@ from audit.engine.interface import Progress
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.interface import A, Adaptation, PageViewQuery, Query, Target
+from audit.training.dp.options import DpOptions, ProvableEpsilon
 
 
 class Defense(ABC):
@@ -100,6 +101,23 @@ class TrainingDefense(Defense):
     def refuses(self, answer: str) -> bool:
         """True for the answer that was taught; asked only where `teaches_refusal`."""
         return False
+
+
+@runtime_checkable
+class TakesPrivacyOptions(Protocol):
+    """A countermeasure with the options of private training."""
+
+    def with_options(
+        self, options: DpOptions, audited: Path | None = None, provable: ProvableEpsilon | None = None
+    ) -> TrainingDefense:
+        """The same with what the owner chose.
+
+        Args:
+            options: see there.
+            audited: the model as it is, which training must not start from.
+            provable: gives the epsilon that proves what `options.to_policy` asks.
+        """
+        ...
 
 
 class DataDefense(Defense):

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dp_toy as toy
 import pytest
 
 from audit.defenses.dp import DpTraining
 from audit.defenses.interface import RetrainedModel
-from audit.defenses.provable import provable_epsilon
 from audit.defenses.registry import DEFENSES, training_defenses
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.policy import Limit, Policy, load
 from audit.training.dp import train as training
 from audit.training.dp.options import DpOptions
+from audit.workflows.defend.proof import epsilon_that_proves
 
 DELTA = 1e-5
 
 
 def policy(*limits: tuple[str, str, float]) -> Policy:
     return Policy(1, "ours", tuple(Limit(attack, metric, "because", max=most) for attack, metric, most in limits))
+
+
+def provable_epsilon(limits: Policy, unit: Any, delta: float, *, providers: bool) -> float:
+    own = [toy.document("a", 1.0, 1.0, "p" if providers else None), toy.document("b", 1.0, 2.0)]
+    return epsilon_that_proves(limits, toy.corpus(own))(unit, delta)
 
 
 def test_it_is_a_countermeasure_that_trains_and_keeps_the_baselines() -> None:
@@ -47,9 +52,9 @@ def test_a_limit_on_accuracy_gives_its_known_epsilon() -> None:
 
 
 def test_the_tightest_limit_decides() -> None:
-    limits = policy(("membership", "auc", 0.65), ("membership", "low_fpr_advantage", 0.15))
+    limits = policy(("membership", "auc", 0.65), ("membership", "low_fpr_advantage", 0.02))
     found = provable_epsilon(limits, "document", DELTA, providers=False)
-    assert found == pytest.approx(math.log(1.15 / 0.85), abs=1e-3)
+    assert found == pytest.approx(math.log(1 + 0.02 / 0.1), abs=1e-3)  # at 10 % false alarms, the most that is asked
     alone = provable_epsilon(policy(("membership", "auc", 0.65)), "document", DELTA, providers=False)
     assert found < alone < 1.0
     at_one_percent = policy(("membership", "tpr_at_fpr_1.calibrated", 0.1))
@@ -64,7 +69,7 @@ def test_documents_of_protected_providers_are_two_steps_away() -> None:
 
 def test_limits_on_providers_need_protected_providers() -> None:
     limits = policy(("membership", "auc", 0.9), ("provider_membership", "auc", 0.7))
-    with pytest.raises(UsageError, match="no guarantee for documents proves"):
+    with pytest.raises(UsageError, match="no epsilon proves for a document"):
         provable_epsilon(limits, "document", DELTA, providers=True)
     assert provable_epsilon(limits, "document", DELTA, providers=False) > 1
 
@@ -72,8 +77,8 @@ def test_limits_on_providers_need_protected_providers() -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ([("reconstruction", "excess_pr.unique", 0.05)], "nothing to prove"),
-        ([("membership", "auc", 0.5)], "no epsilon from 0.01"),
+        ([("reconstruction", "excess_pr.unique", 0.05)], "no limit on membership"),
+        ([("membership", "auc", 0.5)], "no epsilon proves"),
     ],
 )
 def test_what_cannot_be_proved_is_refused(limits, message: str) -> None:
@@ -101,6 +106,7 @@ def test_training_hands_the_owner_s_choice_on(monkeypatch: pytest.MonkeyPatch, t
     assert seen["options"].epsilon == 3.0
     assert seen["audited"] == tmp_path / "audited"
     assert seen["provable"] is None
-    by_policy = replace(defense, options=DpOptions(to_policy="default"))
+    provable = epsilon_that_proves(load("default"), corpus)
+    by_policy = defense.with_options(DpOptions(to_policy="default"), None, provable)
     by_policy.train(corpus, tmp_path / "start", tmp_path, device="cpu", progress=SILENT)
     assert 0 < seen["provable"]("provider", DELTA) < 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,6 +12,9 @@ TRAINED = ("lora:RANK", "head", "full")
 ENGINES = ("auto", "exact", "vmap", "hooks")
 """What can compute the gradients of units; "auto": the fastest that a preflight finds equal to "exact"."""
 
+ProvableEpsilon = Callable[[Literal["document", "provider"], float], float]
+"""The largest epsilon that proves what a policy asks, by unit and delta."""
+
 
 @dataclass(frozen=True)
 class DpOptions:
@@ -18,7 +22,7 @@ class DpOptions:
 
     Attributes:
         unit: whoever is protected; None: the provider where the manifest names one for every member, else the document.
-        epsilon: above 0; None: as `to_policy` needs.
+        epsilon: above 0; infinite: no noise, and no guarantee; None: as `to_policy` needs.
         to_policy: a policy: the noise is such that the guarantee proves every limit on membership and providers.
         delta: None: 1 / N^1.1 of N units; refused above 1 / N.
         per_unit: documents of a unit at most, drawn once; None: all.

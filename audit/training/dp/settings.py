@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from audit.errors import UsageError
@@ -16,7 +15,7 @@ from audit.training.dp.accounting import (
 )
 from audit.training.dp.interface import UnitKind
 from audit.training.dp.mechanism import MechanismPlan
-from audit.training.dp.options import DpOptions
+from audit.training.dp.options import DpOptions, ProvableEpsilon
 
 STEPS = 100
 """Server steps (ours)."""
@@ -31,8 +30,6 @@ LEARNING_RATES = {"lora": 2e-3, "head": 5e-3, "full": 1e-3}
 SGD_RATE = 0.5
 LOCAL_RATE = 2e-4
 """AdamW's of local steps: the kit's."""
-ProvableEpsilon = Callable[[UnitKind, float], float]
-"""The largest epsilon that proves what a policy asks, by unit and delta."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Budget:
     """The guarantee and its numbers.
 
     Attributes:
-        epsilon: as accounted for, at most what was asked for; None: coins and noise can be drawn again.
+        epsilon: as accounted for, at most what was asked for; None: there is no noise, or it can be drawn again.
         delta: in (0, 1 / N].
         plan: of the mechanism.
     """
@@ -87,7 +84,8 @@ def budget_of(options: DpOptions, n_units: int, scope: str) -> Budget:
     rate, delta = _expected(options, n_units) / n_units, options.delta
     steps = options.steps or (ROUNDS if options.local_steps else STEPS)
     given = (delta, min(1.0, rate / options.client_rate), options.client_rate, steps)
-    sigma = federated_noise_for(options.epsilon, *given)
+    without = math.isinf(options.epsilon)
+    sigma = 0.0 if without else federated_noise_for(options.epsilon, *given)
     plan = MechanismPlan(
         noise_multiplier=sigma,
         max_norm=options.max_norm,
@@ -98,7 +96,8 @@ def budget_of(options: DpOptions, n_units: int, scope: str) -> Budget:
         optimizer="add" if options.local_steps else options.optimizer,
         chunk=max(1, options.rows),
     )
-    return Budget(None if options.reproducible else federated_epsilon(sigma, *given), delta, plan)
+    promised = None if without or options.reproducible else federated_epsilon(sigma, *given)
+    return Budget(promised, delta, plan)
 
 
 def check_options(options: DpOptions) -> None:
@@ -112,7 +111,7 @@ def check_options(options: DpOptions) -> None:
             "private training needs a guarantee to keep, and one only",
             "give --epsilon 8, or --to-policy POLICY for one that proves a policy's limits",
         )
-    if options.epsilon is not None:
+    if options.epsilon is not None and options.epsilon != math.inf:
         check_epsilon(options.epsilon)
     if options.steps is not None and options.steps < 1:
         raise UsageError(f"{options.steps} steps: nothing would be trained", "give at least 1")

@@ -28,10 +28,10 @@ from audit.training.dp.interface import Contributions, DrawnUnit, Engine, Learne
 from audit.training.dp.ledger import Ledger
 from audit.training.dp.local_steps import LocalSteps
 from audit.training.dp.mechanism import Draw, MechanismPlan, run_mechanism, run_steps
-from audit.training.dp.options import DpOptions
+from audit.training.dp.options import DpOptions, ProvableEpsilon
 from audit.training.dp.randomness import SeededRandom, SystemRandom
-from audit.training.dp.settings import Budget, ProvableEpsilon, budget_of, check_options, learning_rate, with_epsilon
-from audit.training.dp.trained import Trained, choose_trained, merge_adapters, moved, rank_of
+from audit.training.dp.settings import Budget, budget_of, check_options, learning_rate, with_epsilon
+from audit.training.dp.trained import Trained, choose_trained, merge_adapters, rank_of
 from audit.training.dp.units import draw_samples, kind_of, units_of
 from audit.training.references.cache import key_of, made_once
 from audit.training.references.provenance import refuse_the_target
@@ -59,7 +59,7 @@ ChooseEngine = Callable[[str, Learner, Parameters, list[DrawnUnit], int], Chosen
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class PreparedTraining:
     """A training before its model is opened."""
 
     start: CheckpointFolder
@@ -121,6 +121,29 @@ def train_private(
         TrainingError: training broke down.
         EngineError: the disk does not take it, or another training holds the folder.
     """
+    prepared = prepare_training(start, corpus, options, device=device, audited=audited, provable=provable)
+    clients = prepared.clients
+    owners = None if clients is None else {name: list(own) for name, own in clients.providers.items()}
+    key = key_of([prepared.start.sha256, corpus.sha256, _settings_of(prepared.options), owners, __version__])
+
+    def train(folder: Path) -> None:
+        ledger = Ledger(out / f"private-{key}.ledger")
+        with exclusive(ledger.folder):
+            _train(prepared, ledger, folder, progress, open_learner, choose_engine)
+
+    return made_once(out / f"private-{key}", train)
+
+
+def prepare_training(
+    start: Path,
+    corpus: Corpus,
+    options: DpOptions,
+    *,
+    device: str = "cpu",
+    audited: Path | None = None,
+    provable: ProvableEpsilon | None = None,
+) -> PreparedTraining:
+    """Check a training before its model is opened; for arguments and errors see `train_private`."""
     check_options(options)
     rank_of(options.trained)
     opened = open_checkpoint(start)
@@ -129,18 +152,9 @@ def train_private(
     members = corpus.of("member")
     kind = kind_of(members, options.unit)
     units = units_of(corpus, members, kind, per_unit=options.per_unit, seed=options.seed)
-    options = with_epsilon(options, kind, len(units), provable)
+    settled = with_epsilon(options, kind, len(units), provable)
     clients = None if options.clients is None else _clients_of(options.clients, kind, units)
-    prepared = _Prepared(opened, corpus, options, units, kind, device, clients)
-    owners = None if clients is None else {name: list(own) for name, own in clients.providers.items()}
-    key = key_of([opened.sha256, corpus.sha256, _settings_of(options), owners, __version__])
-
-    def train(folder: Path) -> None:
-        ledger = Ledger(out / f"private-{key}.ledger")
-        with exclusive(ledger.folder):
-            _train(prepared, ledger, folder, progress, open_learner, choose_engine)
-
-    return made_once(out / f"private-{key}", train)
+    return PreparedTraining(opened, corpus, settled, units, kind, device, clients)
 
 
 def refuse_audited(start: CheckpointFolder, audited: CheckpointFolder, corpus: Corpus) -> None:
@@ -157,7 +171,7 @@ def refuse_audited(start: CheckpointFolder, audited: CheckpointFolder, corpus: C
 
 
 def _train(
-    prepared: _Prepared,
+    prepared: PreparedTraining,
     ledger: Ledger,
     folder: Path,
     progress: Progress,
@@ -195,7 +209,7 @@ def _clients_of(path: Path, kind: str, units: tuple[Unit, ...]) -> Any:
 
 
 def _federated_means(
-    prepared: _Prepared,
+    prepared: PreparedTraining,
     draw: Draw,
     contributions: Contributions,
     parameters: Parameters,
@@ -223,7 +237,7 @@ def _federated_means(
     return means
 
 
-def _open(prepared: _Prepared, given: OpenLearner | None) -> Learner:
+def _open(prepared: PreparedTraining, given: OpenLearner | None) -> Learner:
     if given is None:
         from audit.training.dp.learners.opening import open_learner
 
@@ -235,7 +249,9 @@ def _draw(learner: Learner, seed: int, unit: Unit, step: int) -> DrawnUnit | Non
     return draw_samples(learner, unit, step, seed)
 
 
-def _contributing(prepared: _Prepared, learner: Learner, trained: Trained, given: ChooseEngine | None) -> _Contributing:
+def _contributing(
+    prepared: PreparedTraining, learner: Learner, trained: Trained, given: ChooseEngine | None
+) -> _Contributing:
     options = prepared.options
     if options.local_steps:
         rate = learning_rate(options, trained.scope)
@@ -246,8 +262,7 @@ def _contributing(prepared: _Prepared, learner: Learner, trained: Trained, given
 
         given = choose_engine
     tried = _preflight_units(prepared, learner)
-    with moved(trained.parameters, options.seed):
-        chosen = given(options.engine, learner, trained.parameters, tried, options.rows)
+    chosen = given(options.engine, learner, trained.parameters, tried, options.rows)
     name = chosen.engine.name
     reason: Reason = "no faster one serves" if name == "exact" else "equal"
     if name == "exact" and options.engine == "exact":
@@ -255,7 +270,7 @@ def _contributing(prepared: _Prepared, learner: Learner, trained: Trained, given
     return _Contributing(chosen.engine, name, reason, None if name == "exact" else chosen.preflight_error)
 
 
-def _preflight_units(prepared: _Prepared, learner: Learner) -> list[DrawnUnit]:
+def _preflight_units(prepared: PreparedTraining, learner: Learner) -> list[DrawnUnit]:
     """Units for the preflight: of public documents where there are some, so that members decide nothing."""
     public = [Unit(document.id, (document,)) for document in prepared.corpus.of("public")]
     units = [*public, *prepared.units]
@@ -272,7 +287,7 @@ def _preflight_units(prepared: _Prepared, learner: Learner) -> list[DrawnUnit]:
 
 
 def _stated(
-    prepared: _Prepared,
+    prepared: PreparedTraining,
     trained: Trained,
     budget: Budget,
     contributing: _Contributing,

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,25 +155,6 @@ def head_parameters(model: Any) -> Iterator[nn.Parameter]:
     output = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     if output is not None:
         yield from output.parameters()
-
-
-@contextmanager
-def moved(parameters: Mapping[str, nn.Parameter], seed: int) -> Iterator[None]:
-    """Move parameters a little for as long as it lasts, and put them back in every bit.
-
-    An adapter starts at zero, where half of its gradients are zero too: engines that agree there may differ later.
-    """
-    before = {name: parameter.detach().clone() for name, parameter in parameters.items()}
-    generator = torch.Generator().manual_seed(seed)
-    try:
-        with torch.no_grad():
-            for parameter in parameters.values():
-                parameter.add_((_MOVE * torch.randn(parameter.shape, generator=generator)).to(parameter))
-        yield
-    finally:
-        with torch.no_grad():
-            for name, parameter in parameters.items():
-                parameter.copy_(before[name])
 
 
 def merge_adapters(model: nn.Module) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 
 from audit import __version__
 from audit import record as records
+from audit.corpus import manifest
 from audit.defenses import measured
 from audit.defenses.comparison import Change
-from audit.defenses.interface import DataDefense, Defense, QueryDefense, TrainingDefense
+from audit.defenses.interface import DataDefense, Defense, QueryDefense, TakesPrivacyOptions, TrainingDefense
 from audit.defenses.measured import Comparison
 from audit.defenses.registry import DEFENSES
 from audit.engine.interface import Progress
@@ -31,6 +32,7 @@ from audit.workflows.defend.effects import (
 )
 from audit.workflows.defend.memory import changes_of, refusals_as_sign
 from audit.workflows.defend.placing import apply, check, hold_folder, refuse_contradicted_guarantee
+from audit.workflows.defend.proof import epsilon_that_proves
 from audit.workflows.defend.scans import ScanOfSide, run_side
 from audit.workflows.gate import load_policy
 from audit.workflows.report import write_report
@@ -90,7 +92,7 @@ def measure_defense(
     Raises:
         DocauditError: there is no such countermeasure, a scan cannot start or go on, or a model cannot be trained.
     """
-    defense = _with_options(_on_models(name), dp, options.seed)
+    defense = _with_options(_on_models(name), dp, options)
     plan = _Plan(options, load_policy(policy), progress)
     check(defense, options)
     with hold_folder(options, FILES):
@@ -147,12 +149,15 @@ def _on_models(name: str) -> QueryDefense | TrainingDefense:
     return defense
 
 
-def _with_options(defense: Defense, dp: DpOptions | None, seed: int) -> Defense:
-    """The countermeasure as its owner wants it, where it takes the options of private training."""
-    given = getattr(defense, "with_options", None)
-    if given is None:
+def _with_options(defense: Defense, dp: DpOptions | None, options: ScanOptions) -> Defense:
+    """The countermeasure as its owner wants it, where it is private training."""
+    if not isinstance(defense, TakesPrivacyOptions):
         return defense
-    return given(DpOptions(seed=seed) if dp is None else dp)  # type: ignore[no-any-return]  # of a registered Defense
+    chosen = DpOptions(seed=options.seed) if dp is None else dp
+    provable = None
+    if chosen.to_policy is not None:
+        provable = epsilon_that_proves(load_policy(chosen.to_policy), manifest.load(options.data_dir))
+    return defense.with_options(chosen, options.model_dir, provable)
 
 
 def _scan_before(plan: _Plan) -> Generator[str, None, ScanOfSide]:
@@ -166,7 +171,7 @@ def _measured_once(
     """A countermeasure in a folder of its own; its finished comparison is read where it is still the same one."""
     if isinstance(defense, DataDefense):
         raise UsageError(f"it rewrites a data set: docaudit defend {defense.name} DATA_DIR")
-    defense = _with_options(defense, dp, plan.options.seed)
+    defense = _with_options(defense, dp, plan.options)
     check(defense, plan.options)
     folder = plan.options.out / defense.name
     try:

@@ -13,6 +13,7 @@ from audit.defenses.interface import Defense, TrainingDefense
 from audit.engine.interface import Progress
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, TargetError, TrainingError
+from audit.policy import contradiction
 from audit.record import AuditRecord
 from audit.report.files import remove
 from audit.targets.checkpoint.folder import open_checkpoint
@@ -30,8 +31,10 @@ def check(defense: Defense, options: ScanOptions) -> None:
     if needed and not options.references.get("baselines", corpus.manifest.references.baselines):
         raise TargetError("a countermeasure is measured against baselines, and there are none", PROVIDE_BASELINES)
     if isinstance(defense, TrainingDefense):
-        check_start(corpus, _start(corpus, options), options.model_dir)
-        if defense.baselines_like:
+        start = _start(corpus, options)
+        check_start(corpus, start, options.model_dir)
+        defense.check(corpus, start)
+        if defense.baselines_like and needed:
             material(corpus)
 
 
@@ -47,7 +50,11 @@ def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
 
 
 def _start(corpus: Corpus, options: ScanOptions) -> Path:
-    return start_of(corpus, next(iter(options.references.get("pretrained", ())), None))
+    """What the audited model was fine-tuned from; where only sizes are taken from it, the audited model will do."""
+    given = next(iter(options.references.get("pretrained", ())), None)
+    if corpus.manifest.task.kind == "intent-slots" and given is None and corpus.manifest.references.pretrained is None:
+        given = options.model_dir
+    return start_of(corpus, given)
 
 
 @contextmanager
@@ -77,9 +84,8 @@ def apply(defense: Defense, options: ScanOptions, out: Path, count: int, progres
     references = options.references
     if defense.baselines_like and count:
         # A model trained otherwise is held against baselines trained in that way too.
-        baselines = train_baseline(
-            start, manifest.load(trained.data), models / "baselines", count=count, device=device, progress=progress
-        )
+        data, began = manifest.load(trained.data), trained.start or start
+        baselines = train_baseline(began, data, models / "baselines", count=count, device=device, progress=progress)
         # Split models of the plain recipe say nothing about this one.
         references = {**references, "baselines": baselines, "splits": ()}
     return replace(
@@ -96,8 +102,3 @@ def refuse_contradicted_guarantee(record: AuditRecord) -> None:
     found = contradiction(record)
     if found is not None:
         raise TrainingError(found, "the guarantee does not hold: do not use this model")
-
-
-def contradiction(record: AuditRecord) -> str | None:
-    """Where the check of a guarantee against the canaries of one run is joined; None: nothing contradicts it."""
-    return None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from audit.attacks.proven import bound, group_of, provable
 from audit.corpus.documents import Corpus
@@ -96,22 +95,23 @@ def plan_private(corpus: Corpus, policy: Policy, epsilons: Sequence[float], unit
 
 def count_units(corpus: Corpus, asked: UnitKind | None) -> tuple[UnitKind, int]:
     """Whoever is protected, and how many there are among the members."""
-    units = _private_training("units")  # Loads torch, which a plan without an epsilon does without.
+    # Loads torch, which a plan without an epsilon does without.
+    from audit.training.dp.units import kind_of, units_of
+
     members = corpus.of("member")
-    kind: UnitKind = units.kind_of(members, asked)
-    return kind, len(units.units_of(corpus, members, kind))
+    kind = kind_of(members, asked)
+    return kind, len(units_of(corpus, members, kind))
 
 
 def mechanism_of(epsilon: float, kind: UnitKind, n_units: int) -> Mechanism:
     """The numbers with which `docaudit defend dp` keeps this epsilon by its own rules."""
-    options = _private_training("options").DpOptions(unit=kind, epsilon=epsilon)
-    budget = _private_training("settings").budget_of(options, kind, n_units, "lora")
+    from audit.training.dp.options import DpOptions
+    from audit.training.dp.settings import budget_of, with_epsilon
+
+    options = with_epsilon(DpOptions(unit=kind, epsilon=epsilon), kind, n_units)
+    budget = budget_of(options, n_units, "lora")
     plan = budget.plan
-    return Mechanism(budget.delta, plan.steps, plan.sample_rate * n_units, plan.noise_multiplier)
-
-
-def _private_training(module: str) -> Any:
-    return importlib.import_module(f"audit.training.dp.{module}")
+    return Mechanism(budget.delta, plan.steps, plan.expected_units, plan.noise_multiplier)
 
 
 def _train(policy: Policy, epsilon: float, kind: UnitKind, n_units: int, largest: int) -> PrivateTraining:
