@@ -86,6 +86,20 @@ def test_the_head_is_what_lies_on_the_encoder() -> None:
     assert masked
 
 
+def test_a_head_that_the_start_holds_is_left_to_the_adapters() -> None:
+    names = {name for name, _ in tiny.model("layoutlm", "mlm").named_parameters()}
+    held = choose_trained(tiny.model("layoutlm", "mlm"), "lora:2", held=names)
+    assert not held.head
+    assert all("query" in name or "value" in name for name in held.parameters)
+    bare = {name for name in names if not name.startswith("cls.")}
+    fresh = choose_trained(tiny.model("layoutlm", "mlm"), "lora:2", held=bare)
+    assert fresh.head
+    assert set(fresh.parameters) - set(held.parameters) == {
+        name for name in names if name.startswith("cls.") and "decoder.weight" not in name
+    }
+    assert choose_trained(tiny.model("layoutlm", "mlm"), "head", held=names).head
+
+
 def test_everything_is_trained_where_there_is_no_attention_to_adapt() -> None:
     model = toy.Line()
     trained = choose_trained(model, "lora:16")

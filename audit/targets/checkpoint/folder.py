@@ -54,6 +54,18 @@ class CheckpointFolder:
         """The digests of the weight files, whatever they are called."""
         return frozenset(own for name, own in self._digests.items() if name.endswith(".safetensors"))
 
+    @property
+    def weight_names(self) -> frozenset[str]:
+        """The names of the tensors in its weight files."""
+        from safetensors import safe_open
+
+        names: set[str] = set()
+        for name, path in files_of(self.path).items():
+            if name.endswith(".safetensors"):
+                with safe_open(path, "pt") as tensors:
+                    names.update(tensors.keys())
+        return frozenset(names)
+
     def card(
         self, model: Any, *, family: str, task: str, architecture: str, vocabulary: int, max_tokens: int, device: str
     ) -> TargetCard:

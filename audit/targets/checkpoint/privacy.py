@@ -62,6 +62,7 @@ class StatedPrivacy:
         rank: of adapters; None: there were none.
         no_attention: adapters were asked for, and the model has no attention to put them on.
         embeddings: whether embeddings were trained.
+        head: whether the head was.
         secure: coins and noise came from the operating system.
     """
 
@@ -88,6 +89,7 @@ class StatedPrivacy:
     rank: Annotated[int, Field(strict=True, ge=1, le=9999)] | None
     no_attention: bool
     embeddings: bool
+    head: bool
     trained_parameters: Count
     frozen_parameters: Count
     secure: bool
@@ -174,7 +176,7 @@ def _holds_together(stated: StatedPrivacy) -> bool:
 
 def _trained(stated: StatedPrivacy) -> str:
     words = {
-        "lora": f"adapters of rank {stated.rank} on queries and values, and the head",
+        "lora": f"adapters of rank {stated.rank} on queries and values{', and the head' if stated.head else ''}",
         "head": "the head",
         "full": "all weights",
     }[stated.scope]

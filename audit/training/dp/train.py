@@ -180,7 +180,10 @@ def _train(
 ) -> None:
     options, units = prepared.options, prepared.units
     learner = _open(prepared, open_learner)
-    trained = choose_trained(learner.model, options.trained, embeddings=options.embeddings, seed=options.seed)
+    held = prepared.start.weight_names
+    trained = choose_trained(
+        learner.model, options.trained, embeddings=options.embeddings, seed=options.seed, held=held
+    )
     learner.model.eval()
     budget = budget_of(options, len(units), trained.scope)
     draw = partial(_draw, learner, options.seed)
@@ -319,6 +322,7 @@ def _stated(
         rank=trained.rank,
         no_attention=trained.scope == "full" and rank_of(options.trained) is not None,
         embeddings=trained.embeddings,
+        head=trained.head,
         trained_parameters=trained.count,
         frozen_parameters=trained.frozen,
         secure=secure,

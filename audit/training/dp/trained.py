@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ class Trained:
         rank: of the adapters; None: there are none.
         scope: "lora", "head" or "full"; "full" too where adapters were asked for and there is no attention.
         embeddings: whether embeddings are among the parameters.
+        head: whether the head is.
         frozen: number of the model's other parameters.
     """
 
@@ -41,6 +42,7 @@ class Trained:
     rank: int | None
     scope: str
     embeddings: bool
+    head: bool
     frozen: int
 
     @property
@@ -106,8 +108,10 @@ def rank_of(trained: str) -> int | None:
     return None if found is None else int(found.group(1))
 
 
-def choose_trained(model: nn.Module, trained: str, *, embeddings: bool = False, seed: int = 0) -> Trained:
-    """Freeze a model but for what is trained; adapters are put in, and the head is trained with them.
+def choose_trained(
+    model: nn.Module, trained: str, *, embeddings: bool = False, seed: int = 0, held: Collection[str] = ()
+) -> Trained:
+    """Freeze a model but for what is trained; adapters are put in, and a fresh head is trained with them.
 
     Embeddings, and weights that are tied to them, stay frozen unless they are asked for; buffers always do.
 
@@ -116,6 +120,8 @@ def choose_trained(model: nn.Module, trained: str, *, embeddings: bool = False, 
         trained: "lora:RANK", "head" or "full".
         embeddings: train them too ("lora" and "head" too).
         seed: of the adapters' start.
+        held: names of the parameters that the start holds: with adapters, a head that is among them stays as it is,
+            for every trained number costs as much noise as any other.
 
     Raises:
         UsageError: there is no such choice; or nothing but embeddings would be trained.
@@ -124,7 +130,8 @@ def choose_trained(model: nn.Module, trained: str, *, embeddings: bool = False, 
     embedded = {
         id(own) for module in model.modules() if isinstance(module, nn.Embedding) for own in module.parameters()
     }
-    head = {id(own) for own in head_parameters(model)}
+    names = {id(own): name for name, own in model.named_parameters()}
+    head = {id(own) for own in head_parameters(model) if rank is None or names[id(own)] not in held}
     model.requires_grad_(False)
     adapted = _adapt(model, rank, seed) if rank is not None else set()
     scope = trained if rank is None else "lora" if adapted else "full"
@@ -142,7 +149,8 @@ def choose_trained(model: nn.Module, trained: str, *, embeddings: bool = False, 
     for parameter in chosen.values():
         parameter.requires_grad_(True)
     frozen = sum(own.numel() for own in model.parameters() if not own.requires_grad)
-    return Trained(chosen, rank if adapted else None, scope, embeddings, frozen)
+    learns_head = any(id(parameter) in head for parameter in chosen.values())
+    return Trained(chosen, rank if adapted else None, scope, embeddings, learns_head, frozen)
 
 
 def head_parameters(model: Any) -> Iterator[nn.Parameter]:
