@@ -67,6 +67,21 @@ def units_of(
     return tuple(Unit(name, tuple(_at_most(own, per_unit, seed, name))) for name, own in grouped.items())
 
 
+def outsiders(corpus: Corpus, kind: UnitKind, per_unit: int | None = None) -> Iterator[Unit]:
+    """Units of public and of held-out documents: members decide nothing that is chosen by a look at these.
+
+    Args:
+        corpus: the data set.
+        kind: whoever is protected; a document that names no provider stands alone.
+        per_unit: documents of a unit at most; None: all.
+    """
+    grouped: dict[tuple[str, str], list[Document]] = defaultdict(list)
+    for document in (*corpus.of("public"), *corpus.of("heldout")):
+        provider = fold(document.provider or "") if kind == "provider" else ""
+        grouped[provider, "" if provider else document.id].append(document)
+    return (Unit(provider or name, tuple(own[:per_unit])) for (provider, name), own in grouped.items())
+
+
 def draw_samples(learner: Learner, unit: Unit, step: int, seed: int) -> DrawnUnit | None:
     """The samples of a unit in one step, weighted by the mean over documents of the mean over a document's samples.
 
