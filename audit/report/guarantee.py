@@ -29,6 +29,7 @@ NO_SECRETS = (
     "insert)."
 )
 AGREES = "Planted secrets, which can show that a guarantee is false, do not contradict this one."
+NO_GUARANTEE = "There is no guarantee that planted secrets could refute."
 FALSE = "nothing: it is false"
 NEARLY = 0.995
 """A share from which a bound leaves room for nearly everything (ours)."""
@@ -100,8 +101,17 @@ def guarantee_view(record: AuditRecord, verdict: Verdict, reports: Mapping[str, 
         for decision, limit in ((decision, decision.limit) for decision in verdict.decisions)
         if limit.max is not None and limit.attack in bounded
     )
-    check = f"{sentence_case(told)}." if told else AGREES if _tells_epsilon(results.get(CANARIES)) else NO_SECRETS
+    check = _check(card, told, results.get(CANARIES))
     return GuaranteeView(card, tuple(_facts(card)), rows, check, told is not None)
+
+
+def _check(card: PrivacyCard, told: str | None, canaries: Completed | None) -> str:
+    """Say what planted secrets show of the guarantee."""
+    if told:
+        return f"{sentence_case(told)}."
+    if card.epsilon is None:
+        return NO_GUARANTEE
+    return AGREES if _tells_epsilon(canaries) else NO_SECRETS
 
 
 def _tells_epsilon(canaries: Completed | None) -> bool:
@@ -115,7 +125,8 @@ def _facts(card: PrivacyCard) -> Iterator[tuple[str, str]]:
     yield "Who is protected", f"{PROTECTED[card.unit]}; {card.n_units:,} in all{at_most}"
     yield "Compared are", card.adjacency
     if card.epsilon is None:
-        yield "Guarantee", "none: coins and noise came from a seed, so that they can be drawn again"
+        seeded = "coins and noise came from a seed, so that they can be drawn again"
+        yield "Guarantee", f"none: {seeded if card.noise_multiplier else 'no noise was added'}"
     else:
         yield "Guarantee", f"epsilon {card.epsilon:.3g}, delta {_small(card.delta)}"
         yield "In plain words", plain_words(card.unit, Guarantee(card.epsilon, card.delta))

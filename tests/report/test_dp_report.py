@@ -142,6 +142,17 @@ def test_the_report_of_a_seeded_training_promises_nothing():
     assert "epsilon 8" not in text.lower()
 
 
+def test_the_report_of_a_training_without_noise_says_so_and_claims_no_privacy():
+    card = dataclasses.replace(examples.card(None), noise_multiplier=0.0, noise_source="the operating system")
+    text = section(examples.held(card, examples.membership()))
+    assert "None: no noise was added" in text
+    assert "It proves nothing: no noise was added to the training" in text
+    assert "seed" not in text
+    assert "claims differential privacy" not in text
+    assert "no guarantee that planted secrets could refute" in text
+    assert "trained with the means of differential privacy" in section(examples.private(None))
+
+
 def test_the_report_of_a_federated_training_names_clients_rounds_and_bounds():
     card = dataclasses.replace(
         examples.card(1.0, unit="provider"),

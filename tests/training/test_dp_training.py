@@ -339,6 +339,7 @@ def stated(model: Path) -> dict:
         {"engine": "<script>"},
         {"epsilon": float("nan")},
         {"epsilon": 0},
+        {"epsilon": None},
         {"delta": 0.4},
         {"delta": -1},
         {"note": "Jane Doe"},

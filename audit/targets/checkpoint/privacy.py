@@ -167,7 +167,7 @@ def _holds_together(stated: StatedPrivacy) -> bool:
     private = stated.epsilon is not None
     return (
         stated.delta <= 1 / stated.n_units
-        and not (private and not (stated.secure and stated.noise_multiplier > 0))
+        and private == (stated.secure and stated.noise_multiplier > 0)
         and (stated.rank is not None) == (stated.scope == "lora")
         and (stated.engine == "local steps") == (stated.local_steps > 0)
         and math.isfinite(stated.sample_rate * stated.n_units)
