@@ -15,7 +15,7 @@ from audit.attacks.proven import Proof, prove
 from audit.attacks.reporting import AttackReport, Form, sentence_case
 from audit.measurements import Estimate
 from audit.policy import Decision, Verdict
-from audit.policy.guarantee import CANARIES, EPSILON
+from audit.policy.guarantee import CANARIES, EPSILON, contradiction
 from audit.record import AuditRecord, Completed, PrivacyCard
 from audit.report import numbers, tables
 from audit.stats.dp_bounds import Guarantee, balanced_accuracy
@@ -103,6 +103,16 @@ def guarantee_view(record: AuditRecord, verdict: Verdict, reports: Mapping[str, 
     )
     check = _check(card, told, results.get(CANARIES))
     return GuaranteeView(card, tuple(_facts(card)), rows, check, told is not None)
+
+
+def card_view(record: AuditRecord) -> GuaranteeView | None:
+    """The same without limits, for a page that lists them elsewhere; None where the training claims no guarantee."""
+    if record.dp is None:
+        return None
+    told = contradiction(record)
+    results = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
+    check = _check(record.dp, told, results.get(CANARIES))
+    return GuaranteeView(record.dp, tuple(_facts(record.dp)), (), check, told is not None)
 
 
 def _check(card: PrivacyCard, told: str | None, canaries: Completed | None) -> str:
