@@ -14,7 +14,8 @@ from audit.policy.guarantee import copies_of, group_of_canary
 from audit.record import Completed, PrivacyCard
 from audit.stats.dp_bounds import Guarantee, advantage, auc, balanced_accuracy, exposure, tpr
 
-NO_EPSILON = "the training promises nothing: its coins and noise can be drawn again"
+NO_EPSILON = "nothing: coins and noise of the training can be drawn again"
+NO_NOISE = "nothing: no noise was added to the training"
 OF_DOCUMENTS = (
     "nothing: the guarantee is for single documents, and a provider's m documents together have m times its epsilon"
 )
@@ -61,7 +62,7 @@ def prove(attack: str, metric: str, card: PrivacyCard, result: Completed | None)
     if found is None:
         return Proof(None, reason=NO_BOUND)
     if card.epsilon is None:
-        return Proof(None, reason=NO_EPSILON)
+        return Proof(None, reason=NO_EPSILON if card.noise_multiplier else NO_NOISE)
     group = _group(found.of, card, result)
     if isinstance(group, str):
         return Proof(None, reason=group)

@@ -20,6 +20,7 @@ from audit.record import AuditRecord, Completed
 from audit.report import compact, defense_battery, defense_choice, numbers
 from audit.report.attack_text import report_of
 from audit.report.files import remove, write_pages
+from audit.report.guarantee import card_view
 from audit.report.jinja import environment, template_errors
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def html(rows: Sequence[DefenseRow], policy: Policy | None = None, left_out: Map
             views=[defense_battery.view_of(one) for one in comparisons],
             choice=defense_choice.view_of(comparisons) if len(comparisons) > 1 else None,
             percent=defense_choice.percent,
-            cards=[(row.name, row.record.dp) for row in rows if row.record.dp is not None],
+            guarantees=[(row.name, view) for row in rows if (view := card_view(row.record)) is not None],
             verdicts=[defense_choice.cheapest_sentence(comparisons)] if comparisons else [],
             sentences=[sentence(row) for row in told[1:]],
             tables=[(part, _contexts(part, report)) for part in _parts(told)] if told else [],

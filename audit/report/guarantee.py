@@ -15,7 +15,7 @@ from audit.attacks.proven import Proof, prove
 from audit.attacks.reporting import AttackReport, Form, sentence_case
 from audit.measurements import Estimate
 from audit.policy import Decision, Verdict
-from audit.policy.guarantee import CANARIES, EPSILON
+from audit.policy.guarantee import CANARIES, EPSILON, contradiction
 from audit.record import AuditRecord, Completed, PrivacyCard
 from audit.report import numbers, tables
 from audit.stats.dp_bounds import Guarantee, balanced_accuracy
@@ -29,6 +29,7 @@ NO_SECRETS = (
     "insert)."
 )
 AGREES = "Planted secrets, which can show that a guarantee is false, do not contradict this one."
+NO_GUARANTEE = "There is no guarantee that planted secrets could refute."
 FALSE = "nothing: it is false"
 NEARLY = 0.995
 """A share from which a bound leaves room for nearly everything (ours)."""
@@ -100,8 +101,27 @@ def guarantee_view(record: AuditRecord, verdict: Verdict, reports: Mapping[str, 
         for decision, limit in ((decision, decision.limit) for decision in verdict.decisions)
         if limit.max is not None and limit.attack in bounded
     )
-    check = f"{sentence_case(told)}." if told else AGREES if _tells_epsilon(results.get(CANARIES)) else NO_SECRETS
+    check = _check(card, told, results.get(CANARIES))
     return GuaranteeView(card, tuple(_facts(card)), rows, check, told is not None)
+
+
+def card_view(record: AuditRecord) -> GuaranteeView | None:
+    """The same without limits, for a page that lists them elsewhere; None where the training claims no guarantee."""
+    if record.dp is None:
+        return None
+    told = contradiction(record)
+    results = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
+    check = _check(record.dp, told, results.get(CANARIES))
+    return GuaranteeView(record.dp, tuple(_facts(record.dp)), (), check, told is not None)
+
+
+def _check(card: PrivacyCard, told: str | None, canaries: Completed | None) -> str:
+    """Say what planted secrets show of the guarantee."""
+    if told:
+        return f"{sentence_case(told)}."
+    if card.epsilon is None:
+        return NO_GUARANTEE
+    return AGREES if _tells_epsilon(canaries) else NO_SECRETS
 
 
 def _tells_epsilon(canaries: Completed | None) -> bool:
@@ -115,7 +135,8 @@ def _facts(card: PrivacyCard) -> Iterator[tuple[str, str]]:
     yield "Who is protected", f"{PROTECTED[card.unit]}; {card.n_units:,} in all{at_most}"
     yield "Compared are", card.adjacency
     if card.epsilon is None:
-        yield "Guarantee", "none: coins and noise came from a seed, so that they can be drawn again"
+        seeded = "coins and noise came from a seed, so that they can be drawn again"
+        yield "Guarantee", f"none: {seeded if card.noise_multiplier else 'no noise was added'}"
     else:
         yield "Guarantee", f"epsilon {card.epsilon:.3g}, delta {_small(card.delta)}"
         yield "In plain words", plain_words(card.unit, Guarantee(card.epsilon, card.delta))

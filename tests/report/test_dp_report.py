@@ -17,6 +17,8 @@ from audit.attacks import BATTERY
 from audit.attacks.proven import bound, largest_epsilon, provable, prove
 from audit.cli import app
 from audit.policy import Limit, Waiver, contradiction, evaluate, load
+from audit.report import defense_comparison
+from audit.report.defense_comparison import DefenseRow
 from audit.report.guarantee import plain_words, shown_upwards
 from audit.report.html import html
 from audit.report.recommend import recommend
@@ -140,6 +142,35 @@ def test_the_report_of_a_seeded_training_promises_nothing():
     text = section(examples.private(None))
     assert "coins and noise came from a seed" in text
     assert "epsilon 8" not in text.lower()
+
+
+def test_the_report_of_a_training_without_noise_says_so_and_claims_no_privacy():
+    card = dataclasses.replace(examples.card(None), noise_multiplier=0.0, noise_source="the operating system")
+    text = section(examples.held(card, examples.membership()))
+    assert "None: no noise was added" in text
+    assert "It proves nothing: no noise was added to the training" in text
+    assert "seed" not in text
+    assert "claims differential privacy" not in text
+    assert "no guarantee that planted secrets could refute" in text
+    assert "trained with the means of differential privacy" in section(examples.private(None))
+
+
+def test_the_comparison_of_countermeasures_has_the_guarantee_of_each_training():
+    plain, private, seeded = (
+        DefenseRow(name, without_drawings(case)[0])
+        for name, case in (
+            ("As it was", examples.held(None, examples.membership())),
+            ("Private", examples.private(0.5, unit="provider")),
+            ("Seeded", examples.private(None)),
+        )
+    )
+    page = " ".join(unescape(re.sub(r"<[^>]*>", " ", defense_comparison.html([plain, private]))).split())
+    assert "Private: guarantee of the training" in page
+    assert "epsilon 0.5, delta 0.00064" in page.lower()
+    assert "docaudit cannot verify it from the model" in page
+    page = " ".join(unescape(re.sub(r"<[^>]*>", " ", defense_comparison.html([plain, seeded]))).split())
+    assert "coins and noise came from a seed" in page
+    assert not re.search(r"epsilon \d", page.lower())
 
 
 def test_the_report_of_a_federated_training_names_clients_rounds_and_bounds():

@@ -100,3 +100,9 @@ def test_delta_is_at_most_one_over_the_units() -> None:
     for delta in (0.0, -1.0, 0.011, math.nan):
         with pytest.raises(UsageError, match="1/100"):
             check_delta(delta, 100)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-2), (8.0, 1e-20), (8.0, 1e-40)])
+def test_the_accounted_epsilon_is_never_more_than_what_was_asked_for(epsilon: float, delta: float) -> None:
+    sigma = noise_for(epsilon, delta, 0.25, 20)
+    assert 0 < epsilon_of(sigma, delta, 0.25, 20) <= epsilon

@@ -18,6 +18,7 @@ from audit.corpus.documents import Corpus
 from audit.errors import TrainingError, UsageError
 from audit.training.dp.engines import grouped
 from audit.training.dp.engines.choose import FAST, choose_engine
+from audit.training.dp.engines.clipping import add_clipped, zeros_like
 from audit.training.dp.engines.exact import ExactEngine
 from audit.training.dp.engines.hooks import HooksEngine
 from audit.training.dp.engines.preflight import TOLERANCE, preflight
@@ -128,6 +129,20 @@ def test_only_what_is_trained_has_gradients_also_where_other_parameters_ask_for_
     assert state_of(learner.model) == before
 
 
+def test_rounding_adds_nothing_to_what_one_of_many_units_moves_the_sum_by():
+    rng = np.random.default_rng(0)
+    learner = Line()
+    parameters = dict(learner.model.named_parameters())
+    rows = {name: torch.from_numpy(rng.normal(3, 1, (4000, *own.shape))).float() for name, own in parameters.items()}
+    totals = [zeros_like(parameters) for _ in range(2)]
+    for index in range(4000):
+        one = {name: values[index : index + 1] for name, values in rows.items()}
+        for total in totals[: 1 if index == 0 else 2]:
+            add_clipped(total, one, 0.7)
+    moved = torch.cat([(totals[0][name] - totals[1][name]).flatten() for name in parameters])
+    assert float(moved.norm()) == pytest.approx(0.7, rel=1e-12)
+
+
 numbers = st.floats(-1e4, 1e4, width=32)
 points = st.lists(st.builds(lambda x, y, z: point((x, y), z), numbers, numbers, numbers), min_size=1, max_size=6)
 
@@ -156,12 +171,12 @@ def test_short_contributions_stay_as_they_are_and_an_infinite_norm_clips_nothing
         free.norms, [np.sqrt(sum(float((g[i] ** 2).sum()) for g in gradients.values())) for i in range(2)]
     )
     for name, value in free.total.items():
-        torch.testing.assert_close(value, gradients[name].sum(dim=0))
+        torch.testing.assert_close(value, gradients[name].double().sum(dim=0))
     bound = float(free.norms.min())
     clipped = made.clipped_sum(units, bound)
     for name, value in clipped.total.items():
-        factors = torch.tensor(bound / free.norms, dtype=torch.float32)
-        torch.testing.assert_close(value, torch.tensordot(factors, gradients[name], dims=1))
+        factors = torch.tensor(bound / free.norms)
+        torch.testing.assert_close(value, torch.tensordot(factors, gradients[name].double(), dims=1))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

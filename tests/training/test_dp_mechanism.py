@@ -14,6 +14,7 @@ from scipy.stats import binom, binomtest, kstest
 
 from audit.engine.interface import SILENT
 from audit.errors import TrainingError, UsageError
+from audit.training.dp.engines.exact import ExactEngine
 from audit.training.dp.interface import DrawnUnit, Unit
 from audit.training.dp.local_steps import LocalSteps
 from audit.training.dp.mechanism import MechanismPlan, run_mechanism, sample_units, sum_contributions
@@ -152,6 +153,19 @@ def test_no_unit_moves_a_sum_by_more_than_the_largest_norm(points, max_norm, ind
         ]
         moved = np.sqrt(sum(float((sums[0][n] - sums[1][n]).double().square().sum()) for n in parameters))
         assert moved <= max_norm * (1 + 1e-5) + 1e-5
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_sums_of_many_units_are_not_rounded_before_noise(local: bool) -> None:
+    learner, parameters = trained_toy()
+    units = [Unit(f"u{i}", (toy.document(f"u{i}", 0.1 + i / 7, 3.0 + i / 3),)) for i in range(300)]
+    contributions = LocalSteps(learner, parameters, 1, 0.1) if local else ExactEngine(learner, parameters)
+    sums = [
+        sum_contributions(parameters, own, partial(_draw_first, learner), contributions, plan(max_norm=0.1, chunk=7))
+        for own in (units, units[1:], units[:1])
+    ]
+    whole, rest, alone = (toy.values(each) for each in sums)
+    np.testing.assert_allclose(whole - rest, alone, rtol=0, atol=1e-12)
 
 
 def _draw_first(learner, unit):

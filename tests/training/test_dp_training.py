@@ -95,15 +95,29 @@ def test_progress_tells_steps_and_nothing_of_the_members(start, corpus, tmp_path
     assert told == [("private training, steps", 5), 0, 1, 1, 1, 1, 1]
 
 
-def test_the_preflight_sees_public_documents_first(start, corpus, tmp_path: Path) -> None:
+def test_no_member_decides_which_engine_is_used_or_what_is_written_down_about_it(start, corpus, tmp_path: Path) -> None:
     seen = []
 
     def choose(name, learner, parameters, units, rows):
-        seen.extend(unit.samples for unit in units)
+        seen.append([unit.samples for unit in units])
         return toy.choose_exact(name, learner, parameters, units, rows)
 
-    train(start, corpus, tmp_path / "out", choose_engine=choose)
-    assert seen[0] == ((1.0, 1.0),)
+    others = [toy.document(f"other{i}", 9.0, float(i), f"q{i % 2}", split="heldout") for i in range(4)]
+    train(start, corpus, tmp_path / "public", choose_engine=choose)
+    train(start, replace(corpus, documents=(*corpus.documents, *others)), tmp_path / "both", choose_engine=choose)
+    train(start, replace(corpus, documents=corpus.of("member")), tmp_path / "none", choose_engine=choose)
+    held_out = [((9.0, 0.0), (9.0, 2.0)), ((9.0, 1.0), (9.0, 3.0))]
+    assert seen == [[((1.0, 1.0),)], [((1.0, 1.0),), *held_out], []]
+
+
+def test_members_that_make_no_sample_are_refused(start, corpus, tmp_path: Path) -> None:
+    class Deaf(toy.ToyLearner):
+        def samples_of(self, document, rng):
+            return () if document.split == "member" else super().samples_of(document, rng)
+
+    for options in (QUICK, replace(QUICK, local_steps=1)):
+        with pytest.raises(TargetError, match="no document makes a sample"):
+            train(start, corpus, tmp_path / "out", options, open_learner=lambda *_, **__: Deaf())
 
 
 def test_local_steps_are_trained_and_stated(start, corpus, tmp_path: Path) -> None:
@@ -213,7 +227,7 @@ def _open_deadly(start, corpus, *, seed, device):
 
 
 ALL = replace(QUICK, expected_units=6)
-"""Every unit in every step: twelve documents a step, after the thirteen of the preflight at most."""
+"""Every unit in every step: twelve documents a step, after three at most that are looked at before."""
 
 
 def _die(start: Path, corpus, out: Path) -> None:
@@ -325,6 +339,7 @@ def stated(model: Path) -> dict:
         {"engine": "<script>"},
         {"epsilon": float("nan")},
         {"epsilon": 0},
+        {"epsilon": None},
         {"delta": 0.4},
         {"delta": -1},
         {"note": "Jane Doe"},

@@ -31,13 +31,19 @@ def test_a_provider_is_a_unit_with_all_its_documents_however_it_is_spelt() -> No
     assert names(units_of(toy.corpus(documents), documents, "provider")) == [["d0", "d2"], ["d1"], ["d3"]]
 
 
-def test_a_page_of_two_providers_stays_with_the_first() -> None:
+def test_providers_that_share_pages_keep_them_all_so_that_nobody_changes_when_one_leaves() -> None:
     documents = [
-        *made("acme", "bolt"),
-        toy.document("shared", 0.0, 0.0, "bolt"),
-        toy.document("same", 0.0, 0.0, "acme"),
+        *made("acme", "bolt", "coil"),
+        toy.document("bolt's copy", 0.0, 0.0, "bolt"),
+        toy.document("coil's copy", 0.0, 0.0, "coil"),
+        toy.document("acme's own copy", 0.0, 0.0, "acme"),
     ]
-    assert names(units_of(toy.corpus(documents), documents, "provider")) == [["d0", "same"], ["d1"]]
+    corpus = toy.corpus(documents)
+    units = units_of(corpus, documents, "provider")
+    assert names(units) == [["d0", "acme's own copy"], ["d1", "bolt's copy"], ["d2", "coil's copy"]]
+    for gone in units:
+        others = [document for document in documents if document not in gone.documents]
+        assert names(units_of(corpus, others, "provider")) == names(unit for unit in units if unit is not gone)
 
 
 @pytest.mark.parametrize(

@@ -41,12 +41,14 @@ _NOT_COVERED = (
     "The weights that training started from, and what they were trained on.",
     "The tokenizer, and settings that were chosen after a look at the documents or at results on them.",
     "Whatever else is released from the same documents: other models, a training with other settings, statistics.",
+    "The number of units, from which settings follow, and that a training was refused or broke off.",
 )
 _OTHERS_PAGES = {
     "document": "A person of whom several documents speak: each document is protected on its own.",
-    "provider": "People and companies named in documents of other providers.",
+    "provider": "People and companies named in documents of other providers, and pages that several providers have: "
+    "one provider's absence leaves the others' copies.",
 }
-_LEFT_DOCUMENTS = "Documents that training did not take: those beyond the bound of a unit, and copies in another one."
+_LEFT_DOCUMENTS = "Documents that training did not take, beyond the bound of a unit."
 
 
 @strict_dataclass(frozen=True, config=STRICT)
@@ -167,7 +169,7 @@ def _holds_together(stated: StatedPrivacy) -> bool:
     private = stated.epsilon is not None
     return (
         stated.delta <= 1 / stated.n_units
-        and not (private and not (stated.secure and stated.noise_multiplier > 0))
+        and private == (stated.secure and stated.noise_multiplier > 0)
         and (stated.rank is not None) == (stated.scope == "lora")
         and (stated.engine == "local steps") == (stated.local_steps > 0)
         and math.isfinite(stated.sample_rate * stated.n_units)

@@ -71,7 +71,8 @@ def epsilon_of(noise_multiplier: float, delta: float, sample_rate: float, steps:
         steps: at least 0.
 
     Returns:
-        Infinite where Renyi's bound is beyond `MAX_EPSILON`: there the numbers are not worth their memory.
+        Renyi's bound where it is less, as for the smallest epsilons, or where delta is too small for floating point;
+        infinite where that is beyond `MAX_EPSILON`: there the numbers are not worth their memory.
     """
     return federated_epsilon(noise_multiplier, delta, sample_rate, 1.0, steps)
 
@@ -113,14 +114,15 @@ def federated_epsilon(
 
     error = delta * DELTA_ERROR
     with _no_warnings():
-        if renyi_epsilon(noise_multiplier, delta, provider_rate, client_rate, rounds) > MAX_EPSILON:
+        bound = renyi_epsilon(noise_multiplier, delta, provider_rate, client_rate, rounds)
+        if bound > MAX_EPSILON:
             return math.inf
         losses = compose_rounds(noise_multiplier, provider_rate, client_rate, rounds, EPSILON_ERROR, error)
         try:
             _, _, upper = losses.compute_epsilon(delta, error, EPSILON_ERROR)
         except (RuntimeError, ValueError):  # a delta that floating point cannot resolve
-            return math.inf
-    return max(float(upper), 0.0)
+            return bound
+    return min(max(float(upper), 0.0), bound)
 
 
 def federated_noise_for(epsilon: float, delta: float, provider_rate: float, client_rate: float, rounds: int) -> float:

@@ -98,7 +98,8 @@ class ClippedSum:
     """What some units contribute together.
 
     Attributes:
-        total: by parameter, the sum over units of contribution * min(1, max_norm / norm).
+        total: by parameter, the sum over units of contribution * min(1, max_norm / norm), in float64 where the device
+            has it.
         norms: (n_units,) before clipping.
     """
 

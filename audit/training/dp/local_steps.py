@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from audit.errors import TrainingError
+from audit.training.dp.engines.clipping import zeros_like
 from audit.training.dp.interface import ClippedSum, DrawnUnit, Learner, Parameters
 
 LOCAL_BATCH = 10
@@ -37,7 +38,7 @@ class LocalSteps:
 
     def clipped_sum(self, units: Sequence[DrawnUnit], max_norm: float) -> ClippedSum:
         """See `Contributions.clipped_sum`."""
-        total = {name: torch.zeros_like(parameter) for name, parameter in self.parameters.items()}
+        total = zeros_like(self.parameters)
         norms = []
         for unit in units:
             change = self._change(unit)
@@ -50,7 +51,7 @@ class LocalSteps:
             norms.append(norm)
             factor = min(1.0, max_norm / norm) if norm else 1.0
             for name, part in change.items():
-                total[name] += part * factor
+                total[name] += part.to(total[name].dtype) * factor
         return ClippedSum(total, np.array(norms))
 
     def _change(self, unit: DrawnUnit) -> dict[str, torch.Tensor]:

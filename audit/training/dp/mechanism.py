@@ -180,8 +180,8 @@ def sum_contributions(
 def add_noise(total: Mapping[str, torch.Tensor], noise: float, random: RandomSource, divisor: float) -> Sum:
     """The sum with noise of this standard deviation in every coordinate, divided by a constant.
 
-    Noise is added in float64 on the CPU and the sum rounded afterwards: rounding then is a function of what is private,
-    and shows nothing of the last bits of either.
+    Noise is added in float64 on the CPU; only a step rounds it, so that rounding is a function of what is private, and
+    shows nothing of the last bits of either.
     """
     noisy: Sum = {}
     for name, tensor in total.items():
@@ -200,7 +200,7 @@ def apply_mean(
     with torch.no_grad():
         for name, parameter in parameters.items():
             if optimizer is None:
-                parameter.add_(mean[name])
+                parameter.add_(mean[name].to(parameter.device, parameter.dtype))
             else:
                 parameter.grad = mean[name].to(parameter.device, parameter.dtype)
     if optimizer is not None:

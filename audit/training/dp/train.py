@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -24,7 +25,16 @@ from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, Reason, StatedPrivacy, dump_privacy, weights_sha256
 from audit.training.dp.accounting import accountant_version
-from audit.training.dp.interface import Contributions, DrawnUnit, Engine, Learner, Parameters, RandomSource, Unit
+from audit.training.dp.interface import (
+    Contributions,
+    DrawnUnit,
+    Engine,
+    Learner,
+    Parameters,
+    RandomSource,
+    Unit,
+    UnitKind,
+)
 from audit.training.dp.ledger import Ledger
 from audit.training.dp.local_steps import LocalSteps
 from audit.training.dp.mechanism import Draw, MechanismPlan, run_mechanism, run_steps
@@ -32,12 +42,12 @@ from audit.training.dp.options import DpOptions, ProvableEpsilon
 from audit.training.dp.randomness import SeededRandom, SystemRandom
 from audit.training.dp.settings import Budget, budget_of, check_options, learning_rate, with_epsilon
 from audit.training.dp.trained import Trained, choose_trained, merge_adapters, rank_of
-from audit.training.dp.units import draw_samples, kind_of, units_of
+from audit.training.dp.units import draw_samples, kind_of, outsiders, units_of
 from audit.training.references.cache import key_of, made_once
 from audit.training.references.provenance import refuse_the_target
 
 N_PREFLIGHT = 8
-"""Units on which a fast engine must equal the exact one (ours)."""
+"""Units on which a fast engine must equal the exact one (ours); none of them is a member."""
 
 
 class ChosenEngine(Protocol):
@@ -66,7 +76,7 @@ class PreparedTraining:
     corpus: Corpus
     options: DpOptions
     units: tuple[Unit, ...]
-    kind: str
+    kind: UnitKind
     device: str
     clients: Any = None
 
@@ -180,6 +190,7 @@ def _train(
 ) -> None:
     options, units = prepared.options, prepared.units
     learner = _open(prepared, open_learner)
+    _refuse_silent_members(prepared, learner)
     held = prepared.start.weight_names
     trained = choose_trained(
         learner.model, options.trained, embeddings=options.embeddings, seed=options.seed, held=held
@@ -264,7 +275,9 @@ def _contributing(
         from audit.training.dp.engines.choose import choose_engine
 
         given = choose_engine
-    tried = _preflight_units(prepared, learner)
+    others = outsiders(prepared.corpus, prepared.kind, options.per_unit)
+    drawn = (draw_samples(learner, unit, 0, options.seed) for unit in others)
+    tried = [*islice((unit for unit in drawn if unit is not None), N_PREFLIGHT)]
     chosen = given(options.engine, learner, trained.parameters, tried, options.rows)
     name = chosen.engine.name
     reason: Reason = "no faster one serves" if name == "exact" else "equal"
@@ -273,20 +286,10 @@ def _contributing(
     return _Contributing(chosen.engine, name, reason, None if name == "exact" else chosen.preflight_error)
 
 
-def _preflight_units(prepared: PreparedTraining, learner: Learner) -> list[DrawnUnit]:
-    """Units for the preflight: of public documents where there are some, so that members decide nothing."""
-    public = [Unit(document.id, (document,)) for document in prepared.corpus.of("public")]
-    units = [*public, *prepared.units]
-    chosen = (draw_samples(learner, unit, 0, prepared.options.seed) for unit in units)
-    found: list[DrawnUnit] = []
-    for unit in chosen:
-        if unit is not None:
-            found.append(unit)
-        if len(found) == N_PREFLIGHT:
-            break
-    if not found:
+def _refuse_silent_members(prepared: PreparedTraining, learner: Learner) -> None:
+    """Refuse members that would teach nothing."""
+    if all(draw_samples(learner, unit, 0, prepared.options.seed) is None for unit in prepared.units):
         raise TargetError("no document makes a sample to train on", "give documents with words, or with answers")
-    return found
 
 
 def _stated(
@@ -300,7 +303,7 @@ def _stated(
     options, plan = prepared.options, budget.plan
     return StatedPrivacy(
         schema=1,
-        unit=cast("Any", prepared.kind),
+        unit=prepared.kind,
         n_units=plan.n_units,
         epsilon=budget.epsilon,
         delta=budget.delta,

@@ -35,11 +35,12 @@ def units_of(
     per_unit: int | None = None,
     seed: int = 0,
 ) -> tuple[Unit, ...]:
-    """The units that these documents make; each document, and each content, belongs to one of them.
+    """The units that these documents make; each document belongs to one of them.
 
-    Copies of a page share its unit, so that all of them are absent together: as documents they are one unit, and a
-    provider keeps a page that an earlier one has already only where it is its own. Where a unit has more than
-    `per_unit` documents, the choice of them depends on the unit and `seed` alone: on nobody else's presence.
+    Copies of a document are one unit, so that all of them are absent together. A provider has all its documents, copies
+    of others' pages too: were they kept by one provider only, its absence would change what another one contributes,
+    beyond what noise for one unit hides. Where a unit has more than `per_unit` documents, the choice of them depends on
+    the unit and `seed` alone: on nobody else's presence.
 
     Args:
         corpus: the data set of the documents.
@@ -57,13 +58,28 @@ def units_of(
     """
     if per_unit is not None and per_unit < 1:
         raise UsageError(f"{per_unit} documents a unit: none would be left", "give at least 1")
-    grouped = _by_provider(corpus, documents) if kind == "provider" else _by_content(corpus, documents)
+    grouped = _by_provider(documents) if kind == "provider" else _by_content(corpus, documents)
     if len(grouped) < MIN_UNITS:
         raise ManifestError(
             f"{len(grouped)} {kind}{'' if len(grouped) == 1 else 's'} to train on: a guarantee hides one among others",
             "train on documents of two providers or more" if kind == "provider" else "give more member documents",
         )
     return tuple(Unit(name, tuple(_at_most(own, per_unit, seed, name))) for name, own in grouped.items())
+
+
+def outsiders(corpus: Corpus, kind: UnitKind, per_unit: int | None = None) -> Iterator[Unit]:
+    """Units of public and of held-out documents: members decide nothing that is chosen by a look at these.
+
+    Args:
+        corpus: the data set.
+        kind: whoever is protected; a document that names no provider stands alone.
+        per_unit: documents of a unit at most; None: all.
+    """
+    grouped: dict[tuple[str, str], list[Document]] = defaultdict(list)
+    for document in (*corpus.of("public"), *corpus.of("heldout")):
+        provider = fold(document.provider or "") if kind == "provider" else ""
+        grouped[provider, "" if provider else document.id].append(document)
+    return (Unit(provider or name, tuple(own[:per_unit])) for (provider, name), own in grouped.items())
 
 
 def draw_samples(learner: Learner, unit: Unit, step: int, seed: int) -> DrawnUnit | None:
@@ -90,15 +106,12 @@ def _by_content(corpus: Corpus, documents: Sequence[Document]) -> Mapping[str, l
     return {own[0].id: own for own in units.values()}
 
 
-def _by_provider(corpus: Corpus, documents: Sequence[Document]) -> Mapping[str, list[Document]]:
+def _by_provider(documents: Sequence[Document]) -> Mapping[str, list[Document]]:
     _refuse_nameless(documents)
     _refuse_several(documents)
     units: dict[str, list[Document]] = defaultdict(list)
-    owner: dict[Hashable, str] = {}
     for document in documents:
-        name = fold(document.provider or "")
-        if owner.setdefault(content_of(corpus, document), name) == name:
-            units[name].append(document)
+        units[fold(document.provider or "")].append(document)
     return units
 
 

@@ -14,9 +14,21 @@ Gradients = dict[str, torch.Tensor]
 """By parameter, the contributions of n units: (n, *parameter.shape)."""
 
 
+def exact_type(device: torch.device) -> torch.dtype:
+    """The type that contributions are added up in: Metal has no double precision."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def zeros_like(parameters: Parameters) -> dict[str, torch.Tensor]:
-    """The sum of no contributions, by parameter."""
-    return {name: torch.zeros_like(parameter, requires_grad=False) for name, parameter in parameters.items()}
+    """The sum of no contributions, by parameter, in double precision.
+
+    Every addition to a sum in single precision rounds all that was added before: with many units one more of them moves
+    the sum by more than the norm it was cut to (Casacuberta et al. 2022).
+    """
+    return {
+        name: torch.zeros_like(parameter, dtype=exact_type(parameter.device), requires_grad=False)
+        for name, parameter in parameters.items()
+    }
 
 
 def norms_of(contributions: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -29,7 +41,7 @@ def add_clipped(total: dict[str, torch.Tensor], contributions: Mapping[str, torc
     """Add contributions to `total`, each scaled by min(1, max_norm / norm).
 
     Args:
-        total: by parameter; changed in place, and only when every contribution is finite.
+        total: by parameter, as `zeros_like` begins it; changed in place, and only when every contribution is finite.
         contributions: by parameter, (n, *parameter.shape).
         max_norm: above 0; infinite: nothing is clipped.
 
@@ -49,13 +61,12 @@ def add_clipped(total: dict[str, torch.Tensor], contributions: Mapping[str, torc
         )
     factors = (max_norm / norms).clamp(max=1.0)
     for name, values in contributions.items():
-        total[name] += torch.tensordot(factors.to(values.device, values.dtype), values, dims=1)
+        dtype = exact_type(values.device)
+        total[name] += torch.tensordot(factors.to(values.device, dtype), values.to(dtype), dims=1)
     result: Floats = norms.numpy()
     return result
 
 
 def _norms(rows: torch.Tensor) -> torch.Tensor:
-    # Metal has no double precision.
-    dtype = torch.float32 if rows.device.type == "mps" else torch.float64
-    norms: torch.Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=dtype)
+    norms: torch.Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=exact_type(rows.device))
     return norms

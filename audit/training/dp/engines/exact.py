@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from audit.training.dp.engines.clipping import Gradients, zeros_like
+from audit.training.dp.engines.clipping import Gradients
 from audit.training.dp.engines.grouped import GroupedEngine
 from audit.training.dp.interface import DrawnUnit
 
@@ -23,7 +23,7 @@ class ExactEngine(GroupedEngine):
     def group_gradients(self, units: Sequence[DrawnUnit]) -> Gradients:
         """See `GroupedEngine.group_gradients`."""
         (unit,) = units
-        total = zeros_like(self.parameters)
+        total = {name: torch.zeros_like(own, requires_grad=False) for name, own in self.parameters.items()}
         for chosen in self.batches(unit.samples):
             losses = self.learner.losses(self.learner.collate([unit.samples[index] for index in chosen]))
             weights = torch.tensor([unit.weights[index] for index in chosen], dtype=losses.dtype, device=losses.device)
