@@ -92,10 +92,8 @@ class DefenseCommand(FilledCommand):
         asked, rewritten = list(registry.query_defenses()), list(registry.data_defenses())
         kinds = [
             f"{listed(asked, 'and')} change the question while the model is used.",
-            *(
-                f"{name} trains a model that is {defense.description}, and baselines trained the same way."
-                for name, defense in registry.training_defenses().items()
-            ),
+            f"Others train a model again: {'; '.join(_trained(True))}; each beside baselines trained the same way.",
+            *(f"{one}, beside the references as they are." for one in _trained(False)),
             *(
                 f"{name} writes a copy of a data set {defense.description}, and says what that hides from an attacker "
                 "who knows of it."
@@ -107,6 +105,15 @@ class DefenseCommand(FilledCommand):
             "while_used": listed(asked, "or"),
             "data_alone": f"{listed(rewritten, 'and')} {'take' if rewritten[1:] else 'takes'} DATA_DIR alone.",
         }
+
+
+def _trained(baselines_like: bool) -> Iterator[str]:
+    """Countermeasures that train, with the model that each trains."""
+    from audit.defenses import registry
+
+    for name, defense in registry.training_defenses().items():
+        if defense.baselines_like == baselines_like:
+            yield f"{name}: {defense.description}"
 
 
 def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
