@@ -121,8 +121,8 @@ def federated_epsilon(
         try:
             _, _, upper = losses.compute_epsilon(delta, error, EPSILON_ERROR)
         except (RuntimeError, ValueError):  # a delta that floating point cannot resolve
-            return bound
-    return min(max(float(upper), 0.0), bound)
+            return max(0.0, bound)
+    return max(0.0, min(float(upper), bound))
 
 
 def federated_noise_for(epsilon: float, delta: float, provider_rate: float, client_rate: float, rounds: int) -> float:
