@@ -32,6 +32,7 @@ from audit.targets.environment import device_named
 from audit.targets.interface import MaskedLoss, Target
 from audit.targets.opening import Checkpoint, check, target_of
 from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
+from audit.workflows.guarantee import stated_guarantee
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     )
     warnings = (
         *copies.warnings,
+        *stated_guarantee(options.model_dir)[1],
         *_warn_of_parameters(options.attack_parameters, given, corpus),
         *_warn_of_unused(options, applicable, target),
     )
