@@ -35,9 +35,8 @@ from audit.targets.environment import environment
 from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
 from audit.workflows.execution import choose_number_format, collect_outcomes
-from audit.workflows.guarantee import stated_guarantee
 from audit.workflows.report import write_report
-from audit.workflows.setup import ScanSetup, references_to_fill
+from audit.workflows.setup import ScanSetup, references_to_fill, stated_guarantee
 
 
 @dataclass(frozen=True)

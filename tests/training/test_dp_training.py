@@ -23,7 +23,7 @@ from audit.training.dp.ledger import Ledger
 from audit.training.dp.options import DpOptions
 from audit.training.dp.settings import budget_of, with_epsilon
 from audit.training.dp.train import train_private
-from audit.workflows.guarantee import stated_guarantee
+from audit.workflows.setup import stated_guarantee
 
 QUICK = DpOptions(epsilon=8.0, trained="full", steps=5, expected_units=4, engine="exact")
 
