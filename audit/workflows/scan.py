@@ -31,13 +31,12 @@ from audit.errors import DocauditError, EngineError, ManifestError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
-from audit.targets.checkpoint.privacy import privacy_card
 from audit.targets.environment import environment
 from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
 from audit.workflows.execution import choose_number_format, collect_outcomes
 from audit.workflows.report import write_report
-from audit.workflows.setup import ScanSetup, references_to_fill
+from audit.workflows.setup import ScanSetup, references_to_fill, stated_guarantee
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def run_scan(opened: ScanSetup, progress: Progress) -> AuditRecord:
         timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
         derived_by=options.derived_by if opened.defense is None else (*options.derived_by, opened.defense.name),
         left_out=_left_out(opened),
-        dp=privacy_card(options.model_dir),
+        dp=stated_guarantee(options.model_dir)[0],
     )
 
 

@@ -23,15 +23,22 @@ from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
 from audit.engine.local import WIDTH
 from audit.errors import ManifestError, UsageError
+from audit.record import PrivacyCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
 from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.privacy import privacy_card
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import MaskedLoss, Target
 from audit.targets.opening import Checkpoint, check, target_of
 from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
+
+_NOT_GIVEN = (
+    "the checkpoint states a guarantee of its training, epsilon {epsilon:.3g} at delta {delta:.2g}, that its own "
+    "numbers do not give: it is left out"
+)
 
 
 @dataclass(frozen=True)
@@ -175,6 +182,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     )
     warnings = (
         *copies.warnings,
+        *stated_guarantee(options.model_dir)[1],
         *_warn_of_parameters(options.attack_parameters, given, corpus),
         *_warn_of_unused(options, applicable, target),
     )
@@ -283,3 +291,23 @@ def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
         found = Counter(trial.stratum for trial in attack.trials(case))
         counts += [(kind.name, stratum, count) for stratum, count in sorted(found.items())]
     return counts
+
+
+def stated_guarantee(model_dir: Path) -> tuple[PrivacyCard | None, tuple[str, ...]]:
+    """Read the guarantee that a checkpoint states; one that does not follow from its numbers is not believed.
+
+    Returns:
+        The card, None where there is none to believe, and warnings.
+
+    Raises:
+        TargetError: the folder is no checkpoint.
+    """
+    card = privacy_card(model_dir)
+    if card is None or card.epsilon is None:
+        return card, ()
+    # Loads torch and Opacus, which scans of other models do without.
+    from audit.training.dp.accounting import gives
+
+    if gives(card):
+        return card, ()
+    return None, (_NOT_GIVEN.format(epsilon=card.epsilon, delta=card.delta),)

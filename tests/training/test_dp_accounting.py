@@ -106,3 +106,7 @@ def test_delta_is_at_most_one_over_the_units() -> None:
 def test_the_accounted_epsilon_is_never_more_than_what_was_asked_for(epsilon: float, delta: float) -> None:
     sigma = noise_for(epsilon, delta, 0.25, 20)
     assert 0 < epsilon_of(sigma, delta, 0.25, 20) <= epsilon
+
+
+def test_epsilon_is_never_under_zero() -> None:
+    assert epsilon_of(1.158, 0.227, 0.0318, 8) == 0

@@ -23,6 +23,7 @@ from audit.training.dp.ledger import Ledger
 from audit.training.dp.options import DpOptions
 from audit.training.dp.settings import budget_of, with_epsilon
 from audit.training.dp.train import train_private
+from audit.workflows.setup import stated_guarantee
 
 QUICK = DpOptions(epsilon=8.0, trained="full", steps=5, expected_units=4, engine="exact")
 
@@ -355,6 +356,37 @@ def test_a_card_that_could_not_be_ours_or_is_of_other_weights_is_not_read(
     model = train(start, corpus, tmp_path / "out")
     (model / PRIVACY_FILE).write_text(json.dumps({**stated(model), **changes}))
     assert privacy_card(model) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 1.0},
+        {"noise_multiplier": 0.2},
+        {"noise_multiplier": 1e300},
+        {"sample_rate": 1.0, "steps": 500},
+        {"steps": 2**53},
+        {"delta": 1e-5},
+        {"client_rate": 0.3},
+    ],
+)
+def test_a_scan_believes_no_epsilon_that_the_cards_own_numbers_do_not_give(
+    start, corpus, tmp_path: Path, changes
+) -> None:
+    model = train(start, corpus, tmp_path / "out")
+    card, warnings = stated_guarantee(model)
+    assert card == privacy_card(model) is not None
+    assert warnings == ()
+    (model / PRIVACY_FILE).write_text(json.dumps({**stated(model), **changes}))
+    card, (warning,) = stated_guarantee(model)
+    assert card is None
+    assert "its own numbers do not give" in warning
+
+
+def test_a_scan_of_a_model_without_a_guarantee_says_nothing(start, corpus, tmp_path: Path) -> None:
+    assert stated_guarantee(start) == (None, ())
+    seeded = train(start, corpus, tmp_path / "out", replace(QUICK, reproducible=True))
+    assert stated_guarantee(seeded) == (privacy_card(seeded), ())
 
 
 def test_a_checkpoint_without_a_readable_card_states_nothing(start, corpus, tmp_path: Path) -> None:

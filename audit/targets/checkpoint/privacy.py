@@ -44,7 +44,8 @@ _NOT_COVERED = (
     "The number of units, from which settings follow, and that a training was refused or broke off.",
 )
 _OTHERS_PAGES = {
-    "document": "A person of whom several documents speak: each document is protected on its own.",
+    "document": "A person of whom several documents speak, and near copies of a page: each document is protected on "
+    "its own, with its exact copies.",
     "provider": "People and companies named in documents of other providers, and pages that several providers have: "
     "one provider's absence leaves the others' copies.",
 }

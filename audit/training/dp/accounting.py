@@ -13,6 +13,7 @@ from functools import lru_cache
 from importlib.metadata import version
 
 from audit.errors import UsageError
+from audit.record import PrivacyCard
 
 ACCOUNTANT = "PRV"
 EPSILON_ERROR = 0.01
@@ -25,6 +26,8 @@ _MIN_NOISE, _MAX_NOISE = 0.05, 1e6
 _TOLERANCE = 5e-3
 """Relative, by which a noise multiplier's epsilon may stay under what was asked for (ours)."""
 _MAX_SECANTS = 12
+_MOST_STEPS, _LEAST_DELTA = 10**4, 1e-12
+"""Of what a card's numbers are held against (ours): memory grows with the root of the steps."""
 
 
 def accountant_version() -> str:
@@ -121,8 +124,8 @@ def federated_epsilon(
         try:
             _, _, upper = losses.compute_epsilon(delta, error, EPSILON_ERROR)
         except (RuntimeError, ValueError):  # a delta that floating point cannot resolve
-            return bound
-    return min(max(float(upper), 0.0), bound)
+            return max(0.0, bound)
+    return max(0.0, min(float(upper), bound))
 
 
 def federated_noise_for(epsilon: float, delta: float, provider_rate: float, client_rate: float, rounds: int) -> float:
@@ -132,6 +135,37 @@ def federated_noise_for(epsilon: float, delta: float, provider_rate: float, clie
         UsageError: no noise gives it.
     """
     return _least_noise(epsilon, delta, provider_rate, client_rate, rounds)
+
+
+@lru_cache(maxsize=16)
+def gives(card: PrivacyCard) -> bool:
+    """Whether the numbers of a card may give the epsilon that it states.
+
+    The test is a coarse one, quick whatever the numbers are: epsilon is counted from below, at a larger delta where the
+    card's is tiny, and of no more steps than `_MOST_STEPS`.
+
+    Args:
+        card: with an epsilon.
+    """
+    assert card.epsilon is not None
+    rate, sigma = card.sample_rate / card.client_rate, card.noise_multiplier
+    if rate > 1 + 1e-9 or not _MIN_NOISE <= sigma <= _MAX_NOISE:
+        return False
+    from audit.training.dp.privacy_loss import compose_rounds, renyi_epsilon
+
+    delta, rounds = max(card.delta, _LEAST_DELTA), min(card.steps, _MOST_STEPS)
+    numbers, error = (sigma, min(1.0, rate), card.client_rate, rounds), max(0.1, card.epsilon / 20)
+    with _no_warnings():
+        bound = renyi_epsilon(sigma, delta, *numbers[1:])
+        if bound <= card.epsilon or bound > MAX_EPSILON:
+            return bound <= card.epsilon
+        try:
+            least = compose_rounds(*numbers, error, delta * DELTA_ERROR).compute_epsilon(
+                delta, delta * DELTA_ERROR, error
+            )[0]
+        except (RuntimeError, ValueError):  # floating point cannot resolve it
+            return True
+    return bool(least <= card.epsilon)
 
 
 def paper_epsilon(

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 
@@ -23,12 +22,12 @@ from audit.errors import TargetError, UsageError
 from audit.files import write_atomically
 from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
-from audit.targets.checkpoint.privacy import PRIVACY_FILE, Reason, StatedPrivacy, dump_privacy, weights_sha256
+from audit.targets.checkpoint.privacy import PRIVACY_FILE, StatedPrivacy, dump_privacy, weights_sha256
 from audit.training.dp.accounting import accountant_version
+from audit.training.dp.contributing import ChooseEngine, Contributing, choose_contributions
 from audit.training.dp.interface import (
     Contributions,
     DrawnUnit,
-    Engine,
     Learner,
     Parameters,
     RandomSource,
@@ -36,36 +35,16 @@ from audit.training.dp.interface import (
     UnitKind,
 )
 from audit.training.dp.ledger import Ledger
-from audit.training.dp.local_steps import LocalSteps
 from audit.training.dp.mechanism import Draw, MechanismPlan, run_mechanism, run_steps
 from audit.training.dp.options import DpOptions, ProvableEpsilon
 from audit.training.dp.randomness import SeededRandom, SystemRandom
-from audit.training.dp.settings import Budget, budget_of, check_options, learning_rate, with_epsilon
+from audit.training.dp.settings import Budget, budget_of, check_options, with_epsilon
 from audit.training.dp.trained import Trained, choose_trained, merge_adapters, rank_of
-from audit.training.dp.units import draw_samples, kind_of, outsiders, units_of
+from audit.training.dp.units import draw_samples, kind_of, units_of
 from audit.training.references.cache import key_of, made_once
 from audit.training.references.provenance import refuse_the_target
 
-N_PREFLIGHT = 8
-"""Units on which a fast engine must equal the exact one (ours); none of them is a member."""
-
-
-class ChosenEngine(Protocol):
-    """What `engines.choose.choose_engine` gives."""
-
-    @property
-    def engine(self) -> Engine:
-        """The engine that may be used."""
-        ...
-
-    @property
-    def preflight_error(self) -> float | None:
-        """Its largest relative difference from the exact one; None: it is the exact one."""
-        ...
-
-
 OpenLearner = Callable[..., Learner]
-ChooseEngine = Callable[[str, Learner, Parameters, list[DrawnUnit], int], ChosenEngine]
 
 
 @dataclass(frozen=True)
@@ -79,16 +58,6 @@ class PreparedTraining:
     kind: UnitKind
     device: str
     clients: Any = None
-
-
-@dataclass(frozen=True)
-class _Contributing:
-    """What sums contributions, in the words of the card."""
-
-    contributions: Contributions
-    engine: str
-    reason: Reason
-    preflight_error: float | None
 
 
 def train_private(
@@ -198,7 +167,9 @@ def _train(
     learner.model.eval()
     budget = budget_of(options, len(units), trained.scope)
     draw = partial(_draw, learner, options.seed)
-    contributing = _contributing(prepared, learner, trained, choose_engine)
+    contributing = choose_contributions(
+        prepared.corpus, prepared.kind, prepared.options, learner, trained, choose_engine
+    )
     random: RandomSource = SeededRandom(options.seed) if options.reproducible else SystemRandom()
     if prepared.clients is None:
         chosen = contributing.contributions
@@ -263,29 +234,6 @@ def _draw(learner: Learner, seed: int, unit: Unit, step: int) -> DrawnUnit | Non
     return draw_samples(learner, unit, step, seed)
 
 
-def _contributing(
-    prepared: PreparedTraining, learner: Learner, trained: Trained, given: ChooseEngine | None
-) -> _Contributing:
-    options = prepared.options
-    if options.local_steps:
-        rate = learning_rate(options, trained.scope)
-        steps = LocalSteps(learner, trained.parameters, options.local_steps, rate, options.rows)
-        return _Contributing(steps, "local steps", "asked", None)
-    if given is None:
-        from audit.training.dp.engines.choose import choose_engine
-
-        given = choose_engine
-    others = outsiders(prepared.corpus, prepared.kind, options.per_unit)
-    drawn = (draw_samples(learner, unit, 0, options.seed) for unit in others)
-    tried = [*islice((unit for unit in drawn if unit is not None), N_PREFLIGHT)]
-    chosen = given(options.engine, learner, trained.parameters, tried, options.rows)
-    name = chosen.engine.name
-    reason: Reason = "no faster one serves" if name == "exact" else "equal"
-    if name == "exact" and options.engine == "exact":
-        reason = "asked"
-    return _Contributing(chosen.engine, name, reason, None if name == "exact" else chosen.preflight_error)
-
-
 def _refuse_silent_members(prepared: PreparedTraining, learner: Learner) -> None:
     """Refuse members that would teach nothing."""
     if all(draw_samples(learner, unit, 0, prepared.options.seed) is None for unit in prepared.units):
@@ -296,7 +244,7 @@ def _stated(
     prepared: PreparedTraining,
     trained: Trained,
     budget: Budget,
-    contributing: _Contributing,
+    contributing: Contributing,
     secure: bool,
     weights: str,
 ) -> StatedPrivacy:
