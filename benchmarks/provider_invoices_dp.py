@@ -64,6 +64,12 @@ PAPER = {
 }
 """Table A2, accuracy of answers, and table A6, AZK at s = 5; per cent."""
 
+INTRODUCTION = """\
+Made by `benchmarks/provider_invoices_dp.py` on a {machine}, {date}. Data and start are those of
+[provider_invoices](../provider_invoices/README.md); ten rounds of one local pass. Balanced accuracy of the attacks in
+per cent, 50 for a coin, s = 5; 95 % intervals over providers, one training each. The paper's columns are accuracy of
+answers (table A2) and plain accuracy of AZK (table A6, all called out: 53.5)."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -155,10 +161,7 @@ def write_clients(providers: list[str], path: Path) -> Path:
 def page(machine: str) -> Iterator[str]:
     """The README: one row a training, beside the paper's."""
     yield from ("# Provider-level differential privacy on synthetic invoices", "")
-    yield f"Made by `benchmarks/provider_invoices_dp.py` on a {machine}, {time.strftime('%Y-%m-%d')}. Data and start are"
-    yield "those of [provider_invoices](../provider_invoices/README.md); ten rounds of one local pass. Balanced accuracy"
-    yield "of the attacks in per cent, 50 for a coin, s = 5; 95 % intervals over providers, one training each. The"
-    yield "paper's columns are accuracy of answers (table A2) and plain accuracy of AZK (table A6, all called out: 53.5)."
+    yield INTRODUCTION.format(machine=machine, date=time.strftime("%Y-%m-%d"))
     columns = ("training", "epsilon", "sigma", "held-out ANLS", *METHODS.values(), "user inference AUC")
     head = (*columns, "paper: accuracy", "paper: AZK")
     yield from ("", f"| {' | '.join(head)} |", "|---" * len(head) + "|")
