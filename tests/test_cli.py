@@ -208,7 +208,7 @@ def test_debug_adds_the_traceback_and_keeps_the_exit_code():
 def test_a_report_that_cannot_be_drawn_leaves_the_record_and_the_verdict(models, data, tmp_path, monkeypatch):
     from audit.errors import RenderError
 
-    def broken(*_):
+    def broken(*_, **__):
         raise RenderError("the template is broken")
 
     monkeypatch.setattr("audit.report.files.html", broken)

@@ -18,7 +18,7 @@ from audit.cli import app
 from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
 from audit.policy import Verdict
-from audit.report import trend
+from audit.report import remembered, trend
 from audit.report.numbers import NBSP
 from audit.report.sweep_page import OTHER_FORMAT, OTHER_REFERENCE, Stop, axis_positions, check_comparable, weaknesses
 
@@ -108,6 +108,7 @@ def test_the_same_records_give_the_same_files_and_nothing_is_loaded(tmp_path: Pa
     kept = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
+        remembered.forget()
         trend.write(examples.training(0.0, 0.4), "epoch", tmp_path / name)
         kept.append([(tmp_path / name / file).read_bytes() for file in ("trend.html", "trend.pdf")])
     assert kept[0] == kept[1]
