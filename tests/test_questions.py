@@ -20,7 +20,7 @@ from audit.workflows import execution
 from audit.workflows.scan import claim_folder, fill_references, read_outcomes
 from audit.workflows.setup import ScanOptions, open_scan
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
 RECIPE = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
 
 
