@@ -12,6 +12,11 @@ import pytest
 import tomli_w
 from PIL import Image
 
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Corpus, Split
+from audit.corpus.importers.registry import FORMATS
+from audit.corpus.importers.report import ImportReport
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -22,6 +27,14 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real corpora are not at {folder}; set DOCAUDIT_REAL_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def real_receipts(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[ImportReport, Corpus]:
+    """SROIE, imported once for all tests; read only."""
+    dst = tmp_path_factory.mktemp("sroie") / "data"
+    shares: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
+    return FORMATS["sroie"].convert(real_data / "sroie", dst, shares, seed=7), manifests.load(dst)
 
 
 @pytest.fixture
