@@ -97,9 +97,9 @@ def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out
 
 
 def test_a_leaky_model_violates_and_an_ignorant_one_passes():
-    corpus = planted.corpus(150, 150, fields=2)
+    corpus = planted.corpus(120, 120, fields=2)
     public = planted.Planted(corpus.documents, seed=5)
-    leaky = planted.Planted(corpus.documents, {f"d{index}" for index in range(40)})
+    leaky = planted.Planted(corpus.documents, {f"d{index}" for index in range(32)})
     attack = Reconstruction()
     assert verdict(attack, run(attack, planted.case(leaky, public, corpus))[1]).exit_code == 10
     ignorant = planted.Planted(corpus.documents, seed=9)
