@@ -110,6 +110,7 @@ def test_sroie_providers(real_receipts: tuple[ImportReport, Corpus]) -> None:
     assert sum(size > 1 for size in sizes.values()) == 72
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_sroie_by_company(real_data: Path, tmp_path: Path) -> None:
     """72 companies have two receipts or more (methods.md#provider-membership); the two of three companies are one
     picture twice."""
