@@ -57,9 +57,27 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undrawn() -> Iterator[None]:
-    """Reports without the drawing of their PDF, most of a small scan's time, where a test is about something else."""
+    """Reports without the drawing of PDF and diagrams, most of a small scan's time, for tests of something else."""
+    from audit.report import remembered
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("audit.report.files.pdf", lambda html: b"%PDF-1.7\n")
+        patch.setattr("audit.report.figures.as_svg", lambda figure, name: f'<svg id="{name}"></svg>')
+        remembered.forget()
+        yield
+    remembered.forget()
+
+
+@pytest.fixture(scope="module")
+def few_steps() -> Iterator[None]:
+    """Membership inference with a few steps of training on a page, for tests of something else."""
+    from audit.targets.interface import AdaptationRule
+
+    def shorter(threshold: float, max_steps: int, learning_rate: float) -> AdaptationRule:
+        return AdaptationRule(threshold, min(max_steps, 5), learning_rate)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("audit.attacks.membership.attack.AdaptationRule", shorter)
         yield
 
 

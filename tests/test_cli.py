@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import example_records
 import numpy as np
 import pytest
 from PIL import Image
+from stoppable_scan import ENOUGH, StoppableScan
 from typer.testing import CliRunner
 
 from audit import record as records
@@ -208,7 +208,7 @@ def test_debug_adds_the_traceback_and_keeps_the_exit_code():
 def test_a_report_that_cannot_be_drawn_leaves_the_record_and_the_verdict(models, data, tmp_path, monkeypatch):
     from audit.errors import RenderError
 
-    def broken(*_):
+    def broken(*_, **__):
         raise RenderError("the template is broken")
 
     monkeypatch.setattr("audit.report.files.html", broken)
@@ -338,30 +338,14 @@ def test_options_that_name_nothing_exit_2(models, data, tmp_path):
 
 # Real processes: kill, interrupt, terminate, a disk that takes no more.
 
-ENOUGH = {"quick": 16, "standard": 16, "full": 16}
-SMALLER = f"""
-from audit.attacks.reconstruction import attack
-from audit.report import files
-
-attack.N_CANDIDATES = {ENOUGH}
-files.pdf = lambda html: b"%PDF-1.7"
-
-from audit.cli import main
-
-main()
-"""
-"""As `undrawn` and `few_candidates` in another process, with enough to do for it to be stopped on the way."""
-
 
 def quick_scan(models, data, out):
     arguments = ["scan", models["classifier"], data, "--reference", f"auxiliary={models['auxiliary']}", "--out", out]
     return [*map(str, arguments), "--budget", "quick", "--only", "reconstruction"]
 
 
-def start(models, data, out, **more):
-    command = [sys.executable, "-c", SMALLER, *quick_scan(models, data, out)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+def start(models, data, out, room=None):
+    return StoppableScan(quick_scan(models, data, out), room)
 
 
 def wait_for_outcomes(out, process, at_least=1):
@@ -369,7 +353,7 @@ def wait_for_outcomes(out, process, at_least=1):
         journals = list(out.glob("evidence/journal-*.jsonl"))
         if journals and journals[0].read_bytes().count(b"\n") >= at_least:
             return
-        assert process.poll() is None, process.communicate()[0].decode()
+        assert not process.ended(), process.wait(1)
         time.sleep(0.1)
     raise AssertionError("no outcome within two minutes")
 
@@ -378,8 +362,8 @@ def test_a_killed_scan_goes_on_to_the_same_record(models, data, tmp_path, monkey
     monkeypatch.setattr("audit.attacks.reconstruction.attack.N_CANDIDATES", ENOUGH)
     killed = start(models, data, tmp_path / "killed")
     wait_for_outcomes(tmp_path / "killed", killed)
-    killed.kill()
-    killed.communicate()
+    killed.send(signal.SIGKILL)
+    assert killed.wait(60)[0] == -signal.SIGKILL
     assert not (tmp_path / "killed" / "record.json").exists()
     journal = next((tmp_path / "killed" / "evidence").glob("journal-*.jsonl"))
     done = journal.read_bytes().splitlines()
@@ -393,26 +377,19 @@ def test_a_killed_scan_goes_on_to_the_same_record(models, data, tmp_path, monkey
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_scan_says_how_to_go_on(sent, code, models, data, tmp_path):
-    def interruptible():  # what runs the tests in the background may ignore SIGINT, and so would its children
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    process = start(models, data, tmp_path / "out", preexec_fn=interruptible)
+    process = start(models, data, tmp_path / "out")
     wait_for_outcomes(tmp_path / "out", process)
-    process.send_signal(sent)
-    output = process.communicate(timeout=60)[0].decode()
-    assert process.returncode == code, output
+    process.send(sent)
+    returned, output = process.wait(60)
+    assert returned == code, output
     assert "run the same command again" in output
     assert "Traceback" not in output
     assert not (tmp_path / "out" / "record.json").exists()
 
 
 def test_a_disk_that_takes_no_more_exits_1_without_a_record(models, data, tmp_path):
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
-
-    process = start(models, data, tmp_path / "out", preexec_fn=limit)
-    output = process.communicate(timeout=300)[0].decode()
-    assert process.returncode == 1, output
+    returned, output = start(models, data, tmp_path / "out", room=200).wait(300)
+    assert returned == 1, output
     assert "error:" in output
     assert "Traceback" not in output
     assert {path.name for path in (tmp_path / "out").iterdir()} <= {".lock", "evidence"}

@@ -186,12 +186,13 @@ def test_the_manifest_that_is_shown_is_a_valid_one():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
-def test_the_readmes_own_commands_run_in_the_order_in_which_they_are_given(tmp_path, monkeypatch):
-    """inspect, plan, a quick scan, gate and report, on the sample of letters, whose scan takes seconds."""
+@pytest.mark.usefixtures("undrawn", "few_candidates")
+def test_the_readmes_own_commands_run_in_the_order_in_which_they_are_given(
+    tmp_path, monkeypatch, checkpoints, tiny_corpus
+):
+    """inspect, plan, a quick scan, gate and report."""
     monkeypatch.chdir(tmp_path)
-    sample = ROOT / "sample_models" / "letters"
-    places = {"MODEL_DIR": sample / "model", "DATA_DIR": sample / "data"}
+    places = {"MODEL_DIR": checkpoints("layoutlm", "mlm", 1), "DATA_DIR": tiny_corpus}
     own = [words for words in docaudit_commands(README) if {"MODEL_DIR", "DATA_DIR", "first-look"} & {*words}]
     assert [words[0] for words in own] == ["inspect", "plan", "scan", "gate", "report"]
     expected = {"scan": NOT_PASSED, "gate": NOT_PASSED}

@@ -115,6 +115,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "letters").mkdir()
     (made / "letters" / "letters.txt").write_text("".join(f"letter {number}\n" for number in range(10)))
     (made / "mine.toml").write_text(POLICY)
+    (made / "few_steps.toml").write_text("[membership]\nmax_steps = 5\n")
     return made
 
 
@@ -131,7 +132,7 @@ def outputs(folder: Path) -> dict[str, tuple[int, str]]:
         "inspect": ("inspect", folder / "imported"),
         "behind": (
             *("scan", folder / "donut", folder / "questions", "--out", folder / "behind"),
-            *("--defense", "capitals", "--only", "membership"),
+            *("--defense", "capitals", "--only", "membership", "--attack-parameters", folder / "few_steps.toml"),
         ),
         "defend": ("defend", "--help"),
     }

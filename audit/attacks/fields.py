@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Literal
 
@@ -91,9 +91,8 @@ class Field:
         """
         if self.page is None:
             return ()
-        words = [word.text for word in self.document.words]
-        held = find_answers(words, [self.document.text_of(self.entity)], fuzzy=False)
-        return self.page.positions_of(set(held) - set(self.entity.words))
+        held = _places_of(tuple(word.text for word in self.document.words), self.document.text_of(self.entity))
+        return self.page.positions_of(held.difference(self.entity.words))
 
     def scrubbed(self) -> Encoding:
         """The page as the adversary gets it: field and copies are [MASK] and painted white; labels stay.
@@ -104,6 +103,12 @@ class Field:
         if self.page is None:
             raise ValueError("a field that fits into no window has no page to scrub")
         return self.page.scrubbed((*self.whole, *self.copies))
+
+
+@lru_cache(maxsize=16_384)  # every attack on fields asks again, and again when it measures
+def _places_of(words: tuple[str, ...], value: str) -> frozenset[int]:
+    """The words that spell a value."""
+    return frozenset(find_answers(words, [value], fuzzy=False))
 
 
 def trial_id(document: Document, entity: Entity) -> str:

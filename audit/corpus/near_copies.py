@@ -148,13 +148,16 @@ def counts_left_out(corpus: Corpus, left_out: Collection[str]) -> dict[str, int]
 def _hashes(
     corpus: Corpus, documents: Sequence[Document], advance: Callable[[], object] = lambda: None
 ) -> dict[str, Bits]:
-    """The hash of each document's page, where it has an image."""
+    """The hash of each document's page, where it has an image; one that several documents share is decoded once."""
     damaged: list[str] = []
     hashes: dict[str, Bits] = {}
+    by_image: dict[str, Bits] = {}
     for document in documents:
         if document.image is not None:
             try:
-                hashes[document.id] = _hash(open_image(corpus, document))
+                if document.image not in by_image:
+                    by_image[document.image] = _hash(open_image(corpus, document))
+                hashes[document.id] = by_image[document.image]
             except ManifestError as error:
                 damaged += error.problems
         advance()
@@ -284,9 +287,10 @@ def _alike_pictures(
     rasters: dict[str, Floats | None] = {}
 
     def raster(document: Document) -> Floats | None:
-        if document.id not in rasters:
-            rasters[document.id] = _raster(open_image(corpus, document))
-        return rasters[document.id]
+        assert document.image is not None
+        if document.image not in rasters:
+            rasters[document.image] = _raster(open_image(corpus, document))
+        return rasters[document.image]
 
     found = set()
     for row, column in _near(*(np.array([hashes[document.id] for document in side]) for side in sides)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import jinja2
@@ -130,7 +131,9 @@ class AttackText:
         if kind is None or not self.report.metrics:
             return
         known = {*kind.metrics, *self.report.measured}
-        for line, asked, name, whole in _asked_names(self._templates, template):
+        assert self._templates.loader is not None
+        source, *_ = self._templates.loader.get_source(self._templates, template)
+        for line, asked, name, whole in _asked_names(source):
             if asked == "diagnostic":
                 fits = declared(name.rstrip("."), self.report.diagnostics)
             else:
@@ -149,16 +152,19 @@ def in_one_line(text: str) -> Markup:
     return Markup(_SPACE.sub(" ", text)).strip()
 
 
-def _asked_names(templates: jinja2.Environment, template: str) -> Iterator[tuple[int, str, str, bool]]:
+@cache
+def _asked_names(source: str) -> tuple[tuple[int, str, str, bool], ...]:
     """Line, method of `n` and name of every measurement and diagnostic that a template asks for, and if it is whole."""
-    assert templates.loader is not None
-    tree = templates.parse(templates.loader.get_source(templates, template)[0])
-    for call in tree.find_all(nodes.Call):
-        asked = call.node
-        if not isinstance(asked, nodes.Getattr) or asked.attr not in ("get", "find", "missing", "diagnostic"):
-            continue
-        if isinstance(asked.node, nodes.Name) and asked.node.name == "n":
-            for argument in call.args:
-                first = argument.nodes[0] if isinstance(argument, nodes.Concat) else argument
-                if isinstance(first, nodes.Const):
-                    yield call.lineno, asked.attr, str(first.value), first is argument
+    asked = jinja2.Environment(autoescape=True).parse(source).find_all(nodes.Call)
+    return tuple(name for call in asked for name in _names_of(call))
+
+
+def _names_of(call: nodes.Call) -> Iterator[tuple[int, str, str, bool]]:
+    asked = call.node
+    if not isinstance(asked, nodes.Getattr) or asked.attr not in ("get", "find", "missing", "diagnostic"):
+        return
+    if isinstance(asked.node, nodes.Name) and asked.node.name == "n":
+        for argument in call.args:
+            first = argument.nodes[0] if isinstance(argument, nodes.Concat) else argument
+            if isinstance(first, nodes.Const):
+                yield call.lineno, asked.attr, str(first.value), first is argument

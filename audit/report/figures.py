@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from audit.attacks.reporting import Form
 from audit.measurements import Histogram
+from audit.report.remembered import drawn_once
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,6 +105,7 @@ class LinePanel:
     diagonal: bool = False
 
 
+@drawn_once
 def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
     """Dots with intervals, one row a category, panels side by side; values are fractions, shown as percent.
 
@@ -155,6 +157,7 @@ def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
     axis.tick_params(length=0)
 
 
+@drawn_once
 def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], height: float = BARS_HEIGHT) -> str:
     """Bars of a distribution: a panel for the part of a series' name before ", ", a kind of bar for the rest.
 
@@ -213,6 +216,7 @@ def _draw_bars(
     axis.tick_params(length=0)
 
 
+@drawn_once
 def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT) -> str:
     """Lines with a light band for their pointwise intervals, two panels in a row.
 

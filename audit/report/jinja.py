@@ -10,7 +10,10 @@ import jinja2
 from audit.attacks.reporting import CATEGORY_LABELS, sentence_case
 from audit.errors import RenderError
 from audit.report import numbers
+from audit.report.remembered import CompiledTemplates
 from audit.resources import folder
+
+_compiled = CompiledTemplates()
 
 
 def environment() -> jinja2.Environment:
@@ -21,6 +24,7 @@ def environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_compiled,
     )
     made.filters.update(
         show=numbers.show,

@@ -62,17 +62,17 @@ def verdict(attack, findings, policy="default"):
     return policies.evaluate(tiny.record(result), replace(chosen, limits=own), TODAY)
 
 
-@pytest.mark.parametrize("k", [0, 1, 37, 150])
+@pytest.mark.parametrize("k", [0, 1, 15, 60])
 def test_a_memoriser_of_k_of_n_fields_is_scored_k_of_n(k):
-    corpus = planted.corpus(150, 150)
+    corpus = planted.corpus(60, 60)
     public = planted.Planted(corpus.documents, seed=5)
     target = planted.Planted(corpus.documents, remembered={f"d{index}" for index in range(k)})
     _, findings = run(Reconstruction(), planted.case(target, public, corpus))
     found = measured(findings, "pr.member.attack")
-    assert found.value == pytest.approx(k / 150)
-    assert found.n == found.clusters == 150
+    assert found.value == pytest.approx(k / 60)
+    assert found.n == found.clusters == 60
     assert measured(findings, "pr.heldout.attack").value == 0
-    assert measured(findings, "excess_pr.unique").value == pytest.approx(k / 150)
+    assert measured(findings, "excess_pr.unique").value == pytest.approx(k / 60)
 
 
 def test_a_classifier_that_remembers_k_documents_is_scored_k_of_n_through_its_loss():
@@ -97,9 +97,9 @@ def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out
 
 
 def test_a_leaky_model_violates_and_an_ignorant_one_passes():
-    corpus = planted.corpus(150, 150, fields=2)
+    corpus = planted.corpus(120, 120, fields=2)
     public = planted.Planted(corpus.documents, seed=5)
-    leaky = planted.Planted(corpus.documents, {f"d{index}" for index in range(40)})
+    leaky = planted.Planted(corpus.documents, {f"d{index}" for index in range(32)})
     attack = Reconstruction()
     assert verdict(attack, run(attack, planted.case(leaky, public, corpus))[1]).exit_code == 10
     ignorant = planted.Planted(corpus.documents, seed=9)

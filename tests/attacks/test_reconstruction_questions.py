@@ -153,7 +153,7 @@ def learn(target: AnsweringTarget, documents: Sequence[Document]) -> None:
     optimizer = torch.optim.AdamW(target.model.parameters(), lr=1e-2)
     for _ in range(300):
         loss = target.model(**inputs).loss
-        if loss.item() < 0.01:
+        if loss.item() < 0.03:
             break
         optimizer.zero_grad()
         loss.backward()

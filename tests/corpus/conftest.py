@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
 from PIL import Image
+
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Corpus, Split
+from audit.corpus.importers.registry import FORMATS
+from audit.corpus.importers.report import ImportReport
+from audit.corpus.importers.splits import equal_images
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -22,6 +29,32 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real corpora are not at {folder}; set DOCAUDIT_REAL_DATA")
     return folder
+
+
+@cache
+def _equal_images(images: tuple[tuple[str, Path], ...]) -> tuple[tuple[str, ...], ...]:
+    return equal_images(dict(images))
+
+
+def _compare_once(patch: pytest.MonkeyPatch) -> None:
+    found = "audit.corpus.importers.interface.equal_images"
+    patch.setattr(found, lambda images: _equal_images(tuple(images.items())))
+
+
+@pytest.fixture
+def compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real pictures that another test's import has decoded and compared are not decoded and compared again."""
+    _compare_once(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def real_receipts(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[ImportReport, Corpus]:
+    """SROIE, imported once for all tests; read only."""
+    dst = tmp_path_factory.mktemp("sroie") / "data"
+    shares: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
+    with pytest.MonkeyPatch.context() as patch:
+        _compare_once(patch)
+        return FORMATS["sroie"].convert(real_data / "sroie", dst, shares, seed=7), manifests.load(dst)
 
 
 @pytest.fixture

@@ -120,6 +120,7 @@ def test_without_questions_nothing_is_asked(receipts: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.real
+@pytest.mark.usefixtures("compared_once")
 def test_real_receipts_as_questions(real_data: Path, tmp_path: Path) -> None:
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
     report = sroie.convert(real_data / "sroie", tmp_path / "out", shares, 7, task="question-answering")

@@ -41,19 +41,15 @@ def tokens(real_data: Path) -> Callable[[str], int]:
 
 
 @pytest.fixture(scope="module")
-def receipts(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[ImportReport, Corpus]:
-    dst = tmp_path_factory.mktemp("sroie") / "data"
-    return sroie.convert(real_data / "sroie", dst, SHARES, seed=7), manifests.load(dst)
-
-
-@pytest.fixture(scope="module")
 def forms(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[ImportReport, Corpus]:
     dst = tmp_path_factory.mktemp("funsd") / "data"
     return funsd.convert(real_data / "funsd", dst, SHARES, seed=7), manifests.load(dst)
 
 
-def test_sroie_fields(receipts: tuple[ImportReport, Corpus], real_data: Path, tokens: Callable[[str], int]) -> None:
-    report, corpus = receipts
+def test_sroie_fields(
+    real_receipts: tuple[ImportReport, Corpus], real_data: Path, tokens: Callable[[str], int]
+) -> None:
+    report, corpus = real_receipts
     assert sum(report.fields.values()) == 2504
     in_range = located = 0
     for document in corpus.documents:
@@ -69,8 +65,8 @@ def test_sroie_fields(receipts: tuple[ImportReport, Corpus], real_data: Path, to
     assert ("033", "TOTAL", "absent") in report.unlocated
 
 
-def test_most_located_words_are_the_key_itself(receipts: tuple[ImportReport, Corpus], real_data: Path) -> None:
-    _, corpus = receipts
+def test_most_located_words_are_the_key_itself(real_receipts: tuple[ImportReport, Corpus], real_data: Path) -> None:
+    _, corpus = real_receipts
     equal = fields = 0
     for document in corpus.documents:
         values = json.loads((real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8"))
@@ -80,8 +76,8 @@ def test_most_located_words_are_the_key_itself(receipts: tuple[ImportReport, Cor
     assert equal / fields > 0.94
 
 
-def test_sroie_splits_and_duplicates(receipts: tuple[ImportReport, Corpus]) -> None:
-    report, corpus = receipts
+def test_sroie_splits_and_duplicates(real_receipts: tuple[ImportReport, Corpus]) -> None:
+    report, corpus = real_receipts
     assert all(abs(report.documents[split] - 626 * share) < 1 for split, share in SHARES.items())
     splits: dict[str, set[Split]] = defaultdict(set)
     for document in corpus.documents:
@@ -93,8 +89,8 @@ def test_sroie_splits_and_duplicates(receipts: tuple[ImportReport, Corpus]) -> N
     assert summarise(corpus).duplicate_images.across == 0
 
 
-def test_sroie_companies_repeat_as_the_methods_say(receipts: tuple[ImportReport, Corpus]) -> None:
-    _, corpus = receipts
+def test_sroie_companies_repeat_as_the_methods_say(real_receipts: tuple[ImportReport, Corpus]) -> None:
+    _, corpus = real_receipts
     found = occurrences(corpus)
     companies = [
         found[fold(document.text_of(entity))]
@@ -107,13 +103,14 @@ def test_sroie_companies_repeat_as_the_methods_say(receipts: tuple[ImportReport,
     assert sum(not company.unique for company in companies) / len(companies) >= repeated
 
 
-def test_sroie_providers(receipts: tuple[ImportReport, Corpus]) -> None:
-    _, corpus = receipts
+def test_sroie_providers(real_receipts: tuple[ImportReport, Corpus]) -> None:
+    _, corpus = real_receipts
     sizes = Counter(document.provider for document in corpus.documents)
     assert 230 <= len(sizes) <= 236  # 236 spellings
     assert sum(size > 1 for size in sizes.values()) == 72
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_sroie_by_company(real_data: Path, tmp_path: Path) -> None:
     """72 companies have two receipts or more (methods.md#provider-membership); the two of three companies are one
     picture twice."""

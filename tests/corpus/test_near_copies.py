@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw, ImageFile
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task, TaskKind, Word
+from audit.corpus.importers.report import ImportReport
 from audit.corpus.near_copies import Copies, counts_left_out, find_copies, without_copies
 from audit.errors import ManifestError
 
@@ -236,13 +237,11 @@ def test_commands_that_are_given_twice_are_left_out_on_both_sides() -> None:
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_of_sroie_only_true_copies_are_called_copies(real_data: Path, tmp_path: Path) -> None:
-    from audit.corpus.importers.registry import FORMATS
-
-    FORMATS["sroie"].convert(real_data / "sroie", tmp_path / "data", {"member": 1.0}, 0)
-    corpus = manifests.load(tmp_path / "data")
-    twice = [replace(document, id=f"copy-{document.id}", split="heldout") for document in corpus.documents]
-    copies = find_copies(replace(corpus, documents=(*corpus.documents, *twice)))
+def test_of_sroie_only_true_copies_are_called_copies(real_receipts: tuple[ImportReport, Corpus]) -> None:
+    _, corpus = real_receipts
+    once = [replace(document, split="member") for document in corpus.documents]
+    twice = [replace(document, id=f"copy-{document.id}", split="heldout") for document in once]
+    copies = find_copies(replace(corpus, documents=(*once, *twice)))
     others = {tuple(sorted((one[5:], two))) for one, two in copies.pairs if one[5:] != two}
     assert {two for one, two in copies.pairs if one[5:] == two} == {document.id for document in corpus.documents}
     # Five pairs are equal images; of 235 and 237 one was saved anew; 444 and 445 hold the same words.

@@ -38,7 +38,7 @@ from audit.report.html import html
 from audit.report.recommend import recommend
 from audit.targets.interface import Target
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
 
 
 class Shouted(QueryDefense):

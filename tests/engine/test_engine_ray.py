@@ -13,7 +13,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +30,7 @@ from audit import record as records
 from audit.cli import app
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Silent, Trial, WorkSource
+from audit.engine.private import PrivateFolder
 from audit.errors import EngineError
 from audit.workflows import execution, scan
 from audit.workflows.scan import run_scan
@@ -48,12 +49,12 @@ def trials(names: Sequence[str]) -> list[Trial]:
     return [Trial(name, name) for name in names]
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where temporary folders go, short enough for sockets; empty again after the test."""
+@contextmanager
+def temporary(patch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where temporary folders go, short enough for sockets; empty again afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="d", dir="/tmp"))
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "fakes"))
+    patch.setattr(tempfile, "tempdir", str(folder))
+    patch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "fakes"))
     yield folder
     for _ in range(100):
         if not list(folder.iterdir()):
@@ -65,13 +66,31 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert not Path("~/.ray/auth_token").expanduser().exists() or "RAY_AUTH_TOKEN" in os.environ
 
 
-def test_outcomes_are_those_of_the_driver_and_a_killed_workers_trials_are_run_again(here: Path, tmp_path: Path) -> None:
-    numbers = {f"t{i}": i for i in range(40)} | {"deadly": 1000}
-    source = WorkSource(Scripted(numbers, ""), {"data": {}}, Opener(numbers, str(tmp_path / "killed")))
-    outcomes = list(RayEngine(workers=2, width=3).run(source, trials(list(numbers))))
-    assert (tmp_path / "killed").exists()
-    assert len(outcomes) == len(numbers)  # each once
-    assert dict(outcomes) == dict(drive(source.here, trials(list(numbers)), 3))
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """See `temporary`."""
+    with temporary(monkeypatch) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Ray with two CPUs, started once as an engine does it; tests that start their own come before its first use."""
+    tmp_path_factory.getbasetemp()  # not in the folder that has to be empty
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        temporary(patch) as folder,
+        PrivateFolder(folder) as own,
+        PrivateFolder(folder) as copies,
+        RayEngine(workers=2)._connected(own, copies) as ray,
+    ):
+        yield ray
+
+
+@pytest.fixture
+def cluster(started: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines without an address find Ray started already: most of a test's time, where it is about something else."""
+    monkeypatch.setattr(RayEngine, "_connected", lambda self, own, copies: nullcontext(started))
 
 
 def test_workers_get_the_files_in_private_folders_that_go_and_the_terminal_stays_quiet(
@@ -129,6 +148,20 @@ def open_to_others() -> Iterator[str]:
                     yield f"{process.name()} {address}"
 
 
+# On one Ray for all of them.
+
+
+@pytest.mark.usefixtures("cluster")
+def test_outcomes_are_those_of_the_driver_and_a_killed_workers_trials_are_run_again(here: Path, tmp_path: Path) -> None:
+    numbers = {f"t{i}": i for i in range(40)} | {"deadly": 1000}
+    source = WorkSource(Scripted(numbers, ""), {"data": {}}, Opener(numbers, str(tmp_path / "killed")))
+    outcomes = list(RayEngine(workers=2, width=3).run(source, trials(list(numbers))))
+    assert (tmp_path / "killed").exists()
+    assert len(outcomes) == len(numbers)  # each once
+    assert dict(outcomes) == dict(drive(source.here, trials(list(numbers)), 3))
+
+
+@pytest.mark.usefixtures("cluster")
 def test_an_exception_of_a_trial_arrives_as_itself_with_its_place(here: Path) -> None:
     numbers = {"good": 3, "bad": -1}
     source = WorkSource(Scripted(numbers, ""), {"data": {}}, Opener(numbers))
@@ -139,12 +172,14 @@ def test_an_exception_of_a_trial_arrives_as_itself_with_its_place(here: Path) ->
     assert (innermost.filename, innermost.name) == (scripted_work.__file__, "raise_from_a_trial")
 
 
+@pytest.mark.usefixtures("cluster")
 def test_an_error_while_opening_arrives_with_its_hint(here: Path) -> None:
     with pytest.raises(EngineError, match="not like this") as raised:
         list(RayEngine(workers=1).run(WorkSource(Spy({}), {}, cannot_open), trials(["a"])))
     assert raised.value.hint == "but like that"
 
 
+@pytest.mark.usefixtures("cluster")
 def test_trials_that_kill_every_worker_are_given_up(here: Path) -> None:
     with pytest.raises(EngineError, match="3 Ray workers were lost over the same trials, 1 of them left") as raised:
         list(RayEngine(workers=1).run(WorkSource(Spy({}), {}, dies), trials(["receipt-of-somebody"])))
@@ -266,6 +301,7 @@ def scans(checkpoints: Any, tmp_path: Path) -> Scans:
     return Scans(classifier, data, checkpoints("layoutlm", "mlm", 3), tmp_path)
 
 
+@pytest.mark.usefixtures("cluster")
 def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, scans: Scans) -> None:
     local = scans.record("local")
     assert len(local[1]) >= 12
@@ -295,6 +331,7 @@ def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
     assert work.case.corpus.documents == opened.corpus.documents
 
 
+@pytest.mark.usefixtures("cluster")
 def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch) -> None:
     def changed(opened: ScanSetup, *rest: Any) -> WorkSource:
         with (scans.data / "documents.jsonl").open("a") as stream:

@@ -18,6 +18,7 @@ from audit import report
 from audit.errors import EngineError, RenderError
 from audit.policy import Limit, Policy
 from audit.record import Failed, Inapplicable, Skipped
+from audit.report import remembered
 from audit.report.recommend import recommend
 
 pytestmark = pytest.mark.slow
@@ -125,6 +126,7 @@ def test_the_same_record_gives_the_same_files_whatever_its_names_and_times_look_
     kept = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
+        remembered.forget()
         assert report.write(odd, verdict, policy, tmp_path / name) == ()
         kept.append([(tmp_path / name / file).read_bytes() for file in ("report.html", "report.pdf")])
     assert kept[0] == kept[1]

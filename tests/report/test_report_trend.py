@@ -18,7 +18,7 @@ from audit.cli import app
 from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
 from audit.policy import Verdict
-from audit.report import trend
+from audit.report import remembered, trend
 from audit.report.numbers import NBSP
 from audit.report.sweep_page import OTHER_FORMAT, OTHER_REFERENCE, Stop, axis_positions, check_comparable, weaknesses
 
@@ -108,6 +108,7 @@ def test_the_same_records_give_the_same_files_and_nothing_is_loaded(tmp_path: Pa
     kept = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
+        remembered.forget()
         trend.write(examples.training(0.0, 0.4), "epoch", tmp_path / name)
         kept.append([(tmp_path / name / file).read_bytes() for file in ("trend.html", "trend.pdf")])
     assert kept[0] == kept[1]
@@ -135,7 +136,10 @@ def test_records_that_differ_in_more_than_training_are_refused_with_every_differ
         check_comparable([])
 
 
-def test_another_policy_is_refused_and_another_reference_is_a_warning(tmp_path: Path) -> None:
+def test_another_policy_is_refused_and_another_reference_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("audit.report.files.pdf", lambda html: b"%PDF-1.7")
     entries = examples.training(0.0, 0.4)
     x, label, audited, verdict = entries[1]
     fewer = dataclasses.replace(verdict, decisions=verdict.decisions[:1])
@@ -208,7 +212,8 @@ def test_the_axis_is_the_epoch_else_the_step_else_the_order() -> None:
     assert axis_positions(put(epoch=3.0, step=None)) == ("record, in the order given", [1.0, 2.0, 3.0])
 
 
-def test_several_records_on_the_command_line_draw_a_trend(tmp_path: Path) -> None:
+def test_several_records_on_the_command_line_draw_a_trend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("audit.report.files.pdf", lambda html: b"%PDF-1.7")
     paths = []
     for _, label, audited, _ in examples.training(0.0, 0.6):
         (tmp_path / label).mkdir()

@@ -28,7 +28,7 @@ MAX_BYTES = {RECEIPTS: 15_000_000, QUESTIONS: 10_000_000}
 def scans(tmp_path_factory):
     """Both leaky models: (output folder, exit code, what it printed).
 
-    On a quarter of the units, unless the gate, which scans all of them, says where its scans lie.
+    On a quarter of the units; the gate, which has scanned so already, says where its scans lie.
     """
     given = os.environ.get("DOCAUDIT_SAMPLE_SCANS")
     root = tmp_path_factory.mktemp("sample") if given is None else Path(given)

@@ -58,6 +58,19 @@ def target(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
     return opened(checkpoints(*request.param))
 
 
+Asked = dict[type[Query[Any]], tuple[Sequence[Query[Any]], Sequence[Any]]]
+
+
+@pytest.fixture(scope="module")
+def asked(target: EncoderTarget) -> Asked:
+    """By kind: queries, and what the target answers to all of them at once."""
+    found: Asked = {}
+    for kind in sorted(target.answers, key=lambda kind: kind.__name__):
+        queries = queries_of(target, kind)
+        found[kind] = (queries, target.ask(queries))
+    return found
+
+
 @pytest.fixture(scope="module", params=tiny.MASKED_FAMILIES)
 def masked_model(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
     return opened(checkpoints(request.param, "mlm"))
@@ -126,10 +139,6 @@ def several_tokens(kind: Any, number: int, page: Encoding, last: int, ids: np.nd
     return RelaxedLoss(page, positions, candidates, rng.dirichlet(np.ones(len(candidates)), len(positions)))
 
 
-def kinds_of(target: EncoderTarget) -> Iterator[type[Query[Any]]]:
-    yield from sorted(target.answers, key=lambda kind: kind.__name__)
-
-
 def plain(answer: Any) -> Any:
     if isinstance(answer, Adapted):
         return np.array([answer.distance, *answer.losses, *answer.similarities])
@@ -173,10 +182,9 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
-    target: EncoderTarget, threads: int, monkeypatch: pytest.MonkeyPatch
+    target: EncoderTarget, asked: Asked, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in kinds_of(target):
-        queries = queries_of(target, kind)
+    for kind, (queries, _) in asked.items():
         alone = [plain(target.ask([query])[0]) for query in queries]
         for batch_tokens in (64, 512, 4096):
             monkeypatch.setattr(target.forward, "batch_tokens", batch_tokens)
@@ -187,11 +195,10 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
 
 
 def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
-    target: EncoderTarget, monkeypatch: pytest.MonkeyPatch
+    target: EncoderTarget, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in kinds_of(target):
-        queries = queries_of(target, kind)
-        expected = [plain(answer) for answer in target.ask(queries)]
+    for kind, (queries, answers) in asked.items():
+        expected = [plain(answer) for answer in answers]
         with monkeypatch.context() as patch:
             patch.setattr(target.forward, "fixed_rows", True)
             patch.setattr(target.forward, "batch_tokens", 512)
@@ -202,9 +209,9 @@ def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target: EncoderTarget) -> None:
-    for kind in kinds_of(target):
-        for query, answer in zip(queries_of(target, kind), target.ask(queries_of(target, kind)), strict=True):
+def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target: EncoderTarget, asked: Asked) -> None:
+    for queries, answers in asked.values():
+        for query, answer in zip(queries, answers, strict=True):
             if isinstance(query, FillMask):
                 assert answer.ids.shape == answer.logits.shape == (query.n_candidates,)
                 assert answer.logits.dtype == np.float64
@@ -231,11 +238,10 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
                 assert answer.shape == (len(query.page.ids), len(target.labels))
 
 
-def test_dropout_is_off(target: EncoderTarget) -> None:
+def test_dropout_is_off(target: EncoderTarget, asked: Asked) -> None:
     assert target.model.config.hidden_dropout_prob > 0
-    for kind in kinds_of(target):
-        first, second = (target.ask(queries_of(target, kind)) for _ in range(2))
-        for a, b in zip(first, second, strict=True):
+    for queries, first in asked.values():
+        for a, b in zip(first, target.ask(queries), strict=True):
             np.testing.assert_array_equal(plain(a), plain(b))
 
 
