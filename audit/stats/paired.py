@@ -172,7 +172,7 @@ def joined_difference(before: Estimate, after: Estimate) -> Difference:
     from scipy.stats import norm
 
     tails = tail_levels(ALPHAS)
-    value = after.value - before.value
+    value = round(after.value - before.value, 12)  # equal means may differ in the last bits of their sums
     down, up = squared_reach(_bounds(after), _bounds(before), 0.0)
     reach = float(np.sqrt(down[0] if value > 0 else up[0]))
     z = abs(value) / reach * float(norm.isf(tails[0])) if reach > 0 else (np.inf if value else 0.0)

@@ -141,3 +141,9 @@ def test_usefulness_is_compared_by_document() -> None:
     same = ratio_difference(Ratios(names, before, total), Ratios(names, before, total), items[:1] * 2, RNG(1))
     assert (same.interval.value, same.p) == (0, 1)
     assert ratio_difference(Ratios(names, before, total), Ratios([], total[:0], total[:0]), items, RNG(1)) is None
+
+
+def test_means_that_differ_in_their_last_bits_do_not_differ() -> None:
+    item = of_share(np.arange(40) < 20)
+    other = dataclasses.replace(item, value=item.value - 2**-53)
+    assert joined_difference(item, other).interval.value == 0
