@@ -43,7 +43,7 @@ class Proof:
 
 
 def provable(attack: str, metric: str) -> Provable | None:
-    """What an attack declares about a metric; None where no guarantee bounds it."""
+    """The bound that an attack declares for a metric; None where no guarantee bounds it."""
     declared = next((kind.provable for kind in BATTERY if kind.name == attack), {})
     return declared.get(metric, declared.get(metric.partition(".")[0]))
 

@@ -78,7 +78,7 @@ class ScoreComparison:
 
 
 def provable_of(unit: Protected) -> dict[str, Provable]:
-    """Which of the metrics of scores the guarantee of a training bounds."""
+    """The metrics of scores that the guarantee of a training bounds."""
     return {
         "auc": Provable("auc", unit),
         LOW: Provable("advantage", unit, fpr=max(LOW_RATES), fpr_in="low_fpr"),

@@ -139,7 +139,7 @@ def federated_noise_for(epsilon: float, delta: float, provider_rate: float, clie
 
 @lru_cache(maxsize=16)
 def gives(card: PrivacyCard) -> bool:
-    """Whether the numbers of a card may give the epsilon that it states.
+    """Test whether the numbers of a card may give the epsilon that it states.
 
     The test is a coarse one, quick whatever the numbers are: epsilon is counted from below, at a larger delta where the
     card's is tiny, and of no more steps than `_MOST_STEPS`.
