@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
+from opacus.accountants import RDPAccountant
 from scipy.stats import binom
 
 from audit.errors import UsageError
@@ -19,6 +20,7 @@ from audit.training.dp.accounting import (
     noise_for,
     paper_epsilon,
 )
+from audit.training.dp.privacy_loss import renyi_epsilon
 
 CENTRAL = 1000 / 4149
 
@@ -34,6 +36,10 @@ def losses(sigma: float, rate: float, steps: int):
 def test_one_gaussian_has_its_known_epsilon() -> None:
     assert epsilon_of(1.0, 1e-5, 1.0, 1) == pytest.approx(4.3874, abs=1e-3)
     assert losses(1.0, 1.0, 1).get_epsilon_for_delta(1e-5) == pytest.approx(4.3772, abs=1e-3)
+    renyi = RDPAccountant()
+    renyi.history = [(1.0, 1.0, 1)]
+    assert renyi.get_epsilon(1e-5) == pytest.approx(4.7285, abs=1e-3)
+    assert renyi_epsilon(1.0, 1e-5, 1.0, 1.0, 1) == pytest.approx(4.7285, rel=0.02)  # of fewer orders
 
 
 @pytest.mark.parametrize(("sigma", "epsilon"), [(0.832, 8), (1.251, 4), (3.307, 1)])
