@@ -36,7 +36,7 @@ from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
 from audit.workflows.execution import choose_number_format, collect_outcomes
 from audit.workflows.report import write_report
-from audit.workflows.setup import ScanSetup, references_to_fill, stated_guarantee
+from audit.workflows.setup import ScanSetup, references_to_fill
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def run_scan(opened: ScanSetup, progress: Progress) -> AuditRecord:
         timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
         derived_by=options.derived_by if opened.defense is None else (*options.derived_by, opened.defense.name),
         left_out=_left_out(opened),
-        dp=stated_guarantee(options.model_dir)[0],
+        dp=opened.dp,
     )
 
 

@@ -26,7 +26,7 @@ from audit.errors import ManifestError, UsageError
 from audit.record import PrivacyCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
-from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.privacy import privacy_card
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
@@ -90,7 +90,7 @@ class ScanSetup:
 
     `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
     `corpus` is without the documents that `copies` leaves out, `whole` is as it was loaded. `parameters_file` is the
-    sha256 of the file that set attack parameters.
+    sha256 of the file that set attack parameters, `dp` the guarantee that the checkpoint states.
     """
 
     options: ScanOptions
@@ -105,6 +105,7 @@ class ScanSetup:
     defense: QueryDefense | None = None
     copies: Copies = NO_COPIES
     whole: Corpus | None = None
+    dp: PrivacyCard | None = None
 
     def defended(self, target: Checkpoint) -> Target:
         """The target as the world would see it: behind the countermeasure, when there is one."""
@@ -180,16 +181,29 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         options.batch_tokens,
         public,
     )
+    promised, doubts = stated_guarantee(folder)
     warnings = (
         *copies.warnings,
-        *stated_guarantee(options.model_dir)[1],
+        *doubts,
         *_warn_of_parameters(options.attack_parameters, given, corpus),
         *_warn_of_unused(options, applicable, target),
     )
     digest = given.sha256 if given is not None else None
     share = SHARES[options.budget]
     return ScanSetup(
-        options, options.budget, share, attacks, corpus, target, prepared, warnings, digest, guard, copies, whole
+        options,
+        options.budget,
+        share,
+        attacks,
+        corpus,
+        target,
+        prepared,
+        warnings,
+        digest,
+        guard,
+        copies,
+        whole,
+        promised,
     )
 
 
@@ -293,7 +307,7 @@ def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
     return counts
 
 
-def stated_guarantee(model_dir: Path) -> tuple[PrivacyCard | None, tuple[str, ...]]:
+def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, ...]]:
     """Read the guarantee that a checkpoint states; one that does not follow from its numbers is not believed.
 
     Returns:
@@ -302,7 +316,7 @@ def stated_guarantee(model_dir: Path) -> tuple[PrivacyCard | None, tuple[str, ..
     Raises:
         TargetError: the folder is no checkpoint.
     """
-    card = privacy_card(model_dir)
+    card = privacy_card(model)
     if card is None or card.epsilon is None:
         return card, ()
     # Loads torch and Opacus, which scans of other models do without.

@@ -215,7 +215,8 @@ def test_the_help_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = " ".join(output.replace("│", " ").split())
     for words in (
         "paraphrase, random-before, random-after and shouted change the question",
-        "unlearned trains a model that is not trained",
+        "Others train a model again: blocking: ",
+        "unlearned: not trained; each beside baselines trained the same way",
         "levelled writes a copy of a data set in which all words are the same",
         "evasion and levelled take DATA_DIR alone",
     ):
