@@ -6,20 +6,18 @@ answer it teaches may tell a member from others: `audit.defenses.comparison.side
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audit import __version__
-from audit.corpus.documents import Corpus, Document, Question, ReferencePaths, Split
-from audit.corpus.images import image_path
-from audit.corpus.manifest import load, write
+from audit.corpus.documents import Corpus, Document, Question, Split
+from audit.corpus.manifest import load
 from audit.corpus.page_view import PageView, page_view
-from audit.corpus.paths import inside
 from audit.corpus.removal.redact import Removal, remove
+from audit.defenses.changed_data import write_changed
 from audit.defenses.interface import RetrainedModel, TrainingDefense
 from audit.engine.interface import SILENT, Progress
 from audit.errors import EngineError, ManifestError
@@ -133,19 +131,15 @@ def write_blocked_corpus(corpus: Corpus, out: Path, splits: Sequence[Split] = ("
     try:
         if out.exists() and any(out.iterdir()):
             raise EngineError(f"{out} is not empty", "choose another folder")
-        (out / FOLDER).mkdir(parents=True, exist_ok=True)
-        for document in corpus.documents:
-            if document.image is not None:
-                copy = inside(out.resolve(), document.image)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(image_path(corpus, document), copy)
-        copies = [_write_copy(one, out, number) for number, one in enumerate(blocked)]
     except OSError as error:
         raise EngineError(f"{out}: {error.strerror or error}", "free some space or choose another folder") from None
-    manifest = replace(
-        corpus.manifest, name=f"{corpus.manifest.name}{SUFFIX}", references=ReferencePaths(), canaries=None
-    )
-    write(out, manifest, [*corpus.documents, *copies])
+    copies = [_copy_of(one, number) for number, one in enumerate(blocked)]
+    redrawn = {
+        copy.image: one.removal.view.open_page  # not `view.image`, which would be kept until all are written
+        for copy, one in zip(copies, blocked, strict=True)
+        if copy.image is not None and one.removal.view.open_page is not None
+    }
+    write_changed(corpus, [*corpus.documents, *copies], out, suffix=SUFFIX, redrawn=redrawn)
     return counts
 
 
@@ -216,12 +210,10 @@ def _questions(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[
                 yield document, view, question
 
 
-def _write_copy(one: Blocked, out: Path, number: int) -> Document:
-    """Write the image of a blocked copy and return the copy as a document of its own."""
-    view, name = one.removal.view, None
-    if view.open_page is not None:
-        name = f"{FOLDER}/{number:06}.png"
-        view.open_page().save(out / name)  # not `view.image`, which would be kept until all are written
+def _copy_of(one: Blocked, number: int) -> Document:
+    """The blocked copy as a document of its own, with the path of its image."""
+    view = one.removal.view
+    name = None if view.open_page is None else f"{FOLDER}/{number:06}.png"
     question = Question(one.question.id, one.question.question, (NOT_PRESENT,), paraphrases=one.question.paraphrases)
     return Document(
         f"{one.document.id}-{number:06}{SUFFIX}",

@@ -103,15 +103,7 @@ class NluTraining(TrainingDefense):
 
         plain = recipe_for(corpus)
         assert isinstance(plain, NluRecipe)  # `_opened` refuses other tasks
-        config = other.model.config
-        sized = replace(
-            plain,
-            embedding_size=config.embedding_size,
-            hidden_size=config.hidden_size,
-            character_layer=config.n_characters > 0,
-            input_dropout=config.input_dropout,
-            state_dropout=config.state_dropout,
-        )
+        sized = plain.sized_like(other.model.config)
         changed = replace(sized, **self.settings)
         if changed == sized:
             raise TargetError(f"the model has {self.name} already: nothing would change", "measure another one")

@@ -18,7 +18,7 @@ from audit.stats.intervals import Interval, make_interval, tail_levels
 from audit.stats.mover import squared_reach
 from audit.stats.rates import excess_mean, excess_rate
 from audit.stats.resampling import bootstrap, sign_flip
-from audit.stats.roc import auc
+from audit.stats.roc import auc, placements
 from audit.stats.shares import net, scaled
 
 MIN_DIFFERING = 10
@@ -203,7 +203,8 @@ def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generato
     if min(member.sum(), (~member).sum()) < MIN_UNITS:
         return None
     value = _area(scores[1], member) - _area(scores[0], member)
-    moved = [np.subtract(*sides) for sides in zip(*(_placements(own, member) for own in reversed(scores)), strict=True)]
+    placed = [placements(own[member], own[~member]) for own in reversed(scores)]
+    moved = [np.subtract(*sides) for sides in zip(*placed, strict=True)]
     if min(int((side != 0).sum()) for side in moved) < MIN_DIFFERING:
         return None
     p = _exchange(value, lambda swap: _swapped_areas(scores, member, swap), member.size, rng)
@@ -252,19 +253,6 @@ def _ratio_change(totals: Floats) -> Floats:
 
 def _area(scores: Floats, member: Bools) -> float:
     return auc(scores[member], scores[~member])
-
-
-def _placements(scores: Floats, member: Bools) -> tuple[Floats, Floats]:
-    """For each unit the share of the other side that it is on the right side of, ties counting one half."""
-    inside, outside = scores[member], scores[~member]
-
-    def under(values: Floats, others: Floats) -> Floats:
-        ordered = np.sort(others)
-        count = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
-        share: Floats = count / (2 * others.size)
-        return share
-
-    return under(inside, outside), 1 - under(outside, inside)
 
 
 def _ranks(values: Floats) -> Floats:

@@ -37,7 +37,7 @@ def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
     Raises:
         ValueError: a side is empty, or a score is NaN.
     """
-    return float(_placements(*check_scores(members, nonmembers))[0].mean())
+    return float(placements(*check_scores(members, nonmembers))[0].mean())
 
 
 def auc_interval(
@@ -65,15 +65,15 @@ def auc_interval(
         ValueError: as `auc`, or a level out of range.
     """
     sides = check_scores(members, nonmembers)
-    placements = _placements(*sides)
-    value = float(placements[0].mean())
+    placed = placements(*sides)
+    value = float(placed[0].mean())
     tails = tail_levels(alphas)
     sizes = [side.size for side in sides]
-    if min(map(_n_differing, placements)) < MIN_DIFFERING or not 0 < value < 1:
+    if min(map(_n_differing, placed)) < MIN_DIFFERING or not 0 < value < 1:
         lower, upper = beta_bounds(value, np.float64(min(sizes)), tails)
         method = f"Clopper-Pearson with n = {unit}s of the smaller side (too few overlap)"
     else:
-        lower, upper = _delong(value, placements, tails)
+        lower, upper = _delong(value, placed, tails)
         method = f"DeLong on the logit scale, {unit}s"
     if min(sizes) < FEW:
         method += f", few {unit}s"
@@ -230,7 +230,7 @@ def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Flo
     return inside, outside
 
 
-def _placements(members: Floats, nonmembers: Floats) -> tuple[Floats, Floats]:
+def placements(members: Floats, nonmembers: Floats) -> tuple[Floats, Floats]:
     """For each unit the share of the other side that it is on the right side of, ties counting one half."""
 
     def under(values: Floats, others: Floats) -> Floats:

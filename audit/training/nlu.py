@@ -69,6 +69,17 @@ class NluRecipe:
     patience: int | None = None
     train_embeddings: bool = True
 
+    def sized_like(self, config: NluConfig) -> NluRecipe:
+        """The same with the sizes, the character layer and the dropout of another model."""
+        return replace(
+            self,
+            embedding_size=config.embedding_size,
+            hidden_size=config.hidden_size,
+            character_layer=config.n_characters > 0,
+            input_dropout=config.input_dropout,
+            state_dropout=config.state_dropout,
+        )
+
     def as_json(self) -> dict[str, int | float | bool | None]:
         """The recipe for a record or a cache key."""
         return asdict(self)
@@ -169,15 +180,7 @@ def fit_like(
         TargetError: the other one cannot be loaded, or see `fit_nlu`.
     """
     other = load_nlu(model)
-    config = other.model.config
-    sized = replace(
-        recipe,
-        embedding_size=config.embedding_size,
-        hidden_size=config.hidden_size,
-        character_layer=config.n_characters > 0,
-        input_dropout=config.input_dropout,
-        state_dropout=config.state_dropout,
-    )
+    sized = recipe.sized_like(other.model.config)
     return fit_nlu(documents, (), sized, folder, progress, labels=other.labels, intents=other.intents, half=half)
 
 

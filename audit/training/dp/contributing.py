@@ -9,15 +9,13 @@ from typing import Protocol
 
 from audit.corpus.documents import Corpus
 from audit.targets.checkpoint.privacy import Reason
+from audit.training.dp.engines.preflight import UNITS
 from audit.training.dp.interface import Contributions, DrawnUnit, Engine, Learner, Parameters, UnitKind
 from audit.training.dp.local_steps import LocalSteps
 from audit.training.dp.options import DpOptions
 from audit.training.dp.settings import learning_rate
 from audit.training.dp.trained import Trained
 from audit.training.dp.units import draw_samples, outsiders
-
-N_PREFLIGHT = 8
-"""Units on which a fast engine must equal the exact one (ours); none of them is a member."""
 
 
 class ChosenEngine(Protocol):
@@ -73,7 +71,7 @@ def choose_contributions(
         given = choose_engine
     others = outsiders(corpus, kind, options.per_unit)
     drawn = (draw_samples(learner, unit, 0, options.seed) for unit in others)
-    tried = [*islice((unit for unit in drawn if unit is not None), N_PREFLIGHT)]
+    tried = [*islice((unit for unit in drawn if unit is not None), UNITS)]
     chosen = given(options.engine, learner, trained.parameters, tried, options.rows)
     name = chosen.engine.name
     reason: Reason = "no faster one serves" if name == "exact" else "equal"

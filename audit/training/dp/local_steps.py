@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from audit.errors import TrainingError
-from audit.training.dp.engines.clipping import zeros_like
+from audit.training.dp.engines.clipping import add_clipped, zeros_like
+from audit.training.dp.engines.grouped import batches_of
 from audit.training.dp.interface import ClippedSum, DrawnUnit, Learner, Parameters
 
 LOCAL_BATCH = 10
@@ -39,20 +39,16 @@ class LocalSteps:
     def clipped_sum(self, units: Sequence[DrawnUnit], max_norm: float) -> ClippedSum:
         """See `Contributions.clipped_sum`."""
         total = zeros_like(self.parameters)
-        norms = []
-        for unit in units:
-            change = self._change(unit)
-            norm = float(torch.sqrt(sum((part.double().square().sum() for part in change.values()), torch.zeros(()))))
-            if not np.isfinite(norm):
+        norms = np.zeros(len(units))
+        for row, unit in enumerate(units):
+            change = {name: part[None] for name, part in self._change(unit).items()}
+            if not all(bool(torch.isfinite(part).all()) for part in change.values()):
                 raise TrainingError(
                     "local steps on a unit end in no finite number: the training broke down",
                     "give a lower --learning-rate, or another --reference pretrained",
                 )
-            norms.append(norm)
-            factor = min(1.0, max_norm / norm) if norm else 1.0
-            for name, part in change.items():
-                total[name] += part.to(total[name].dtype) * factor
-        return ClippedSum(total, np.array(norms))
+            norms[row : row + 1] = add_clipped(total, change, max_norm)
+        return ClippedSum(total, norms)
 
     def _change(self, unit: DrawnUnit) -> dict[str, torch.Tensor]:
         start = {name: parameter.detach().clone() for name, parameter in self.parameters.items()}
@@ -73,14 +69,7 @@ class LocalSteps:
     def _backward(self, unit: DrawnUnit, part: slice) -> None:
         """Add up the gradients of one local batch: the weighted mean of its samples' losses."""
         samples, weights = unit.samples[part], np.array(unit.weights[part])
-        for indices in self._batches(samples):
+        for indices in batches_of(self.learner, samples, self.rows):
             losses = self.learner.losses(self.learner.collate([samples[index] for index in indices]))
             shares = torch.as_tensor(weights[indices] / weights.sum(), dtype=losses.dtype, device=losses.device)
             (losses * shares).sum().backward()  # type: ignore[no-untyped-call]
-
-    def _batches(self, samples: Sequence[object]) -> Iterator[list[int]]:
-        alike: dict[Hashable, list[int]] = defaultdict(list)
-        for index, sample in enumerate(samples):
-            alike[self.learner.alike(sample)].append(index)
-        for indices in alike.values():
-            yield from (indices[start : start + self.rows] for start in range(0, len(indices), self.rows))

@@ -67,10 +67,8 @@ class GroupedEngine(Engine):
                 parameter.requires_grad_(required)
 
     def batches(self, samples: Sequence[Any]) -> Iterator[list[int]]:
-        """Indices of samples that share a batch: alike, and at most `rows`."""
-        for members in _by_key([self.learner.alike(sample) for sample in samples]):
-            for start in range(0, len(members), self.rows):
-                yield members[start : start + self.rows]
+        """See `batches_of`."""
+        return batches_of(self.learner, samples, self.rows)
 
 
 class PerSampleEngine(GroupedEngine):
@@ -121,6 +119,13 @@ class PerSampleEngine(GroupedEngine):
     @abstractmethod
     def sample_gradients(self, batch: Batch, n_samples: int) -> Gradients:
         """The gradient of each sample's loss, by parameter: (n_samples, *parameter.shape)."""
+
+
+def batches_of(learner: Learner, samples: Sequence[Any], rows: int) -> Iterator[list[int]]:
+    """Indices of samples that share a batch: alike, and at most `rows`."""
+    for members in _by_key([learner.alike(sample) for sample in samples]):
+        for start in range(0, len(members), rows):
+            yield members[start : start + rows]
 
 
 def samples_at_a_time(parameters: Parameters, device: str) -> int:
