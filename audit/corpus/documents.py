@@ -30,12 +30,17 @@ TaskKind = Literal[
     "spade-extraction",
     "spade-linking",
     "question-answering",
+    "extractive-qa",
+    "parsing",
+    "document-classification",
     "intent-slots",
 ]
 Mask = Literal["length", "fixed", "all"]
 Assignment = Literal["random", "by-provider", "by-date", "official"]
 Box = tuple[float, float, float, float]
 
+ASKING: tuple[TaskKind, ...] = ("question-answering", "extractive-qa", "parsing")
+"""Tasks whose models are asked about a page: what an attack on answers applies to."""
 SPLITS: tuple[Split, ...] = get_args(Split)
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
@@ -83,7 +88,9 @@ class Document:
     `size` is (width, height) in pixels; `image` a path inside DATA_DIR; `links` hold the ids of two entities, the
     parent (in a form, the question) first. Entity linking gives an entity one parent, that of its first link.
     `paragraphs` hold the index of the first word of each paragraph of a running text, a heading being one: no sentence
-    goes on across them. Empty where they are not known: one paragraph.
+    goes on across them. Empty where they are not known: one paragraph. `label` is the page's class, for document
+    classification; `output` the text that a parsing model is trained to write for the page, JSON or markup, whose
+    fields are its questions.
     """
 
     id: str
@@ -98,6 +105,8 @@ class Document:
     tags: tuple[str, ...] | None = None
     intent: str | None = None
     paragraphs: tuple[int, ...] = ()
+    label: str | None = None
+    output: str | None = None
 
     def text_of(self, entity: Entity) -> str:
         """The entity's value: its words joined by single spaces."""
@@ -114,6 +123,11 @@ class Task:
 
     kind: TaskKind
     labels: tuple[str, ...] = ()
+
+    @property
+    def asks(self) -> bool:
+        """True where documents come with questions and answers."""
+        return self.kind in ASKING
 
 
 @strict_dataclass(frozen=True, config=STRICT)

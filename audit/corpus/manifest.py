@@ -259,10 +259,8 @@ def _documents(
     if task is not None and task.kind == "spade-linking" and not linked:
         problems.add(f"{file_name}:", ["no document of split member has links, and task.kind is spade-linking"])
     questioned = any(document.questions for document in documents if document.split == "member")
-    if task is not None and task.kind == "question-answering" and not questioned:
-        problems.add(
-            f"{file_name}:", ["no document of split member has questions, and task.kind is question-answering"]
-        )
+    if task is not None and task.asks and not questioned:
+        problems.add(f"{file_name}:", [f"no document of split member has questions, and task.kind is {task.kind}"])
     return documents
 
 

@@ -239,7 +239,7 @@ def _warnings(
     if sum(duplicates.within.values()):
         yield f"{sum(duplicates.within.values())} documents repeat the image of another document of their split."
     yield from provider_warnings(corpus)
-    if corpus.manifest.task.kind == "question-answering":
+    if corpus.manifest.task.asks:
         yield from _question_warnings(corpus, standing)
     else:
         yield from _field_warnings(categories)

@@ -28,6 +28,8 @@ _PLAIN = {
     "dataclass_type": "must be a table or object",
 }
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_BETWEEN_LINES = re.compile("[\t\r\n]")
+"""What markup may hold, and a word or an answer may not."""
 
 
 def text_problem(text: str) -> str | None:
@@ -98,8 +100,10 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
         yield from _needed_labels(document, task)
     if task.kind == "spade-linking":
         yield from links_to_itself(document)
-    if task.kind == "question-answering" and document.questions and not document.words and document.image is None:
+    if task.asks and document.questions and not document.words and document.image is None:
         yield "questions: asked on a page with neither words nor image"
+    if task.kind == "document-classification":
+        yield from _classified(document, task)
     if task.kind == "intent-slots":
         yield from _tagged(document, task)
 
@@ -140,6 +144,8 @@ def _texts(document: Document) -> Iterator[str]:
         ("id", document.id),
         ("provider", document.provider),
         ("intent", document.intent),
+        ("label", document.label),
+        ("output", None if document.output is None else _BETWEEN_LINES.sub(" ", document.output)),
     ]
     for number, entity in enumerate(document.entities):
         named += [(f"entities[{number}].id", entity.id), (f"entities[{number}].label", entity.label)]
@@ -279,6 +285,14 @@ def _needed_labels(document: Document, task: Task) -> Iterator[str]:
         missing = [label for label in needed if labels and label not in labels]
         if missing:
             yield (f"entities[{number}].label: {' and '.join(missing)} not among task.labels of the manifest")
+
+
+def _classified(document: Document, task: Task) -> Iterator[str]:
+    """A page needs its class, one of those that the manifest names where it names any."""
+    if document.label is None:
+        yield "label: missing, and task.kind is document-classification"
+    elif task.labels and document.label not in task.labels:
+        yield f"label: {document.label} is not among task.labels of the manifest"
 
 
 def _tagged(document: Document, task: Task) -> Iterator[str]:

@@ -216,6 +216,34 @@ def test_a_question_answering_data_set_needs_questions_on_pages(
     manifests.load(lay_out(settings, receipt, other))
 
 
+def test_a_data_set_for_classification_needs_the_class_of_every_page(
+    lay_out: LayOut, settings: Table, receipt: Table
+) -> None:
+    settings["task"] = {"kind": "document-classification", "labels": ["invoice", "letter"]}
+    place = "documents.jsonl:1"
+    assert problems(lay_out(settings, receipt)) == (
+        f"{place} label: missing, and task.kind is document-classification",
+    )
+    receipt["label"] = "memo"
+    assert problems(lay_out(settings, receipt)) == (f"{place} label: memo is not among task.labels of the manifest",)
+    receipt["label"] = "invoice"
+    (document,) = manifests.load(lay_out(settings, receipt)).documents
+    assert document.label == "invoice"
+
+
+def test_the_output_of_a_parsing_model_may_have_lines_but_no_other_control_characters(
+    lay_out: LayOut, settings: Table, receipt: Table
+) -> None:
+    settings["task"] = {"kind": "parsing"}
+    receipt["questions"] = [{"id": "t", "question": "total", "answers": ["9.00"]}]
+    receipt["output"] = '{\n\t"total": "9.00"\n}'
+    (document,) = manifests.load(lay_out(settings, receipt)).documents
+    assert document.output == receipt["output"]
+    receipt["output"] = "total\x00"
+    (problem,) = problems(lay_out(settings, receipt))
+    assert problem.endswith("output: holds a control character or half a surrogate pair")
+
+
 def test_long_answers_and_answers_that_stand_nowhere_are_no_problem(
     lay_out: LayOut, settings: Table, receipt: Table
 ) -> None:
@@ -399,6 +427,8 @@ def documents(draw: st.DrawFn, identifier: str) -> Document:
         questions=tuple(draw(st.lists(question, max_size=2, unique_by=lambda q: q.id))),
         tags=draw(st.none() | st.just(("O",) * len(words))),
         intent=draw(st.none() | texts),
+        label=draw(st.none() | texts),
+        output=draw(st.none() | texts),
     )
 
 

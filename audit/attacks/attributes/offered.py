@@ -51,7 +51,7 @@ def most_units(corpus: Corpus) -> tuple[Units, ...]:
 
 
 def _answering(corpus: Corpus) -> bool:
-    return corpus.manifest.task.kind == "question-answering"
+    return corpus.manifest.task.asks
 
 
 def _offered(corpus: Corpus) -> Iterator[tuple[Document, str, bool]]:

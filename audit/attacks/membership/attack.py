@@ -113,7 +113,7 @@ class MembershipInference(Attack):
             documents = corpus.of(split)
             if not documents:
                 return f"no {split} documents"
-            answering = corpus.manifest.task.kind == "question-answering"
+            answering = corpus.manifest.task.asks
             if answering and not any(document.questions for document in documents):
                 return f"no question in {split} documents"
         return None
@@ -131,7 +131,7 @@ class MembershipInference(Attack):
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
-        answering = corpus.manifest.task.kind == "question-answering"
+        answering = corpus.manifest.task.asks
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
         of_score = dict.fromkeys(("", *SCORES), sides)
@@ -278,7 +278,7 @@ class MembershipInference(Attack):
 
 def _perhaps_scored(corpus: Corpus) -> list[Document]:
     """Documents that are compared, as far as the data set tells: of those that are asked about, ones with an answer."""
-    answering = corpus.manifest.task.kind == "question-answering"
+    answering = corpus.manifest.task.asks
     return [
         document
         for document in select_compared(corpus)

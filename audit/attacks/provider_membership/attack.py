@@ -125,7 +125,7 @@ class ProviderMembership(Attack):
             "auc": "auc",
             LOW: "low advantage",
         }
-        answering = corpus.manifest.task.kind == "question-answering"
+        answering = corpus.manifest.task.asks
         return tuple(
             Units(metric, kind, "providers", *sides, methods=sum(answering or not _remembers(name) for name in names))
             for metric, kind in kinds.items()

@@ -199,7 +199,7 @@ def askable(case: Case) -> Askable:
 
 def perhaps_askable(corpus: Corpus) -> Askable:
     """Return the test of whether a target for this data set may be asked about a document, before there is one."""
-    if corpus.manifest.task.kind == "question-answering":
+    if corpus.manifest.task.asks:
         return has_question
     return lambda document: bool(document.words)
 

@@ -44,7 +44,7 @@ def material(corpus: Corpus) -> Material:
         ManifestError: the members make no sample, so that there is nothing to be as strong as; no public document makes
             one; or those that do are all copies of audited documents.
     """
-    sample = "question with an answer" if corpus.manifest.task.kind == "question-answering" else "word"
+    sample = "question with an answer" if corpus.manifest.task.asks else "word"
     wanted = n_samples(corpus, corpus.of("member"))
     if not wanted:
         raise ManifestError(f"no member document has a {sample}", "give what the audited model was trained on")

@@ -67,7 +67,7 @@ def recipe_for(corpus: Corpus) -> AnyRecipe:
         ManifestError: docaudit trains no models of this task.
     """
     kind = corpus.manifest.task.kind
-    if kind == "question-answering":
+    if corpus.manifest.task.asks:
         return recipe_of(corpus)
     if kind != "intent-slots" and kind not in get_args(HeadName):
         raise ManifestError(f"manifest.toml task.kind: docaudit trains no models for {kind}")
@@ -101,7 +101,7 @@ def start_of(corpus: Corpus, given: Path | None) -> Path:
 
 def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
     """The number of samples that these documents make: questions with an answer, or pages with words for an encoder."""
-    if corpus.manifest.task.kind == "question-answering":
+    if corpus.manifest.task.asks:
         return sum(bool(question.answers) for document in documents for question in document.questions)
     return sum(bool(document.words) for document in documents)
 

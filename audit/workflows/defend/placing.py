@@ -27,7 +27,7 @@ from audit.workflows.setup import ScanOptions
 def check(defense: Defense, options: ScanOptions) -> None:
     """Find what would stop the countermeasure before hours are spent on the scan without it."""
     corpus = manifest.load(options.data_dir)
-    needed = corpus.manifest.task.kind == "question-answering"
+    needed = corpus.manifest.task.asks
     if needed and not options.references.get("baselines", corpus.manifest.references.baselines):
         raise TargetError("a countermeasure is measured against baselines, and there are none", PROVIDE_BASELINES)
     if isinstance(defense, TrainingDefense):
