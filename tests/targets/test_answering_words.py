@@ -71,7 +71,7 @@ def test_answers_and_losses_depend_on_their_queries_alone_and_are_transformers_o
 ) -> None:
     target, model = opened(name), type(opened(name).model).from_pretrained(folders(name)).eval()
     given, losses = target.ask(ASKED), target.ask(TAUGHT)
-    assert len({answer.confidence for answer in given}) > 4, "a model that always says the same shows nothing"
+    assert len({answer.confidence for answer in given}) > 3, "a model that always says the same shows nothing"
     assert [vars(one) for one in target.ask(ASKED[::-1])[::-1]] == [vars(one) for one in given]
     assert vars(target.ask([ASKED[1]])[0]) == vars(given[1])
     for taught, found in zip(TAUGHT, losses, strict=True):
