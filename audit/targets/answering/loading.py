@@ -15,6 +15,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
 )
 
+from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
 from audit.targets.answering import chat, donut, pix2struct, udop, vt5_reader, words_reader
 from audit.targets.answering.generation import lifted, open_ends, set_start
@@ -74,6 +75,7 @@ def load_answering(
     prompt: str | None = None,
     batch_rows: int | None = None,
     images: OpenImage | None = None,
+    task: TaskKind = "question-answering",
 ) -> AnsweringTarget:
     """Load a checkpoint as a target that answers questions.
 
@@ -84,6 +86,7 @@ def load_answering(
             family is trained with.
         batch_rows: see `AnsweringTarget`.
         images: see `AnsweringTarget`.
+        task: of another task than "question-answering" the prompt is given as it is, without a question.
 
     Raises:
         TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights or a processor.
@@ -96,7 +99,7 @@ def load_answering(
             f"docaudit knows {', '.join(known.name for known in FAMILIES.values())}, image-text-to-text models, and"
             " decoders and encoder-decoders of text",
         )
-    if prompt is not None and "{question}" not in prompt:
+    if task == "question-answering" and prompt is not None and "{question}" not in prompt:
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
     model = load_whole_model(folder, family.model_class)
     config = model.config

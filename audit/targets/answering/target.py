@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -112,13 +112,13 @@ class AnsweringTarget:
         """True where a page without an image cannot be asked."""
         return self.reader.needs_image
 
-    def rounded(self, dtype: str) -> AnsweringTarget:
+    def rounded(self, dtype: str) -> Self:
         """This checkpoint with its layers computing in `dtype`; weights are shared.
 
         Matrix products up to the last hidden states are computed in `dtype`; sums, norms, the scores of tokens and all
         that follows from them stay in float32.
         """
-        other = AnsweringTarget(self.model, self.reader, replace(self.card, dtype=dtype), self.rows.n, self.images)
+        other = type(self)(self.model, self.reader, replace(self.card, dtype=dtype), self.rows.n, self.images)
         other.rows = self.rows
         return other
 

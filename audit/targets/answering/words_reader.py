@@ -181,7 +181,7 @@ class DecoderReader(_WordsReader):
         pad = tokenizer.pad_token_id
         self._pad = int(tokenizer.eos_token_id if pad is None else pad)
         self._turns = bool(tokenizer.chat_template)
-        self._start = [] if self._turns else _around(tokenizer)[0]
+        self._start = [] if self._turns else around(tokenizer)[0]
         self._gap = "" if self._turns or self._prompt[-1:].isspace() else " "
         self._spelled = lru_cache(ROWS_KEPT)(self._spell)
 
@@ -265,7 +265,7 @@ class EncoderDecoderReader(_WordsReader):
         self._end, self._pad = int(tokenizer.eos_token_id), int(tokenizer.pad_token_id)
         self.ends = frozenset({self._end})
         self.forbidden = frozenset(special_tokens(tokenizer).values())
-        self._begin, self._close = _around(tokenizer)
+        self._begin, self._close = around(tokenizer)
         self._rows = lru_cache(ROWS_KEPT)(self._laid_out)
 
     @property
@@ -330,7 +330,7 @@ def _word_of(offsets: tuple[int, int], word_at: dict[int, int]) -> int | None:
     return next((word_at[place] for place in range(*offsets) if place in word_at), None)
 
 
-def _around(tokenizer: Any) -> tuple[list[int], list[int]]:
+def around(tokenizer: Any) -> tuple[list[int], list[int]]:
     """The special tokens that the tokenizer puts before a text and behind it."""
     whole, bare = tokenizer("a")["input_ids"], tokens_of(tokenizer, "a")
     place = next((n for n in range(len(whole)) if whole[n : n + len(bare)] == bare), 0)
