@@ -44,6 +44,11 @@ def target_of(
         return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
     if is_answering(folder):
         return answering_of(folder, corpus, device, batch_rows)
+    if corpus.manifest.task.kind == "parsing":
+        raise TargetError(
+            f"{folder}: a {folder.config.get('model_type')} of this kind writes no text, and task.kind is parsing",
+            "give the task that the model was trained for as [task] kind in manifest.toml",
+        )
     return load(
         folder,
         device=device,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from text_answering_checkpoints import make_t5
 from text_zoo import ASKED_IN_TURNS, DECODERS, ENCODER_DECODERS, NAMES, PLAIN_PROMPT, prompt_of, write_text_model
 
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
@@ -21,8 +22,9 @@ from audit.targets.answering.reader import Sample, TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import text_of_words
 from audit.targets.encoded_page import NOT_READ
-from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, TrainingLoss
+from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, FillMask, TrainingLoss
 from audit.training.answering import AnsweringRecipe, fit_answering, save_answering
+from audit.training.references.public_model import load_public
 
 LONGEST = 16
 QUESTIONS = ("What?", "What is the total?", "Who!", "date")
@@ -120,6 +122,15 @@ def test_a_base_model_is_given_the_recipes_words_and_an_encoder_decoder_those_of
     assert written(gpt2, taught["input_ids"][0][row]) == "total\n0\nQuestion: What?\nAnswer: 5.00</s>"
     asked = bart.reader.prompts([Sample(view(0), "What?")])["input_ids"][0]
     assert written(bart, asked).replace("<pad>", "") == "<s>question: What? context: total 0</s>"
+
+
+def test_a_prompt_that_holds_marks_of_turns_is_all_that_the_model_is_given(folders: Callable[[str], Path]) -> None:
+    own = "<|user|>Be brief.\n{text}<|end|><|user|>{question}<|end|><|assistant|>"
+    target = load_answering(folders("qwen2"), prompt=own)
+    taught = target.reader.taught([Sample(view(0), "What?", "5.00")])
+    row = taught["input_ids"][0][taught["attention_mask"][0].bool()]
+    expected = "<|user|>Be brief.\ntotal\n0<|end|><|user|>What?<|end|><|assistant|>5.00<|end|>"
+    assert written(target, row) == expected
 
 
 def test_a_decoder_without_a_chat_template_or_a_prompt_is_refused_with_an_example(
@@ -264,3 +275,16 @@ def test_what_is_taught_is_learnt_and_survives_saving(
     for sample, earlier, found in zip(queries, before, target.ask(queries), strict=True):
         assert -found.mean() < 0.9 * earlier
         np.testing.assert_array_equal(again.ask([sample])[0], found)
+
+
+def test_a_t5_proposes_tokens_to_a_t5_that_is_asked_about_words(tmp_path: Path) -> None:
+    target = load_answering(make_t5(tmp_path / "model", 0))
+    public = load_public(make_t5(tmp_path / "public", 1), target)
+    words = tuple(Word(text) for text in ("total", "9.50", "paid"))
+    page = target.encode(Document("d", "member", words, questions=(Question("q", "what?", ("paid",)),)), [1])
+    assert page is not None
+    places = page.positions_of([1])
+    (proposed,) = public.ask([FillMask(page.masked(places), places[0], 4)])
+    (losses,) = target.ask([TrainingLoss(page.masked(places), places[0], proposed.ids)])
+    assert losses.shape == (4,)
+    assert len({*losses.tolist()}) > 1

@@ -10,7 +10,8 @@ import numpy as np
 import parsed_pages
 import pytest
 import torch
-from answering_checkpoints import make_chat
+from answering_checkpoints import make_chat, make_vit_decoder
+from text_answering_checkpoints import make_vt5
 from text_zoo import write_text_model
 
 from audit.corpus.documents import Corpus, Document, Question, TrainingRecipe
@@ -244,3 +245,16 @@ def test_a_recipe_names_the_longest_output(start: Path, tmp_path: Path) -> None:
     target = target_of(start, pages)
     assert isinstance(target, ParsingTarget)
     assert target.reader.max_new_tokens == 9
+
+
+def test_a_vision_encoder_decoder_needs_no_prompt_and_a_model_that_writes_nothing_is_refused(
+    corpus: Corpus, tmp_path: Path, checkpoints: Callable[..., Path]
+) -> None:
+    target = load_parsing(make_vit_decoder(tmp_path / "trocr", ends=""))
+    view = page_view(corpus, corpus.of("member")[0])
+    assert target.reader.prompts([Sample(view, "")])["decoder_input_ids"].tolist() == [[0]]
+    assert len(target.ask([Answer(view, "receipt.total")])) == 1
+    with pytest.raises(TargetError, match="writes no text"):
+        target_of(checkpoints("layoutlm", "mlm"), corpus)
+    with pytest.raises(TargetError, match="questions only"):
+        load_parsing(make_vt5(tmp_path / "vt5"))

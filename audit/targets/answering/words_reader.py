@@ -62,8 +62,8 @@ def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) ->
     Args:
         folder: the checkpoint.
         config: its configuration.
-        prompt: with "{text}" and "{question}": the user's turn where the tokenizer has a chat template, else all that
-            the model is given; None: `CHAT_PROMPT`.
+        prompt: with "{text}" and "{question}": the user's turn where the tokenizer has a chat template, else, or where
+            it holds marks of turns itself, all that the model is given; None: `CHAT_PROMPT`.
 
     Raises:
         TargetError: its tokenizer cannot be used, or nothing says how it is asked.
@@ -180,9 +180,12 @@ class DecoderReader(_WordsReader):
         self.forbidden = frozenset(special_tokens(tokenizer).values()) | ends
         pad = tokenizer.pad_token_id
         self._pad = int(tokenizer.eos_token_id if pad is None else pad)
-        self._turns = bool(tokenizer.chat_template)
-        self._start = [] if self._turns else around(tokenizer)[0]
-        self._gap = "" if self._turns or self._prompt[-1:].isspace() else " "
+        marks = [*self._marks.finditer(self._prompt)]
+        self._turns = bool(tokenizer.chat_template) and not marks
+        start, begins = around(tokenizer)[0], tokens_of(tokenizer, self._prompt)
+        self._start = [] if self._turns or begins[: len(start)] == start else start
+        ends_in_mark = bool(marks) and marks[-1].end() == len(self._prompt)
+        self._gap = "" if self._turns or ends_in_mark or self._prompt[-1:].isspace() else " "
         self._spelled = lru_cache(ROWS_KEPT)(self._spell)
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:

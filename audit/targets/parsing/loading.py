@@ -22,6 +22,8 @@ from audit.targets.parsing.target import ParsingTarget
 LONGEST_OUTPUT = 4096
 """Tokens of the longest output where neither recipe nor checkpoint names one (ours): a densely written page."""
 _POSITIONS = ("max_decoder_position_embeddings", "max_position_embeddings", "n_positions", "max_target_positions")
+_ONLY_ASKED = ("udop", "docaudit-vt5")
+"""Families whose readers know no other prompt than a question's."""
 _OFFSET = 2
 """Positions that some decoders (RoBERTa's and its kin) count before the first token."""
 _UNSET_LENGTH = 20
@@ -52,6 +54,11 @@ def load_parsing(
         TargetError: see `load_answering`; or nothing says what the model is given.
     """
     folder = open_checkpoint(folder)
+    if folder.config.get("model_type") in _ONLY_ASKED:
+        raise TargetError(
+            f"{folder}: docaudit asks {folder.config['model_type']} questions only, and task.kind is parsing",
+            'set [task] kind = "question-answering" in manifest.toml, and give documents questions',
+        )
     own = _first_token(folder) if prompt is None else prompt
     target = load_answering(folder, device=device, prompt=own, task="parsing", images=images)
     tokenizer = open_tokenizer(folder, ("eos",), VOCABULARIES)
