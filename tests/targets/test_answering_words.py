@@ -18,9 +18,9 @@ from audit.corpus.page_view import PageView
 from audit.corpus.removal.redact import remove
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import is_answering, load_answering
+from audit.targets.answering.page_text import text_of_words
 from audit.targets.answering.reader import Sample, TokenReader
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.answering.words_reader import text_of_words
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, FillMask, TrainingLoss
 from audit.training.answering import AnsweringRecipe, fit_answering, save_answering
@@ -218,7 +218,6 @@ def test_lines_stand_under_each_other_where_boxes_tell_them() -> None:
     boxed = [("b", (50, 0, 60, 10)), ("a", (0, 0, 10, 10)), ("c", (0, 20, 10, 30))]
     words = [Word(text, tuple(map(float, box))) for text, box in boxed]
     assert text_of_words(words) == "a b\nc"
-    assert text_of_words(words, lines=False) == "b a c"
     assert text_of_words([Word("b"), Word("a")]) == "b a"
 
 

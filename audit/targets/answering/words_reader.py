@@ -17,10 +17,10 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
-from audit.corpus.redaction.lines import lines_of
 from audit.errors import TargetError
 from audit.targets.answering.generation import ids_of
 from audit.targets.answering.layout import ROWS_KEPT, SampleRow, labels_of, marks_of, unpadded
+from audit.targets.answering.page_text import around, first_tokens, text_of_words, whole_words, word_of, words_at
 from audit.targets.answering.parts import VOCABULARIES
 from audit.targets.answering.parts import padded as filled
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
@@ -42,18 +42,6 @@ MAX_TOKENS = 4096
 _SQUAD_TOKENS = 512
 """Of encoder-decoders that name no longest row (ours): T5's in training."""
 _POSITIONS = ("max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_sequence_length")
-
-
-def text_of_words(words: Sequence[Word], *, lines: bool = True) -> str:
-    """The page's words in reading order: lines one under the other where boxes tell them, else one line.
-
-    Args:
-        words: of the page.
-        lines: False: all words in one line, whatever the boxes say.
-    """
-    if not lines or any(word.box is None for word in words):
-        return " ".join(word.text for word in words)
-    return "\n".join(" ".join(words[index].text for index in line) for line in lines_of(words))
 
 
 def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> DecoderReader:
@@ -164,7 +152,7 @@ class _WordsReader:
         return before.replace(QUESTION, question) + text + after.replace(QUESTION, question)
 
     def _shorter_question(self, question: str) -> str:
-        return _first_tokens(self._tokenizer, self._plain(question), self.max_tokens // 4)
+        return first_tokens(self._tokenizer, self._plain(question), self.max_tokens // 4)
 
 
 class DecoderReader(_WordsReader):
@@ -254,7 +242,7 @@ class DecoderReader(_WordsReader):
         """The beginning of the page's text that leaves room for all else."""
         most = self.max_tokens - self.max_new_tokens - len(self._start) - 1
         room = most - len(tokens_of(self._tokenizer, self._render("", question, None)))
-        return _whole_words(self._tokenizer, text, room)
+        return whole_words(self._tokenizer, text, room)
 
 
 class EncoderDecoderReader(_WordsReader):
@@ -305,11 +293,11 @@ class EncoderDecoderReader(_WordsReader):
         asked = self._shorter_question(question)
         texts = [self._plain(word.text) for word in words]
         overhead = len(tokens_of(self._tokenizer, self._filled("", asked))) + len(self._begin) + len(self._close)
-        text = _whole_words(self._tokenizer, " ".join(texts), self.max_tokens - overhead - 1)
+        text = whole_words(self._tokenizer, " ".join(texts), self.max_tokens - overhead - 1)
         row = unpadded(self._tokenizer).encode(self._filled(text, asked), add_special_tokens=False)
         begin = len(self._prompt.split(TEXT)[0].replace(QUESTION, asked))
-        word_at = _words_at(texts, begin, begin + len(text))
-        own = [_word_of(offsets, word_at) for offsets in row.offsets]
+        word_at = words_at(texts, begin, begin + len(text))
+        own = [word_of(offsets, word_at) for offsets in row.offsets]
         ids = [*self._begin, *row.ids, *self._close]
         return SampleRow(ids, [], [*[None] * len(self._begin), *own, *[None] * len(self._close)])
 
@@ -319,45 +307,7 @@ class EncoderDecoderReader(_WordsReader):
         return answer[: self.max_new_tokens]
 
 
-def _words_at(texts: Sequence[str], begin: int, end: int) -> dict[int, int]:
-    """The index of the word at each character of a prompt, for words in one line from `begin` to `end`."""
-    found: dict[int, int] = {}
-    for index, text in enumerate(texts):
-        found |= dict.fromkeys(range(begin, min(begin + len(text), end)), index)
-        begin += len(text) + 1
-    return found
-
-
-def _word_of(offsets: tuple[int, int], word_at: dict[int, int]) -> int | None:
-    """The word that a token belongs to: that of its first character that is in one; None: none is."""
-    return next((word_at[place] for place in range(*offsets) if place in word_at), None)
-
-
-def around(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The special tokens that the tokenizer puts before a text and behind it."""
-    whole, bare = tokenizer("a")["input_ids"], tokens_of(tokenizer, "a")
-    place = next((n for n in range(len(whole)) if whole[n : n + len(bare)] == bare), 0)
-    return list(whole[:place]), list(whole[place + len(bare) :])
-
-
 def _n_shared(one: Sequence[int], other: Sequence[int]) -> int:
     """The number of ids that two rows begin with alike."""
     shortest = min(len(one), len(other))
     return next((index for index in range(shortest) if one[index] != other[index]), shortest)
-
-
-def _first_tokens(tokenizer: Any, text: str, n_tokens: int) -> str:
-    """The beginning of the text that has at most `n_tokens` tokens."""
-    encoded = unpadded(tokenizer).encode(text, add_special_tokens=False)
-    if len(encoded.ids) <= n_tokens:
-        return text
-    return text[: max((end for _, end in encoded.offsets[: max(n_tokens, 0)]), default=0)]
-
-
-def _whole_words(tokenizer: Any, text: str, n_tokens: int) -> str:
-    """The same, ending with a whole word."""
-    short = _first_tokens(tokenizer, text, n_tokens)
-    if len(short) == len(text) or text[len(short)].isspace():
-        return short.rstrip()
-    cut = max(short.rfind(" "), short.rfind("\n"), 0)
-    return short[:cut].rstrip()
