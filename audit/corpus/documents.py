@@ -166,8 +166,10 @@ class TrainingRecipe:
     Attributes:
         label_all_tokens: a tagger's loss read every token of a word, not only the first.
         checkpoint_chosen_on: the split whose documents chose the checkpoint, when one did.
-        prompt: what a question-answering model is given, with "{question}" in place of the question; None: what its
-            family is trained with.
+        prompt: what a question-answering model is given, with "{question}" in place of the question, and for models of
+            text "{text}" in place of the page's words; for parsing the whole prompt. None: what its family is trained
+            with.
+        max_new_tokens: the longest output of a parsing model, tokens; None: what its settings and positions allow.
         epochs: passes over the members.
         learning_rate: the peak of AdamW's.
         batch_size: samples (questions, or pages of a tagger) a step.
@@ -179,6 +181,7 @@ class TrainingRecipe:
     label_all_tokens: bool = PydanticField(default=False, strict=True)
     checkpoint_chosen_on: Split | None = None
     prompt: str | None = None
+    max_new_tokens: int | None = PydanticField(default=None, ge=1, le=100_000)
     epochs: int | None = PydanticField(default=None, ge=1, le=100_000)
     learning_rate: float | None = PydanticField(default=None, gt=0, le=100)
     batch_size: int | None = PydanticField(default=None, ge=1, le=1_000_000)

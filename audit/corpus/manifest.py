@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import tomli_w
 from pydantic import TypeAdapter, ValidationError
@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, Task
+from audit.corpus.outputs import fields_of_output
 from audit.corpus.paths import inside, printable, reason_refused
 from audit.corpus.problems import Problems
 from audit.corpus.validation import form_problems, image_problems, label_problems, problems_of, text_problem
@@ -179,7 +180,7 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
     problem = text_problem(manifest.name)
     problems.add(FILE_NAME, [] if problem is None else [f"name: {problem}"])
     problems.add(FILE_NAME, label_problems(manifest.task))
-    problems.add(FILE_NAME, _prompt_problems(manifest.recipe.prompt))
+    problems.add(FILE_NAME, _prompt_problems(manifest.recipe.prompt, manifest.task))
     problems.add(FILE_NAME, _canary_table_problems(manifest.canaries))
     for key, path in _named_paths(manifest):
         reason = reason_refused(root, path)
@@ -187,12 +188,14 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
     return manifest
 
 
-def _prompt_problems(prompt: str | None) -> Iterator[str]:
-    """The question occurs once in the prompt; line ends are part of some families' prompts."""
+def _prompt_problems(prompt: str | None, task: Task) -> Iterator[str]:
+    """The question occurs once in the prompt, for parsing never; line ends are part of some families' prompts."""
     if prompt is None:
         return
     times = prompt.count(QUESTION)
-    if times != 1:
+    if task.kind == "parsing" and times:
+        yield f'recipe.prompt: holds "{QUESTION}", and a parsing model is asked no question'
+    elif task.kind != "parsing" and times != 1:
         yield f'recipe.prompt: holds "{QUESTION}" {times} times; the question goes where it stands, once'
     problem = text_problem(re.sub(r"[\n\t]", " ", prompt))
     if problem is not None:
@@ -239,7 +242,7 @@ def _documents(
             for number, line in enumerate(stream, start=1):
                 whole.update(line)
                 prefix = f"{file_name}:{number}"
-                document = _document(line, prefix, problems)
+                document = _document(line, prefix, task, problems)
                 if document is None:
                     continue
                 documents.append(document)
@@ -283,11 +286,14 @@ def _canaries(corpus: Corpus, problems: Problems, digests: list[bytes]) -> None:
         problems.add(name, error.problems)
 
 
-def _document(line: bytes, prefix: str, problems: Problems) -> Document | None:
+def _document(line: bytes, prefix: str, task: Task | None, problems: Problems) -> Document | None:
     if not line.strip():
         return None
     try:
-        return _document_type.validate_json(line, strict=True)
+        document = _document_type.validate_json(line, strict=True)
     except ValidationError as error:
         problems.add(prefix, form_problems(error))
         return None
+    if task is None or task.kind != "parsing" or document.output is None or document.questions:
+        return document
+    return cast("Document", dataclasses.replace(cast("Any", document), questions=fields_of_output(document.output)))

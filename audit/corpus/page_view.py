@@ -21,11 +21,13 @@ class PageView:
         size: (width, height) in pixels; None for a text without layout.
         open_page: gives the page as it looks now: RGB, of `size`, bounded; None: there is no image of it. It is called
             when the image is first asked for, and what it gives is never written to.
+        output: what a parsing model was taught to write of the page, whatever was changed on it; no model reads it.
     """
 
     words: tuple[Word, ...]
     size: tuple[int, int] | None = None
     open_page: Callable[[], Image] | None = None
+    output: str | None = None
 
     @cached_property
     def image(self) -> Image | None:
@@ -36,4 +38,4 @@ class PageView:
 def page_view(corpus: Corpus, document: Document) -> PageView:
     """The document's page as it is; its image is opened when it is first asked for."""
     opener = None if document.image is None else partial(open_image, corpus, document)
-    return PageView(document.words, document.size, opener)
+    return PageView(document.words, document.size, opener, document.output)

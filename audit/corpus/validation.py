@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from audit.corpus.documents import Document, Entity, Question, Task
 from audit.corpus.folding import fold
 from audit.corpus.images import ImageFile, read_header
+from audit.corpus.outputs import output_problems
 from audit.corpus.paths import inside, reason_refused
 from audit.errors import ManifestError
 
@@ -39,6 +40,10 @@ def text_problem(text: str) -> str | None:
     if _CONTROL.search(text):
         return "holds a control character or half a surrogate pair"
     return None
+
+
+def _in_one_line(markup: str) -> str:
+    return _BETWEEN_LINES.sub(" ", markup)
 
 
 def is_bio(tag: str) -> bool:
@@ -92,8 +97,12 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
     yield from _references(document)
     for number, question in enumerate(document.questions):
         yield from _question(question, f"questions[{number}]", document)
-    if task is None:
-        return
+    if task is not None:
+        yield from _problems_for(document, task)
+
+
+def _problems_for(document: Document, task: Task) -> Iterator[str]:
+    """List what keeps the document from serving its data set's task."""
     if task.kind in ("token-classification", "spade-extraction", "spade-linking"):
         yield from words_in_two_entities(document)
     if task.kind in ("token-classification", "spade-extraction"):
@@ -102,6 +111,8 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
         yield from links_to_itself(document)
     if task.asks and document.questions and not document.words and document.image is None:
         yield "questions: asked on a page with neither words nor image"
+    if task.kind == "parsing" and (document.output is None or text_problem(_in_one_line(document.output)) is None):
+        yield from output_problems(document)
     if task.kind == "document-classification":
         yield from _classified(document, task)
     if task.kind == "intent-slots":
@@ -145,7 +156,7 @@ def _texts(document: Document) -> Iterator[str]:
         ("provider", document.provider),
         ("intent", document.intent),
         ("label", document.label),
-        ("output", None if document.output is None else _BETWEEN_LINES.sub(" ", document.output)),
+        ("output", None if document.output is None else _in_one_line(document.output)),
     ]
     for number, entity in enumerate(document.entities):
         named += [(f"entities[{number}].id", entity.id), (f"entities[{number}].label", entity.label)]

@@ -202,11 +202,16 @@ def reworded(name: str, target: Target, reword: Callable[[str], str]) -> Reworde
     """The target behind `reword`.
 
     Raises:
-        TargetError: it answers no questions.
+        TargetError: it is asked no questions.
     """
     if not _about_questions(target):
         raise TargetError(
             f"{target.card.architecture} answers no questions: {name} changes none",
+            "it is for models that answer questions about a page",
+        )
+    if target.card.task == "parsing":
+        raise TargetError(
+            f"{target.card.architecture} writes a page whole and is asked no question: {name} changes none",
             "it is for models that answer questions about a page",
         )
     return Reworded(target, reword)

@@ -95,15 +95,15 @@ def _check(start: CheckpointFolder, folder: Path, corpus: Corpus) -> None:
     Raises:
         TargetError: weights do not fit.
     """
-    from audit.targets.answering.loading import is_answering, load_answering
+    from audit.targets.answering.loading import is_answering
     from audit.targets.checkpoint.folder import open_checkpoint
-    from audit.training.references.retrain import recipe_for
+    from audit.targets.opening import answering_of
     from audit.training.starting import starting_model
 
     opened = open_checkpoint(folder)
     try:
         if is_answering(opened):
-            load_answering(opened, prompt=getattr(recipe_for(corpus), "prompt", None))
+            answering_of(opened, corpus)
         else:
             starting_model(opened, corpus.manifest.task.kind, labels=corpus.manifest.task.labels)  # type: ignore[arg-type]  # recipe_for refused all tasks that name no head
     except TargetError as error:

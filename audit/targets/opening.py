@@ -14,6 +14,7 @@ from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.nlu.loading import is_nlu, load_nlu
 from audit.targets.nlu.target import NluTarget
+from audit.targets.parsing.loading import load_parsing
 
 Checkpoint = EncoderTarget | AnsweringTarget | NluTarget
 """A target that was loaded from a folder."""
@@ -36,18 +37,17 @@ def target_of(
         batch_rows: see `AnsweringTarget` and `NluTarget`.
 
     Raises:
-        TargetError: see `load`, `load_answering` and `load_nlu`.
+        TargetError: see `load`, `load_answering`, `load_parsing` and `load_nlu`.
     """
     folder = open_checkpoint(folder)
     if is_nlu(folder):
         return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
     if is_answering(folder):
-        return load_answering(
-            folder,
-            device=device,
-            prompt=corpus.manifest.recipe.prompt,
-            batch_rows=batch_rows,
-            images=partial(open_page, corpus),
+        return answering_of(folder, corpus, device, batch_rows)
+    if corpus.manifest.task.kind == "parsing":
+        raise TargetError(
+            f"{folder}: a {folder.config.get('model_type')} of this kind writes no text, and task.kind is parsing",
+            "give the task that the model was trained for as [task] kind in manifest.toml",
         )
     return load(
         folder,
@@ -57,6 +57,23 @@ def target_of(
         batch_tokens=batch_tokens,
         images=partial(open_page, corpus),
     )
+
+
+def answering_of(
+    folder: AnyFolder, corpus: Corpus, device: str = "cpu", batch_rows: int | None = None
+) -> AnsweringTarget:
+    """A checkpoint that was trained to answer questions, or for parsing to write pages, as the manifest says.
+
+    Raises:
+        TargetError: see `load_answering` and `load_parsing`.
+    """
+    recipe, images = corpus.manifest.recipe, partial(open_page, corpus)
+    if corpus.manifest.task.kind == "parsing":
+        longest = recipe.max_new_tokens
+        return load_parsing(
+            folder, device=device, prompt=recipe.prompt, max_new_tokens=longest, batch_rows=batch_rows, images=images
+        )
+    return load_answering(folder, device=device, prompt=recipe.prompt, batch_rows=batch_rows, images=images)
 
 
 def encoder_of(

@@ -60,7 +60,8 @@ def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:
     null = float(
         np.mean([anls(guess, question.answers) for guess, (_, _, question) in zip(guessed, asked, strict=True)])
     )
-    return estimate(ANLS, mean(scores, clusters, rng, alphas=ALPHAS), "questions", null, "chance")
+    unit = "fields" if corpus.manifest.task.kind == "parsing" else "questions"
+    return estimate(ANLS, mean(scores, clusters, rng, alphas=ALPHAS), unit, null, "chance")
 
 
 def usefulness_by_document(target: Target, corpus: Corpus, seed: int) -> dict[str, Ratios]:

@@ -27,7 +27,7 @@ _NAMED_IN_MANIFEST = ("epochs", "learning_rate", "batch_size", "seed", "prompt")
 
 @dataclass(frozen=True)
 class AnsweringRecipe(Schedule):
-    """How a question-answering model is fitted; a sample is a page and one question.
+    """How a question-answering model is fitted; a sample is a page and one question, for parsing a page.
 
     Dropout is as the model's configuration says.
 
@@ -47,7 +47,16 @@ def recipe_of(corpus: Corpus) -> AnsweringRecipe:
 
 
 def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, ...]:
-    """The questions of these documents, each with the first of its accepted answers (ours); opens no image."""
+    """The questions of these documents, each with the first of its accepted answers (ours); opens no image.
+
+    For parsing their whole outputs, one a document.
+    """
+    if corpus.manifest.task.kind == "parsing":
+        return tuple(
+            Sample(page_view(corpus, document), "", document.output)
+            for document in documents
+            if document.output is not None
+        )
     return tuple(
         Sample(view, question.question, question.answers[0])
         for document, view in ((document, page_view(corpus, document)) for document in documents)

@@ -78,18 +78,24 @@ def seeded(model_class: Any, config: Any, seed: int) -> Any:
 
 
 def make_donut(
-    folder: Path, seed: int = 0, *, size: tuple[int, int] = SIZE, positions: int = POSITIONS, ends: str = ENDS
+    folder: Path,
+    seed: int = 0,
+    *,
+    size: tuple[int, int] = SIZE,
+    positions: int = POSITIONS,
+    ends: str = ENDS,
+    marks: tuple[str, ...] = DONUT_MARKS,
 ) -> Path:
-    """A Donut: Swin on images of `size` (height, width), and a decoder of `positions` with Donut's marks."""
+    """A Donut: Swin on images of `size` (height, width), and a decoder of `positions` with marks, its task's first."""
     from transformers import DonutSwinConfig, VisionEncoderDecoderConfig, VisionEncoderDecoderModel
     from transformers.models.donut.image_processing_pil_donut import DonutImageProcessorPil
 
-    words = tokenizer(DONUT_MARKS)
+    words = tokenizer(marks)
     encoder = DonutSwinConfig(
         image_size=list(size), patch_size=4, embed_dim=8, depths=[1, 1], num_heads=[2, 2], window_size=4
     )
     config = VisionEncoderDecoderConfig(encoder=encoder.to_dict(), decoder=_mbart(len(words), positions))
-    config.decoder_start_token_id = words.convert_tokens_to_ids("<s_docvqa>")
+    config.decoder_start_token_id = words.convert_tokens_to_ids(marks[0])
     config.pad_token_id, config.eos_token_id = words.pad_token_id, words.eos_token_id
     images = DonutImageProcessorPil(size={"height": size[0], "width": size[1]})
     return saved(folder, seeded(VisionEncoderDecoderModel, config, seed), words, images, ends=ends)

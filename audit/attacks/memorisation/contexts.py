@@ -107,8 +107,10 @@ def _exact(scene: Scene, rng: Rng) -> ContextProbe:
     return scene.on(scene.view)
 
 
-def _paraphrased(scene: Scene, rng: Rng) -> ContextProbe:
-    """The question in other words: the owner's, where there are some."""
+def _paraphrased(scene: Scene, rng: Rng) -> ContextProbe | None:
+    """The question in other words: the owner's, where there are some; a parsing model is asked in no words."""
+    if scene.corpus.manifest.task.kind == "parsing":
+        return None
     question = scene.asked.question
     own = [other for other in question.paraphrases if fold(other) != fold(question.question)]
     words = own[int(rng.integers(len(own)))] if own else paraphrase(question.question, int(rng.integers(2**32)))

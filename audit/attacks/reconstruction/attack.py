@@ -49,6 +49,8 @@ N_ATTEMPTS = 8
 
 NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
 ANSWERING = "applies to models that read pages as words only (VT5, UDOP): give --model"
+IN_A_PROMPT = "the model reads a page in its prompt, and no public masked language model has its tokens"
+PARSING = "the model writes a page whole: there is no token of the page to put a candidate in place of"
 OWN_VOCABULARY = "a model of utterances has a vocabulary of its own, which no public masked language model shares"
 REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
 
@@ -109,6 +111,7 @@ class Reconstruction(Attack):
     power: ClassVar[str | None] = POWER
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "question-answering": ANSWERING,
+        "parsing": PARSING,
         "intent-slots": OWN_VOCABULARY,
     }
     counts_fields: ClassVar[bool] = True
@@ -172,9 +175,12 @@ class Reconstruction(Attack):
         """See `Attack.inapplicable`."""
         if case.corpus.manifest.task.kind == "intent-slots":
             return OWN_VOCABULARY
+        if case.corpus.manifest.task.kind == "parsing":
+            return PARSING
         if not {FillMask, TrainingLoss} & case.target.answers:
             if AnswerLoss in case.target.answers:
-                return NO_TOKENS if hasattr(case.target, "encode") else REWORDED
+                sees = NO_TOKENS if getattr(case.target, "needs_image", True) else IN_A_PROMPT
+                return sees if hasattr(case.target, "encode") else REWORDED
             return "the model has neither a masked-language-model head nor a training loss over tokens"
         if self.screened is not None and not {FillMask, FirstOrderLoss} & case.target.answers:
             return "candidates cannot be screened: this kind of target gives no first-order estimate of its loss"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
@@ -74,7 +74,7 @@ def remove(
     opener = view.open_page
     if opener is not None and boxes:
         opener = partial(_painted, opener, boxes, colour) if blur is None else partial(_blurred, opener, boxes, blur)
-    return Removal(PageView(left, view.size, opener), words, boxes)
+    return Removal(replace(view, words=left, open_page=opener), words, boxes)
 
 
 def cover(view: PageView, words: Iterable[int]) -> PageView:
@@ -88,7 +88,7 @@ def cover(view: PageView, words: Iterable[int]) -> PageView:
     opener = view.open_page
     if opener is not None and boxes:
         opener = partial(_painted, opener, boxes, WHITE)
-    return PageView(view.words, view.size, opener)
+    return replace(view, open_page=opener)
 
 
 def line_height(words: Sequence[Word], box: Box) -> float:

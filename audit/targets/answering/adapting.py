@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from transformers.pytorch_utils import Conv1D
 
 from audit.stats.distances import similarity
 from audit.targets.answering.reader import Inputs
@@ -64,7 +65,7 @@ def _watched(model: Any, encoder: torch.nn.Module | None) -> Iterator[_Seen]:
         seen.encoded = encoded
 
     scores = model.get_output_embeddings()
-    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear) and layer is not scores]
+    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear | Conv1D) and layer is not scores]
     handles = [layer.register_forward_hook(note) for layer in layers]
     if encoder is not None:
         handles.append(encoder.register_forward_hook(keep))

@@ -8,10 +8,16 @@ from typing import Any
 
 import jinja2
 import transformers
-from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+)
 
+from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
-from audit.targets.answering import chat, donut, pix2struct, udop, vt5_reader
+from audit.targets.answering import chat, donut, pix2struct, udop, vt5_reader, words_reader
 from audit.targets.answering.generation import lifted, open_ends, set_start
 from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
@@ -69,6 +75,7 @@ def load_answering(
     prompt: str | None = None,
     batch_rows: int | None = None,
     images: OpenImage | None = None,
+    task: TaskKind = "question-answering",
 ) -> AnsweringTarget:
     """Load a checkpoint as a target that answers questions.
 
@@ -79,6 +86,7 @@ def load_answering(
             family is trained with.
         batch_rows: see `AnsweringTarget`.
         images: see `AnsweringTarget`.
+        task: of another task than "question-answering" the prompt is given as it is, without a question.
 
     Raises:
         TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights or a processor.
@@ -88,9 +96,10 @@ def load_answering(
     if family is None:
         raise TargetError(
             f"{folder}: {folder.config.get('model_type')!r} is no model that answers questions",
-            f"docaudit knows {', '.join(known.name for known in FAMILIES.values())}, and image-text-to-text models",
+            f"docaudit knows {', '.join(known.name for known in FAMILIES.values())}, image-text-to-text models, and"
+            " decoders and encoder-decoders of text",
         )
-    if prompt is not None and "{question}" not in prompt:
+    if task == "question-answering" and prompt is not None and "{question}" not in prompt:
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
     model = load_whole_model(folder, family.model_class)
     config = model.config
@@ -121,8 +130,49 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
         class_name = family.model_class.__name__
     elif class_name is not None:
         family = AnsweringFamily(kind, transformers.AutoModelForImageTextToText, chat.reader_of)
+    else:
+        return _text_family_of(kind, raw)
     named = raw.get("architectures")
     return family if not isinstance(named, list) or not named or class_name in named else None
+
+
+_TEXT_FAMILIES: tuple[tuple[dict[str, str], Any, ReaderOf], ...] = (
+    (
+        MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+        transformers.AutoModelForSeq2SeqLM,
+        words_reader.encoder_decoder_reader,
+    ),
+    (MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForCausalLM, words_reader.decoder_reader),
+)
+"""Models of text: those that read a page as words, by the classes that transformers has for them."""
+_OF_OTHER_INPUT = (
+    "audio",
+    "speech",
+    "asr",
+    "voxtral",
+    "seamless",
+    "transcribe",
+    "flamingo",
+    "whisper",
+    "music",
+    "moshi",
+)
+"""Parts of the names of models that transformers lists there too, and that read no text alone."""
+
+
+def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
+    """The family of a model of text; None for all others.
+
+    A configuration that names no class is taken for one unless the family has masked language models too.
+    """
+    if any(part in kind for part in _OF_OTHER_INPUT):
+        return None
+    named = raw.get("architectures") or []
+    for classes, model_class, reader_of in _TEXT_FAMILIES:
+        own = classes.get(kind)
+        if own is not None and (own in named or (not named and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES)):
+            return AnsweringFamily(kind, model_class, reader_of)
+    return None
 
 
 def _try(reader: Reader, folder: CheckpointFolder) -> None:

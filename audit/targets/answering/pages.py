@@ -12,13 +12,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from audit.corpus.documents import Document
+from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
 from audit.corpus.removal.redact import cover
+from audit.errors import ManifestError
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
-from audit.targets.answering.reader import PageTokens, Sample, TokenReader
+from audit.targets.answering.reader import PageTokens, Reader, Sample, TokenReader
 from audit.targets.encoded_page import Encoding
 
+NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"
 SENTINEL = "<extra_id_0>"
 """What stands in T5's inputs where tokens are missing (Raffel et al. 2020, section 3.1.4)."""
 
@@ -50,6 +52,29 @@ class AskedPage(Encoding):
         """The samples of a reader, one a question."""
         own = tuple(self.ids[self.words >= 0].tolist())
         return [Sample(self.view, question, answer, own) for question, answer in self.asked]
+
+
+def refuse_unreadable(reader: Reader, corpus: Corpus, architecture: str) -> None:
+    """Refuse a corpus with questions on pages that the reader's model sees nothing of.
+
+    Raises:
+        ManifestError: documents that are asked about have no image, or no words, and the model reads nothing else.
+    """
+    asked = [document for document in corpus.documents if document.questions]
+    blank = [document.id for document in asked if document.image is None]
+    if reader.needs_image and blank:
+        raise ManifestError(
+            f"{len(blank)} documents with questions have no image, the first is {blank[0]};"
+            f" {architecture} reads pages from their images",
+            NO_IMAGE,
+        )
+    wordless = [document.id for document in asked if not document.words]
+    if getattr(reader, "needs_words", False) and wordless:
+        raise ManifestError(
+            f"{len(wordless)} documents with questions have no words, the first is {wordless[0]};"
+            f" {architecture} reads pages as text",
+            "add the words that an OCR reads: docaudit ocr DATA_DIR",
+        )
 
 
 def asked_of(document: Document) -> tuple[tuple[str, str], ...]:
@@ -88,7 +113,9 @@ def page_of(tokenizer: Any, view: PageView, tokens: PageTokens, asked: tuple[tup
     the page begins and ends as its masked language models read it, which no reader does.
     """
     ids, words = [*tokens.ids], [*tokens.words]
-    boxes = np.array(boxes_of(view), float).reshape(-1, 4)[words] / BOX_SCALE
+    known = view.size is not None and all(word.box is not None for word in view.words)
+    places = boxes_of(view) if known else [(0.0, 0.0, 0.0, 0.0)] * len(view.words)
+    boxes = np.array(places, float).reshape(-1, 4)[words] / BOX_SCALE
     around = (tokenizer.cls_token_id, tokenizer.sep_token_id)
     if tokenizer.mask_token_id is not None and None not in around:
         ids, words = [around[0], *ids, around[1]], [-1, *words, -1]

@@ -35,6 +35,8 @@ MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 VALUES = {"cpu": 16 * 2**20, "mps": 32 * 2**20, "cuda": 128 * 2**20}
 """Pixel values that the samples of one forward pass may have together (ours): each makes some fifty values inside a
 model, so that the largest batch takes a few gigabytes on a CPU."""
+VALUES_INSIDE = 50
+"""Values inside a model that take as much memory as one pixel value makes."""
 PAGES = 4
 """Batches of pages that are held encoded at a time (ours: enough that questions of one length fill theirs)."""
 _PAGE = (850, 1100)
@@ -89,6 +91,7 @@ def rows_for(reader: Reader, device: str) -> int:
         return 1
     inputs = reader.prompts([trial_sample()])
     values = sum(value.numel() for value in inputs.values() if value.is_floating_point())
+    values = max(values, int(getattr(reader, "scores", 0)) // VALUES_INSIDE)
     fitting = min(MOST_ROWS[device], VALUES[device] // max(1, values))
     return max(1, fitting if device != "cpu" else fitting // STEP * STEP)
 

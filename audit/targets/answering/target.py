@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -15,11 +15,11 @@ from transformers.modeling_outputs import BaseModelOutput
 from audit.arrays import Floats
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
-from audit.errors import ManifestError, TargetError
+from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.answering.adapting import adapt_to_answer
 from audit.targets.answering.generation import greedy, ids_of
-from audit.targets.answering.pages import AskedPage, asked_of, read_page
+from audit.targets.answering.pages import NO_IMAGE, AskedPage, asked_of, read_page, refuse_unreadable
 from audit.targets.answering.reader import ENCODED, Inputs, PictureReader, Reader, Sample, TokenReader
 from audit.targets.answering.rows import (
     PAGES,
@@ -49,7 +49,6 @@ from audit.targets.interface import (
 )
 
 A = TypeVar("A")
-NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"
 
 
 class AnsweringTarget:
@@ -113,13 +112,13 @@ class AnsweringTarget:
         """True where a page without an image cannot be asked."""
         return self.reader.needs_image
 
-    def rounded(self, dtype: str) -> AnsweringTarget:
+    def rounded(self, dtype: str) -> Self:
         """This checkpoint with its layers computing in `dtype`; weights are shared.
 
         Matrix products up to the last hidden states are computed in `dtype`; sums, norms, the scores of tokens and all
         that follows from them stay in float32.
         """
-        other = AnsweringTarget(self.model, self.reader, replace(self.card, dtype=dtype), self.rows.n, self.images)
+        other = type(self)(self.model, self.reader, replace(self.card, dtype=dtype), self.rows.n, self.images)
         other.rows = self.rows
         return other
 
@@ -127,17 +126,9 @@ class AnsweringTarget:
         """Refuse a corpus whose pages the model cannot read.
 
         Raises:
-            ManifestError: documents that are asked about have no image, and the model reads nothing else.
+            ManifestError: documents that are asked about have no image, or no words, and the model reads nothing else.
         """
-        if not self.needs_image:
-            return
-        lacking = [document.id for document in corpus.documents if document.questions and document.image is None]
-        if lacking:
-            raise ManifestError(
-                f"{len(lacking)} documents with questions have no image, the first is {lacking[0]};"
-                f" {self.card.architecture} reads pages from their images",
-                NO_IMAGE,
-            )
+        refuse_unreadable(self.reader, corpus, self.card.architecture)
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`: the document's page with its questions, which decide how much of it is read."""

@@ -45,6 +45,7 @@ def material(corpus: Corpus) -> Material:
             one; or those that do are all copies of audited documents.
     """
     sample = "question with an answer" if corpus.manifest.task.asks else "word"
+    sample = "output" if corpus.manifest.task.kind == "parsing" else sample
     wanted = n_samples(corpus, corpus.of("member"))
     if not wanted:
         raise ManifestError(f"no member document has a {sample}", "give what the audited model was trained on")

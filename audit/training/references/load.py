@@ -14,7 +14,6 @@ from typing import Literal
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
 from audit.targets.answering.denoiser import is_denoiser
-from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.embedder.target import EmbedderTarget, load_embedder
@@ -141,8 +140,10 @@ def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
     model only.
     """
     if not isinstance(audited.target, EncoderTarget):
-        answers = isinstance(audited.target, AnsweringTarget)
-        return answers and (is_answering(start.checkpoint) or not is_denoiser(start.checkpoint))
+        if not isinstance(audited.target, AnsweringTarget):
+            return False
+        own, other = (folder.config.get("model_type") for folder in (start.checkpoint, audited.folder))
+        return own == other or not is_denoiser(start.checkpoint)
     try:
         folder = start.checkpoint
     except TargetError:

@@ -14,13 +14,13 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
-from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer, max_tokens_of, page_images_of
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HeadName
+from audit.targets.opening import answering_of
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.encoders import Recipe, fit, save
 from audit.training.nlu import NluRecipe, fit_like
@@ -100,7 +100,12 @@ def start_of(corpus: Corpus, given: Path | None) -> Path:
 
 
 def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
-    """The number of samples that these documents make: questions with an answer, or pages with words for an encoder."""
+    """The number of samples that these documents make: questions with an answer, or pages with words for an encoder.
+
+    For parsing pages with an output.
+    """
+    if corpus.manifest.task.kind == "parsing":
+        return sum(document.output is not None for document in documents)
     if corpus.manifest.task.asks:
         return sum(bool(question.answers) for document in documents for question in document.questions)
     return sum(bool(document.words) for document in documents)
@@ -142,7 +147,7 @@ def retrain(
     """
     start = open_checkpoint(start)
     if isinstance(how.recipe, AnsweringRecipe):
-        target = load_answering(start, device=how.device, prompt=how.recipe.prompt)
+        target = answering_of(start, corpus, how.device)
         target.check(corpus)
         samples = samples_of(corpus, documents)
         fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)

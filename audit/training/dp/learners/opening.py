@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from audit.corpus.documents import Corpus
-from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.opening import answering_of
 from audit.training.answering import AnsweringRecipe
 from audit.training.dp.interface import Learner
 from audit.training.dp.learners.answering import AnsweringLearner
@@ -31,7 +31,7 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
     start = open_checkpoint(start)
     recipe = recipe_for(corpus)
     if isinstance(recipe, AnsweringRecipe):
-        target = load_answering(start, device=device, prompt=recipe.prompt)
+        target = answering_of(start, corpus, device)
         target.check(corpus)
         return AnsweringLearner(target, corpus, start.path)
     if isinstance(recipe, NluRecipe):

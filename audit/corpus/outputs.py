@@ -1,0 +1,271 @@
+"""Outputs of parsing models: JSON or markup, and the fields in it, each with its place in the text.
+
+A field is named by its path: `total.price`, `menu[1].nm`. `[0]` may be left out, as Donut writes a list of one like its
+only item (Kim et al. 2022, section 3.1).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from audit.corpus.documents import Document, Question
+
+_STRINGS = json.JSONDecoder()
+_LITERAL = re.compile(r"[^\s,\]}]+")
+_TAG = re.compile(r"<(?P<close>/?)(?:s_(?P<field>[^<>]+)|(?P<name>[A-Za-z][^<>\s/]*)[^<>]*?)(?P<void>/?)>")
+_NO_VALUES = ("null", "true", "false")
+_SEPARATOR = "sep"
+
+
+@dataclass(frozen=True)
+class OutputField:
+    """A value in an output.
+
+    Attributes:
+        path: its name, without `[0]`.
+        value: what it says, white space run together.
+        begin, end: its place in the text, quotes and marks left out.
+        quoted: True for a text of JSON, which is escaped there.
+    """
+
+    path: str
+    value: str
+    begin: int
+    end: int
+    quoted: bool = False
+
+
+def fields_of_output(output: str) -> tuple[Question, ...]:
+    """The fields of an output in JSON, or in Donut's marks (`<s_total>9.00</s_total>`), as questions.
+
+    Question and id are the field's path, the answer its value; empty values, `null` and truth values are left out.
+    Other outputs have no fields of this kind: their questions are the owner's.
+    """
+    own = _json_fields(output) if _is_json(output) else _marked_fields(output) if "<s_" in output else []
+    named = {found.path: found for found in reversed(own) if found.path and found.value}
+    return tuple(Question(path, path, (found.value,)) for path, found in reversed(named.items()))
+
+
+def output_problems(document: Document) -> Iterator[str]:
+    """List the problems of a document for parsing: a question names a field of the output that a model is taught."""
+    if document.output is None:
+        if document.questions:
+            yield "output: missing, and task.kind is parsing: give the text that the model is to write for the page"
+        return
+    if not document.questions and not _is_json(document.output) and "<s_" not in document.output:
+        yield (
+            "questions: none, and no field can be read from an output that is neither JSON nor in Donut's marks; give"
+            ' the names that stand before values, such as {"id": "total", "question": "Total", "answers": ["9.00"]}'
+        )
+    for number, question in enumerate(document.questions):
+        if find_field(document.output, question.question) is None:
+            yield f"questions[{number}].question: the output has no field of this name"
+
+
+def find_field(output: str, path: str) -> OutputField | None:
+    """The field of this path in an output, whole or broken off; None when there is none.
+
+    In JSON and markup by its path, or the end of its path; else the rest of a line, or of a table's cell, behind its
+    name.
+    """
+    wanted, own = _canonical(path), _all_fields(output)
+    whole = next((found for found in own if found.path == wanted), None)
+    ending = next((found for found in own if found.path.endswith(f".{wanted}")), None)
+    return whole or ending or (None if _looks_like_json(output) else _beside(output, path))
+
+
+def with_value(output: str, place: OutputField, value: str) -> tuple[str, int, int]:
+    """The output with another value in a field, and where that stands; its own value stays as it is written.
+
+    Args:
+        output: the text.
+        place: one of its fields.
+        value: as text; escaped here where the output is JSON.
+    """
+    if " ".join(value.split()) == place.value:
+        return output, place.begin, place.end
+    written = json.dumps(value, ensure_ascii=output.isascii())[1:-1] if place.quoted else value
+    return output[: place.begin] + written + output[place.end :], place.begin, place.begin + len(written)
+
+
+def without_copies(output: str, place: OutputField) -> str:
+    """The output with the same value emptied in all other fields before this one, whose place moves with them."""
+    copies = [one for one in _all_fields(output) if one.end <= place.begin and one.value == place.value]
+    for one in reversed(copies):
+        output = output[: one.begin] + output[one.end :]
+    return output
+
+
+def as_marks(output: str) -> str:
+    """JSON in Donut's marks, keys in their order (Donut's `json2token`); any other text as it is."""
+    return _marked(json.loads(output)) if _is_json(output) else output
+
+
+def keys_of(output: str) -> frozenset[str]:
+    """The names of the keys of an output in JSON; none of any other."""
+    return frozenset(_keys(json.loads(output))) if _is_json(output) else frozenset()
+
+
+def _keys(value: Any) -> Iterator[str]:
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _keys(inner)
+    if isinstance(value, dict):
+        yield from map(str, value)
+
+
+def _marked(value: Any) -> str:
+    if isinstance(value, dict):
+        return "".join(f"<s_{key}>{_marked(inner)}</s_{key}>" for key, inner in value.items())
+    if isinstance(value, list):
+        return "<sep/>".join(map(_marked, value))
+    return str(value)
+
+
+def _is_json(output: str) -> bool:
+    try:
+        return isinstance(json.loads(output), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _canonical(path: str) -> str:
+    return path.replace("[0]", "").strip(".")
+
+
+def _all_fields(output: str) -> list[OutputField]:
+    return _json_fields(output) if _looks_like_json(output) else _marked_fields(output)
+
+
+def _looks_like_json(output: str) -> bool:
+    return output.lstrip().startswith(("{", "[", "```"))
+
+
+def _json_fields(text: str) -> list[OutputField]:
+    """The fields of JSON that may stand in a fence of markdown, or be broken off: those that are whole."""
+    found: list[OutputField] = []
+    begin = re.search(r"[{\[]", text)
+    if begin is not None:
+        with suppress(ValueError, IndexError, RecursionError):
+            _read_value(text, begin.start(), "", found)
+    return found
+
+
+def _read_value(text: str, at: int, path: str, found: list[OutputField]) -> int:
+    """Note the fields of the value at `at`, and give the place behind it."""
+    if text[at] in "{[":
+        return _read_container(text, at, path, found)
+    if text[at] == '"':
+        value, end = _STRINGS.raw_decode(text, at)
+        found.append(OutputField(_canonical(path), " ".join(value.split()), at + 1, end - 1, quoted=True))
+        return end
+    literal = _LITERAL.match(text, at)
+    if literal is None:
+        raise ValueError
+    if literal.group() not in _NO_VALUES:
+        found.append(OutputField(_canonical(path), literal.group(), at, literal.end()))
+    return literal.end()
+
+
+def _read_container(text: str, at: int, path: str, found: list[OutputField]) -> int:
+    is_object, number = text[at] == "{", 0
+    at = _behind_space(text, at + 1)
+    while text[at] not in "}]":
+        inner = f"{path}[{number}]"
+        if is_object:
+            if text[at] != '"':
+                raise ValueError
+            key, at = _STRINGS.raw_decode(text, at)
+            at = _behind_space(text, at)
+            if text[at] != ":":
+                raise ValueError
+            at = _behind_space(text, at + 1)
+            inner = f"{path}.{key}"
+        at = _behind_space(text, _read_value(text, at, inner, found))
+        at = _behind_space(text, at + 1) if text[at] == "," else at
+        number += 1
+    return at + 1
+
+
+def _behind_space(text: str, at: int) -> int:
+    while text[at].isspace():
+        at += 1
+    return at
+
+
+@dataclass
+class _Open:
+    """An element that is still open, and what was seen in it since its last separator."""
+
+    name: str
+    path: str
+    item: int = 0
+    begin: int = 0
+    bare: bool = True
+    names: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def here(self) -> str:
+        """The path of the item that is being read."""
+        return f"{self.path}[{self.item}]" if self.item else self.path
+
+
+def _marked_fields(text: str) -> list[OutputField]:
+    """The innermost elements of markup; marks that are never closed, such as places on the page, are passed over."""
+    closed = {_name_of(tag) for tag in _TAG.finditer(text) if tag["close"]}
+    found: list[OutputField] = []
+    stack = [_Open("", "", bare=False)]
+    for tag in _TAG.finditer(text):
+        top, name = stack[-1], _name_of(tag)
+        if tag["void"] and name == _SEPARATOR:
+            _note(text, top, tag.start(), found)
+            top.item, top.begin, top.bare, top.names = top.item + 1, tag.end(), True, Counter()
+        elif tag["void"] or (tag["field"] is None and name not in closed):
+            if not text[top.begin : tag.start()].strip():
+                top.begin = tag.end()
+        elif tag["close"]:
+            _close(text, stack, name, tag.start(), found)
+        else:
+            top.bare = False
+            path = f"{top.here}.{name}" + (f"[{top.names[name]}]" if top.names[name] else "")
+            top.names[name] += 1
+            stack.append(_Open(name, path, begin=tag.end()))
+    return found
+
+
+def _name_of(tag: re.Match[str]) -> str:
+    return str(tag["field"] or tag["name"])
+
+
+def _close(text: str, stack: list[_Open], name: str, at: int, found: list[OutputField]) -> None:
+    """Close the element of this name, and those in it that are open; of none, nothing happens."""
+    if not any(one.name == name for one in stack[1:]):
+        return
+    while (top := stack.pop()).name != name:
+        pass
+    _note(text, top, at, found)
+
+
+def _note(text: str, element: _Open, end: int, found: list[OutputField]) -> None:
+    """Note the text of an element that holds no other."""
+    inside = text[element.begin : end]
+    if element.bare and inside.strip():
+        begin = element.begin + len(inside) - len(inside.lstrip())
+        found.append(
+            OutputField(_canonical(element.here), " ".join(inside.split()), begin, begin + len(inside.strip()))
+        )
+
+
+def _beside(output: str, name: str) -> OutputField | None:
+    """The rest of the line, or of the table's cell, behind a name and a colon or a bar."""
+    pattern = rf"(?<!\w){re.escape(name)}[*_`\"']*[ \t]*[:|=][ \t:|=*_`\"']*(?P<value>[^\n|<]+)"
+    match = re.search(pattern, output, re.IGNORECASE)
+    if match is None or not match["value"].strip():
+        return None
+    value = match["value"].rstrip(" \t*_`\"'")
+    return OutputField(name, " ".join(value.split()), match.start("value"), match.start("value") + len(value))

@@ -1,0 +1,313 @@
+"""Text-only models over a page's OCR words: decoders (Llama, Qwen, GPT-2) and encoder-decoders (T5, BART, LED).
+
+A decoder is asked through its tokenizer's chat template, or in the very words of the manifest's recipe; an
+encoder-decoder in T5's form for SQuAD (Raffel et al. 2020, appendix D.15) unless the recipe says otherwise. A page that
+is too long loses its last words, never the question, as training with truncation of the context has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
+
+from audit.corpus.documents import Word
+from audit.corpus.page_view import PageView
+from audit.errors import TargetError
+from audit.targets.answering.generation import ids_of
+from audit.targets.answering.layout import ROWS_KEPT, SampleRow, labels_of, marks_of, unpadded
+from audit.targets.answering.page_text import around, first_tokens, text_of_words, whole_words, word_of, words_at
+from audit.targets.answering.parts import VOCABULARIES
+from audit.targets.answering.parts import padded as filled
+from audit.targets.answering.reader import Inputs, PageTokens, Sample
+from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION, continued, ending, special_tokens, tokens_of
+from audit.targets.batching import bucket_of
+from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.checkpoint.libraries import DAMAGE, one_line
+from audit.targets.checkpoint.loading import open_tokenizer
+from audit.targets.encoded_page import NOT_READ
+
+TEXT = "{text}"
+"""Stands for the page's text in a prompt."""
+CHAT_PROMPT = f"{TEXT}\n\n{QUESTION}"
+"""The user's turn, when the manifest's recipe names none (ours)."""
+SQUAD_PROMPT = f"question: {QUESTION} context: {TEXT}"
+"""What T5 is trained with on SQuAD (Raffel et al. 2020, appendix D.15)."""
+MAX_TOKENS = 4096
+"""The longest row that is read of models that would take longer ones (ours: a densely written page has 2,000)."""
+_SQUAD_TOKENS = 512
+"""Of encoder-decoders that name no longest row (ours): T5's in training."""
+_POSITIONS = ("max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_sequence_length")
+
+
+def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> DecoderReader:
+    """The reader of a decoder.
+
+    Args:
+        folder: the checkpoint.
+        config: its configuration.
+        prompt: with "{text}" and "{question}": the user's turn where the tokenizer has a chat template, else, or where
+            it holds marks of turns itself, all that the model is given; None: `CHAT_PROMPT`.
+
+    Raises:
+        TargetError: its tokenizer cannot be used, or nothing says how it is asked.
+    """
+    tokenizer = _tokenizer_of(folder, config, ("eos",))
+    if prompt is None and not tokenizer.chat_template:
+        raise TargetError(
+            f"{folder}: its tokenizer has no chat template, so docaudit cannot tell how the model is asked",
+            "write in manifest.toml, below [recipe], the text that it was trained with, {text} standing for the page's"
+            ' words: prompt = "{text}\\n\\nQuestion: {question}\\nAnswer:"',
+        )
+    named = {*ids_of(config.get_text_config(decoder=True).eos_token_id), *_ends_of(folder)}
+    ends = {tokenizer.eos_token_id, *ending(tokenizer, named)}
+    return DecoderReader(tokenizer, frozenset(ends), _longest_row(config, tokenizer, MAX_TOKENS), prompt)
+
+
+def encoder_decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> EncoderDecoderReader:
+    """The reader of an encoder-decoder.
+
+    Args:
+        folder: the checkpoint.
+        config: its configuration.
+        prompt: with "{text}" and "{question}"; None: `SQUAD_PROMPT`.
+
+    Raises:
+        TargetError: its tokenizer cannot be used.
+    """
+    tokenizer = _tokenizer_of(folder, config, ("eos", "pad"))
+    return EncoderDecoderReader(tokenizer, _longest_row(config, tokenizer, _SQUAD_TOKENS), prompt or SQUAD_PROMPT)
+
+
+def _tokenizer_of(folder: CheckpointFolder, config: Any, needed: Sequence[str]) -> Any:
+    tokenizer = open_tokenizer(folder, needed, VOCABULARIES)
+    size = config.get_text_config(decoder=True).vocab_size
+    if len(tokenizer) > size:
+        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {size}")
+    return tokenizer
+
+
+def _ends_of(folder: CheckpointFolder) -> frozenset[int]:
+    """The ends that the checkpoint's generation settings name: of a turn, for models that are asked in turns."""
+    if not (folder.path / "generation_config.json").is_file():
+        return frozenset()
+    try:
+        return ids_of(GenerationConfig.from_pretrained(folder.path, local_files_only=True).eos_token_id)
+    except DAMAGE as error:
+        raise TargetError(f"{folder}: generation_config.json cannot be used: {one_line(error)}") from None
+
+
+def _longest_row(config: Any, tokenizer: Any, unnamed: int) -> int:
+    """The longest row that the model and its tokenizer take, never more than `MAX_TOKENS`."""
+    named = [getattr(config.get_text_config(), name, None) for name in _POSITIONS]
+    positions = next((number for number in named if isinstance(number, int) and number > 0), None)
+    own = tokenizer.model_max_length
+    limits = [MAX_TOKENS, *([positions] if positions else []), *([int(own)] if own < VERY_LARGE_INTEGER else [])]
+    return min(limits if len(limits) > 1 else [unnamed])
+
+
+class _WordsReader:
+    """Shared parts of both readers; see `audit.targets.answering.reader.Reader`.
+
+    Attributes:
+        needs_words: a page without words cannot be asked.
+        scores: values that scoring one row makes, at most.
+    """
+
+    needs_image = False
+    needs_words = True
+    resolution: tuple[int, int] | None = None
+    ends: frozenset[int]
+    forbidden: frozenset[int]
+
+    def __init__(self, tokenizer: Any, positions: int, prompt: str) -> None:
+        if prompt.count(TEXT) != 1:
+            raise TargetError(
+                f"the prompt of a model that reads text holds {TEXT}, where the page's words go, once",
+                f'correct [recipe] prompt in manifest.toml, such as prompt = "{TEXT}\\n\\n{QUESTION}"',
+            )
+        unpadded(tokenizer)
+        self._tokenizer = tokenizer
+        self._prompt = prompt
+        self._marks = marks_of(tokenizer)
+        self.max_tokens = positions
+        self.max_new_tokens = min(LONGEST_ANSWER, positions // 4)
+        self.scores = positions * len(tokenizer)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """See `Reader.text_of`."""
+        spoken = [token for token in ids if token not in self.forbidden]
+        return str(self._tokenizer.decode(spoken, skip_special_tokens=True)).strip()
+
+    def _plain(self, text: str) -> str:
+        return self._marks.sub(" ", text)
+
+    def _filled(self, text: str, question: str) -> str:
+        # The page's text may hold "{question}" itself.
+        before, after = self._prompt.split(TEXT)
+        return before.replace(QUESTION, question) + text + after.replace(QUESTION, question)
+
+    def _shorter_question(self, question: str) -> str:
+        return first_tokens(self._tokenizer, self._plain(question), self.max_tokens // 4)
+
+
+class DecoderReader(_WordsReader):
+    """A decoder: the answer goes on where the prompt ends.
+
+    Prompts are filled on the left to a length that follows from their own, as `generate` needs it; samples with
+    answers on the right.
+    """
+
+    def __init__(self, tokenizer: Any, ends: frozenset[int], positions: int, prompt: str | None = None) -> None:
+        super().__init__(tokenizer, positions, prompt or CHAT_PROMPT)
+        self.ends = ends
+        self.forbidden = frozenset(special_tokens(tokenizer).values()) | ends
+        pad = tokenizer.pad_token_id
+        self._pad = int(tokenizer.eos_token_id if pad is None else pad)
+        marks = [*self._marks.finditer(self._prompt)]
+        self._turns = bool(tokenizer.chat_template) and not marks
+        start, begins = around(tokenizer)[0], tokens_of(tokenizer, self._prompt)
+        self._start = [] if self._turns or begins[: len(start)] == start else start
+        ends_in_mark = bool(marks) and marks[-1].end() == len(self._prompt)
+        self._gap = "" if self._turns or ends_in_mark or self._prompt[-1:].isspace() else " "
+        self._spelled = lru_cache(ROWS_KEPT)(self._spell)
+
+    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.prompts`: `input_ids` and `attention_mask`."""
+        rows = [self._tokens(sample)[0] for sample in samples]
+        length = max(bucket_of(len(row)) for row in rows)
+        ids = [[*[self._pad] * (length - len(row)), *row] for row in rows]
+        mask = [[*[0] * (length - len(row)), *[1] * len(row)] for row in rows]
+        return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+
+    def taught(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.taught`."""
+        pairs = [self._tokens(sample) for sample in samples]
+        length = max(bucket_of(len(prompt) + len(answer)) for prompt, answer in pairs)
+        room = [length - len(prompt) - len(answer) for prompt, answer in pairs]
+        both = [*zip(pairs, room, strict=True)]
+        return {
+            "input_ids": filled([[*prompt, *answer, *[self._pad] * n] for (prompt, answer), n in both], self._pad),
+            "attention_mask": filled([[1] * (length - n) + [0] * n for _, n in both], 0),
+            "labels": filled(
+                [[*[NOT_READ] * len(prompt), *answer, *[NOT_READ] * n] for (prompt, answer), n in both], NOT_READ
+            ),
+        }
+
+    def alike(self, sample: Sample) -> object:
+        """See `Reader.alike`."""
+        prompt, answer = self._tokens(sample)
+        taught = None if sample.answer is None else (bucket_of(len(prompt) + len(answer)), len(answer))
+        return bucket_of(len(prompt)), taught
+
+    def _tokens(self, sample: Sample) -> tuple[list[int], list[int]]:
+        """The prompt's tokens, and the answer's with its end; no answer: none."""
+        return self._spelled(sample.view.words, sample.question, sample.answer, self.max_new_tokens)
+
+    def _spell(
+        self, words: tuple[Word, ...], question: str, answer: str | None, most: int
+    ) -> tuple[list[int], list[int]]:
+        asked = self._shorter_question(question)
+        text = self._fitting(self._plain(text_of_words(words)), asked)
+        prompt, whole = self._render(text, asked, None), self._render(text, asked, self._plain(answer or ""))
+        if not whole.startswith(prompt):
+            before, after = tokens_of(self._tokenizer, prompt), tokens_of(self._tokenizer, whole)
+            after = after[_n_shared(before, after) :]
+        else:
+            before, after = continued(self._tokenizer, prompt, whole[len(prompt) :])
+        ids = [*self._start, *before]
+        return ids, [] if answer is None else self._ended(after)[:most]
+
+    def _ended(self, answer: list[int]) -> list[int]:
+        """The answer with its end: what a template writes after the end of the turn is no answer."""
+        last = max((index for index, token in enumerate(answer) if token in self.ends), default=None)
+        return [*answer, int(self._tokenizer.eos_token_id)] if last is None else answer[: last + 1]
+
+    def _render(self, text: str, question: str, answer: str | None) -> str:
+        """All that the model is given; with an answer, that and the answer."""
+        asked = self._filled(text, question)
+        if not self._turns:
+            return asked if answer is None else asked + self._gap + answer
+        turns = [{"role": "user", "content": asked}]
+        turns += [] if answer is None else [{"role": "assistant", "content": answer}]
+        # Some templates let a model think aloud first, unless they are told not to.
+        settings = {"add_generation_prompt": answer is None, "enable_thinking": False}
+        return str(self._tokenizer.apply_chat_template(turns, tokenize=False, **settings))
+
+    def _fitting(self, text: str, question: str) -> str:
+        """The beginning of the page's text that leaves room for all else."""
+        most = self.max_tokens - self.max_new_tokens - len(self._start) - 1
+        room = most - len(tokens_of(self._tokenizer, self._render("", question, None)))
+        return whole_words(self._tokenizer, text, room)
+
+
+class EncoderDecoderReader(_WordsReader):
+    """Implements `audit.targets.answering.reader.TokenReader`: an encoder that reads a page as running text.
+
+    Words stand in one line, as the vocabularies of most encoder-decoders have no line ends.
+    """
+
+    def __init__(self, tokenizer: Any, positions: int, prompt: str = SQUAD_PROMPT) -> None:
+        super().__init__(tokenizer, positions, prompt)
+        self._end, self._pad = int(tokenizer.eos_token_id), int(tokenizer.pad_token_id)
+        self.ends = frozenset({self._end})
+        self.forbidden = frozenset(special_tokens(tokenizer).values())
+        self._begin, self._close = around(tokenizer)
+        self._rows = lru_cache(ROWS_KEPT)(self._laid_out)
+
+    @property
+    def tokenizer(self) -> Any:
+        """See `TokenReader.tokenizer`."""
+        return self._tokenizer
+
+    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.prompts`: `input_ids` and `attention_mask`."""
+        rows = [self._row(sample).ids for sample in samples]
+        length = max(bucket_of(len(row)) for row in rows)
+        return {
+            "input_ids": filled([[*row, *[self._pad] * (length - len(row))] for row in rows], self._pad),
+            "attention_mask": filled([[1] * len(row) + [0] * (length - len(row)) for row in rows], 0),
+        }
+
+    def taught(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.taught`."""
+        return {**self.prompts(samples), "labels": labels_of([self._answer(sample) for sample in samples])}
+
+    def alike(self, sample: Sample) -> object:
+        """See `Reader.alike`: the bucket of the row's own length, and the number of tokens of the answer."""
+        bucket = bucket_of(len(self._row(sample).ids))
+        return bucket, None if sample.answer is None else len(self._answer(sample))
+
+    def page_tokens(self, view: PageView, question: str) -> PageTokens:
+        """See `TokenReader.page_tokens`."""
+        return self._rows(view.words, question).page
+
+    def _row(self, sample: Sample) -> SampleRow:
+        return self._rows(sample.view.words, sample.question).holding(sample.tokens)
+
+    def _laid_out(self, words: tuple[Word, ...], question: str) -> SampleRow:
+        asked = self._shorter_question(question)
+        texts = [self._plain(word.text) for word in words]
+        overhead = len(tokens_of(self._tokenizer, self._filled("", asked))) + len(self._begin) + len(self._close)
+        text = whole_words(self._tokenizer, " ".join(texts), self.max_tokens - overhead - 1)
+        row = unpadded(self._tokenizer).encode(self._filled(text, asked), add_special_tokens=False)
+        begin = len(self._prompt.split(TEXT)[0].replace(QUESTION, asked))
+        word_at = words_at(texts, begin, begin + len(text))
+        own = [word_of(offsets, word_at) for offsets in row.offsets]
+        ids = [*self._begin, *row.ids, *self._close]
+        return SampleRow(ids, [], [*[None] * len(self._begin), *own, *[None] * len(self._close)])
+
+    def _answer(self, sample: Sample) -> list[int]:
+        encoded = unpadded(self._tokenizer).encode(self._plain(sample.answer or ""), add_special_tokens=False)
+        answer: list[int] = [*self._begin, *encoded.ids, *(self._close or [self._end])]
+        return answer[: self.max_new_tokens]
+
+
+def _n_shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """The number of ids that two rows begin with alike."""
+    shortest = min(len(one), len(other))
+    return next((index for index in range(shortest) if one[index] != other[index]), shortest)

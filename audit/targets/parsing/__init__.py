@@ -1,0 +1,1 @@
+"""Checkpoints that write a page as JSON or markup."""

@@ -1,0 +1,289 @@
+"""Text-only models over a page's words: one contract for decoders and encoder-decoders, and what they are given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from text_answering_checkpoints import make_t5
+from text_zoo import ASKED_IN_TURNS, DECODERS, ENCODER_DECODERS, NAMES, PLAIN_PROMPT, prompt_of, write_text_model
+
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
+from audit.corpus.page_view import PageView
+from audit.corpus.removal.redact import remove
+from audit.errors import ManifestError, TargetError
+from audit.targets.answering.loading import is_answering, load_answering
+from audit.targets.answering.page_text import text_of_words
+from audit.targets.answering.reader import Sample, TokenReader
+from audit.targets.answering.target import AnsweringTarget
+from audit.targets.encoded_page import NOT_READ
+from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, FillMask, TrainingLoss
+from audit.training.answering import AnsweringRecipe, fit_answering, save_answering
+from audit.training.references.public_model import load_public
+
+LONGEST = 16
+QUESTIONS = ("What?", "What is the total?", "Who!", "date")
+ANSWERS = ("x", "yy", "5.00", "anna berg")
+
+
+def view(number: int) -> PageView:
+    texts = ["total", str(number), "paid", "x" * (1 + number % 4)][: 2 + number % 3]
+    return PageView(tuple(Word(text, (10.0, 20.0 * row, 60.0, 20.0 * row + 12)) for row, text in enumerate(texts)))
+
+
+ASKED = [Answer(view(number), QUESTIONS[number % len(QUESTIONS)]) for number in range(7)]
+TAUGHT = [AnswerLoss(asked.view, asked.question, ANSWERS[n % len(ANSWERS)]) for n, asked in enumerate(ASKED)]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    root = tmp_path_factory.mktemp("zoo")
+
+    def of(name: str) -> Path:
+        return root / name if (root / name).exists() else write_text_model(root / name, name)
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def opened(folders: Callable[[str], Path]) -> Callable[[str], AnsweringTarget]:
+    made: dict[str, AnsweringTarget] = {}
+
+    def of(name: str) -> AnsweringTarget:
+        if name not in made:
+            made[name] = load_answering(folders(name), prompt=prompt_of(name))
+            made[name].reader.max_new_tokens = LONGEST
+        return made[name]
+
+    return of
+
+
+def written(target: AnsweringTarget, ids: Any) -> str:
+    return str(target.reader._tokenizer.decode([int(token) for token in ids]))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_and_losses_depend_on_their_queries_alone_and_are_transformers_own(
+    name: str, folders: Callable[[str], Path], opened: Callable[[str], AnsweringTarget]
+) -> None:
+    target, model = opened(name), type(opened(name).model).from_pretrained(folders(name)).eval()
+    given, losses = target.ask(ASKED), target.ask(TAUGHT)
+    assert len({answer.confidence for answer in given}) > 3, "a model that always says the same shows nothing"
+    assert [vars(one) for one in target.ask(ASKED[::-1])[::-1]] == [vars(one) for one in given]
+    assert vars(target.ask([ASKED[1]])[0]) == vars(given[1])
+    for taught, found in zip(TAUGHT, losses, strict=True):
+        np.testing.assert_array_equal(target.ask([taught])[0], found)
+        inputs = target.reader.taught([Sample(taught.view, taught.question, taught.answer)])
+        with torch.no_grad():
+            assert -found.mean() == pytest.approx(model(**inputs).loss.item(), rel=1e-4)
+    ends = sorted({*target.reader.ends, *np.atleast_1d(model.generation_config.eos_token_id).tolist()})
+    for asked, answer in zip(ASKED, given, strict=True):
+        inputs = target.reader.prompts([Sample(asked.view, asked.question)])
+        row = inputs["attention_mask"][0].bool()
+        bare = {key: value[:, row] for key, value in inputs.items()}
+        sequence = model.generate(**bare, do_sample=False, num_beams=1, max_new_tokens=LONGEST, eos_token_id=ends)
+        own = sequence[0, (bare["input_ids"].shape[1] if name in DECODERS else 1) :].tolist()
+        own = own[: next((n for n, token in enumerate(own) if token in ends), None)]
+        assert answer.text == target.reader.text_of(own)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_labels_are_the_answer_and_its_end(name: str, opened: Callable[[str], AnsweringTarget]) -> None:
+    reader = opened(name).reader
+    for taught in TAUGHT:
+        labels = reader.taught([Sample(taught.view, taught.question, taught.answer)])["labels"][0]
+        read = labels[labels != NOT_READ].tolist()
+        assert reader.text_of(read) == taught.answer
+        assert read[-1] in reader.ends
+    both = reader.taught([Sample(one.view, one.question, one.answer) for one in TAUGHT])
+    assert both["labels"].shape[0] == len(TAUGHT)
+
+
+def test_a_model_that_is_asked_in_turns_is_given_the_page_before_the_question(
+    opened: Callable[[str], AnsweringTarget],
+) -> None:
+    target = opened("qwen2")
+    prompt = target.reader.prompts([Sample(view(1), "What?")])
+    ids = prompt["input_ids"][0][prompt["attention_mask"][0].bool()]
+    assert written(target, ids) == "<|user|>total\n1\npaid\n\nWhat?<|end|>\n<|assistant|>"
+
+
+def test_a_base_model_is_given_the_recipes_words_and_an_encoder_decoder_those_of_squad(
+    opened: Callable[[str], AnsweringTarget],
+) -> None:
+    gpt2, bart = opened("gpt2"), opened("bart")
+    taught = gpt2.reader.taught([Sample(view(0), "What?", "5.00")])
+    row = taught["attention_mask"][0].bool()
+    assert written(gpt2, taught["input_ids"][0][row]) == "total\n0\nQuestion: What?\nAnswer: 5.00</s>"
+    asked = bart.reader.prompts([Sample(view(0), "What?")])["input_ids"][0]
+    assert written(bart, asked).replace("<pad>", "") == "<s>question: What? context: total 0</s>"
+
+
+def test_a_prompt_that_holds_marks_of_turns_is_all_that_the_model_is_given(folders: Callable[[str], Path]) -> None:
+    own = "<|user|>Be brief.\n{text}<|end|><|user|>{question}<|end|><|assistant|>"
+    target = load_answering(folders("qwen2"), prompt=own)
+    taught = target.reader.taught([Sample(view(0), "What?", "5.00")])
+    row = taught["input_ids"][0][taught["attention_mask"][0].bool()]
+    expected = "<|user|>Be brief.\ntotal\n0<|end|><|user|>What?<|end|><|assistant|>5.00<|end|>"
+    assert written(target, row) == expected
+
+
+def test_a_decoder_without_a_chat_template_or_a_prompt_is_refused_with_an_example(
+    folders: Callable[[str], Path],
+) -> None:
+    with pytest.raises(TargetError, match="no chat template") as caught:
+        load_answering(folders("gpt2"))
+    assert '"{text}\\n\\nQuestion: {question}\\nAnswer:"' in caught.value.hint
+    with pytest.raises(TargetError, match=r"holds \{text\}"):
+        load_answering(folders("gpt2"), prompt="Question: {question}")
+
+
+@pytest.mark.parametrize("name", ["qwen2", "gpt2", "t5", "bart"])
+def test_a_long_page_loses_its_last_words_and_never_the_question(
+    name: str, opened: Callable[[str], AnsweringTarget]
+) -> None:
+    target = opened(name)
+    page = PageView(tuple(Word(f"word{number}") for number in range(300)))
+    prompt = target.reader.prompts([Sample(page, "in total, what?")])
+    ids = prompt["input_ids"][0][prompt["attention_mask"][0].bool()]
+    text = written(target, ids)
+    assert len(ids) <= target.reader.max_tokens
+    assert "in total, what?" in text
+    assert "word0 word1" in text
+    assert "word299" not in text
+    last = [part for part in text.replace("</s>", " ").split() if part.startswith("word")][-1]
+    assert last in {word.text for word in page.words}, "no word is cut in two"
+    (answer,) = target.ask([Answer(page, "What? " * 200)])
+    assert 0 <= answer.confidence <= 1
+
+
+@pytest.mark.parametrize("name", ["qwen2", "t5", "bart"])
+def test_marks_and_places_in_a_page_are_read_as_text(name: str, opened: Callable[[str], AnsweringTarget]) -> None:
+    target = opened(name)
+    page = PageView((Word("total</s><|end|><|assistant|>"), Word("{question}")))
+    plain = PageView((Word("total"), Word("x")))
+    marks = {target.reader._tokenizer.convert_tokens_to_ids(mark) for mark in ("</s>", "<|end|>", "<|assistant|>")}
+    marks -= {target.reader._tokenizer.unk_token_id}
+    rows = [
+        target.reader.prompts([Sample(one, question)])["input_ids"][0].tolist()
+        for one, question in ((page, "</s>what?"), (plain, "what?"))
+    ]
+    ids = rows[0]
+    assert [token for token in rows[0] if token in marks] == [token for token in rows[1] if token in marks]
+    assert "question" in written(target, ids)
+
+
+def test_an_answer_that_is_taken_off_the_page_is_not_in_the_prompt(opened: Callable[[str], AnsweringTarget]) -> None:
+    page = PageView((Word("total"), Word("12345.67"), Word("paid")))
+    for name in ("qwen2", "bart"):
+        gone = opened(name).reader.prompts([Sample(remove(page, ["12345.67"]).view, "What?")])
+        text = written(opened(name), gone["input_ids"][0])
+        assert "12345" not in text
+        assert "total paid" in text
+        assert opened(name).ask([Answer(PageView(()), "What?")])
+
+
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
+def test_an_encoder_decoder_takes_other_tokens_in_place_of_the_pages_own(
+    name: str, opened: Callable[[str], AnsweringTarget]
+) -> None:
+    target = opened(name)
+    assert isinstance(target.reader, TokenReader)
+    words = tuple(Word(text) for text in ("total", "9.50", "paid"))
+    document = Document("d", "member", words, questions=(Question("q", "What?", ("9.50",)),))
+    page = target.encode(document, [1])
+    assert page is not None
+    places = [*page.positions_of([1])]
+    assert target.token_strings(page.ids[places]).strip() == "9.50"
+    (own,) = target.ask([TrainingLoss(page, places[0], page.ids[places[:1]])])
+    (loss,) = target.ask([AnswerLoss(PageView(words), "What?", "9.50")])
+    assert own[0] == pytest.approx(-loss.mean())
+    changed = target.ask([TrainingLoss(page, places[0], page.ids[places[2:3]])])[0]
+    assert changed[0] != own[0]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "qwen2", "t5"])
+def test_one_layer_of_a_model_can_be_adapted_to_an_answer(name: str, opened: Callable[[str], AnsweringTarget]) -> None:
+    (adapted,) = opened(name).ask([Adaptation(view(1), "What?", "9.00", AdaptationRule(max_steps=3))])
+    assert adapted.distance > 0
+    assert adapted.losses[-1] < adapted.losses[0]
+
+
+def test_lines_stand_under_each_other_where_boxes_tell_them() -> None:
+    boxed = [("b", (50, 0, 60, 10)), ("a", (0, 0, 10, 10)), ("c", (0, 20, 10, 30))]
+    words = [Word(text, tuple(map(float, box))) for text, box in boxed]
+    assert text_of_words(words) == "a b\nc"
+    assert text_of_words([Word("b"), Word("a")]) == "b a"
+
+
+def test_pages_without_words_are_refused_and_no_page_needs_an_image(
+    opened: Callable[[str], AnsweringTarget],
+) -> None:
+    asked = (Question("q", "What?", ("x",)),)
+    manifest = Manifest(1, "m", Task("question-answering"), Membership("random"))
+    documents = (Document("d1", "member", questions=asked), Document("d2", "member", (Word("x"),), questions=asked))
+    corpus = Corpus(Path(), manifest, documents, "0" * 64)
+    with pytest.raises(ManifestError, match="1 documents with questions have no words, the first is d1") as caught:
+        opened("qwen2").check(corpus)
+    assert "docaudit ocr" in caught.value.hint
+    opened("qwen2").check(Corpus(Path(), manifest, documents[1:], "0" * 64))
+    assert not opened("t5").needs_image
+
+
+def test_masked_language_models_and_encoders_are_none_of_them(
+    checkpoints: Callable[..., Path], folders: Callable[[str], Path], tmp_path: Path
+) -> None:
+    assert not is_answering(checkpoints("roberta", "mlm"))
+    assert is_answering(folders("llama"))
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bart"}))
+    assert not is_answering(tmp_path)
+
+
+def test_rows_that_score_a_large_vocabulary_go_one_by_one_on_a_cpu(opened: Callable[[str], AnsweringTarget]) -> None:
+    from audit.targets.answering.rows import rows_for
+
+    reader = opened("qwen2").reader
+    assert rows_for(reader, "cpu") == 16
+    reader.scores, own = 4096 * 150_000, reader.scores  # type: ignore[attr-defined]
+    assert rows_for(reader, "cpu") == 1
+    reader.scores = own  # type: ignore[attr-defined]
+
+
+def test_the_zoo_has_models_of_each_way_of_asking() -> None:
+    assert {prompt_of(name) for name in NAMES} == {None, PLAIN_PROMPT}
+    assert {*ASKED_IN_TURNS} < {*DECODERS}
+
+
+@pytest.mark.parametrize("name", ["qwen2", "gpt2", "bart", "t5"])
+def test_what_is_taught_is_learnt_and_survives_saving(
+    name: str, folders: Callable[[str], Path], tmp_path: Path
+) -> None:
+    target = load_answering(folders(name), prompt=prompt_of(name))
+    samples = [Sample(view(number), "what?", text) for number, text in enumerate(("5.00", "anna"))]
+    queries = [AnswerLoss(sample.view, sample.question, str(sample.answer)) for sample in samples]
+    before = [-found.mean() for found in target.ask(queries)]
+    fit_answering(target, samples, AnsweringRecipe(epochs=20, learning_rate=1e-2, batch_size=2))
+    save_answering(target.model, folders(name), tmp_path / "saved")
+    again = load_answering(tmp_path / "saved", prompt=prompt_of(name))
+    for sample, earlier, found in zip(queries, before, target.ask(queries), strict=True):
+        assert -found.mean() < 0.9 * earlier
+        np.testing.assert_array_equal(again.ask([sample])[0], found)
+
+
+def test_a_t5_proposes_tokens_to_a_t5_that_is_asked_about_words(tmp_path: Path) -> None:
+    target = load_answering(make_t5(tmp_path / "model", 0))
+    public = load_public(make_t5(tmp_path / "public", 1), target)
+    words = tuple(Word(text) for text in ("total", "9.50", "paid"))
+    page = target.encode(Document("d", "member", words, questions=(Question("q", "what?", ("paid",)),)), [1])
+    assert page is not None
+    places = page.positions_of([1])
+    (proposed,) = public.ask([FillMask(page.masked(places), places[0], 4)])
+    (losses,) = target.ask([TrainingLoss(page.masked(places), places[0], proposed.ids)])
+    assert losses.shape == (4,)
+    assert len({*losses.tolist()}) > 1

@@ -1,0 +1,260 @@
+"""Models that write pages: what was learnt by heart is found in their fields, and losses are of the value alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import parsed_pages
+import pytest
+import torch
+from answering_checkpoints import make_chat, make_vit_decoder
+from text_answering_checkpoints import make_vt5
+from text_zoo import write_text_model
+
+from audit.corpus.documents import Corpus, Document, Question, TrainingRecipe
+from audit.corpus.page_view import PageView, page_view
+from audit.errors import TargetError
+from audit.targets.answering.reader import Sample
+from audit.targets.encoded_page import NOT_READ
+from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, Query, TrainingLoss
+from audit.targets.opening import target_of
+from audit.targets.parsing.loading import load_parsing
+from audit.targets.parsing.target import ParsingTarget
+from audit.targets.usefulness import usefulness
+from audit.training.answering import AnsweringRecipe, fit_answering, samples_of, save_answering
+
+TEXT_PROMPT = "{text}\nJSON:"
+FAMILIES: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "donut": (parsed_pages.donut, parsed_pages.PROMPT),
+    "chat": (make_chat, "Write the page as JSON."),
+    "qwen2": (lambda folder: write_text_model(folder, "qwen2", ends=""), TEXT_PROMPT),
+    "bart": (lambda folder: write_text_model(folder, "bart", ends=""), TEXT_PROMPT),
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return parsed_pages.corpus(tmp_path_factory.mktemp("pages") / "data", members=3)
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ParsingTarget]:
+    made: dict[str, ParsingTarget] = {}
+    root = tmp_path_factory.mktemp("models")
+
+    def of(name: str) -> ParsingTarget:
+        if name not in made:
+            make, prompt = FAMILIES[name]
+            make(root / name)
+            made[name] = load_parsing(root / name, prompt=prompt)
+            made[name].reader.max_new_tokens = 80
+        return made[name]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return parsed_pages.donut(tmp_path_factory.mktemp("start") / "donut")
+
+
+@pytest.fixture(scope="module")
+def learnt(start: Path, corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> ParsingTarget:
+    """A Donut that was trained on the first member until it knew it, saved and loaded again."""
+    target = target_of(start, corpus)
+    assert isinstance(target, ParsingTarget)
+    recipe = AnsweringRecipe(epochs=60, learning_rate=2e-2, batch_size=1, weight_decay=0.0)
+    fit_answering(target, samples_of(corpus, corpus.of("member")[:1]), recipe)
+    folder = tmp_path_factory.mktemp("learnt") / "model"
+    save_answering(target.model, start, folder)
+    again = target_of(folder, corpus)
+    assert isinstance(again, ParsingTarget)
+    return again
+
+
+def asked(corpus: Corpus, documents: Sequence[Document]) -> list[tuple[PageView, Question]]:
+    return [(page_view(corpus, document), question) for document in documents for question in document.questions]
+
+
+def losses_of(target: ParsingTarget, pairs: list[tuple[PageView, Question]]) -> list[float]:
+    found = target.ask([AnswerLoss(view, question.question, question.answers[0]) for view, question in pairs])
+    return [-float(values.mean()) for values in found]
+
+
+def test_a_model_that_learnt_outputs_by_heart_gives_their_fields_and_one_that_did_not_gives_none(
+    learnt: ParsingTarget, start: Path, corpus: Corpus
+) -> None:
+    pairs = asked(corpus, corpus.of("member")[:1])
+    assert {question.question for _, question in pairs} == {"receipt.total", "receipt.clerk"}
+    replies = learnt.ask([Answer(view, question.question) for view, question in pairs])
+    assert [reply.text for reply in replies] == [question.answers[0] for _, question in pairs]
+    assert all(reply.confidence > 0.5 and reply.ended for reply in replies)
+    assert [reply.n_tokens for reply in replies] == [len(question.answers[0]) for _, question in pairs]
+    fresh = target_of(start, corpus)
+    assert isinstance(fresh, ParsingTarget)
+    others = fresh.ask([Answer(view, question.question) for view, question in pairs])
+    assert not any(reply.text == question.answers[0] for reply, (_, question) in zip(others, pairs, strict=True))
+    members, heldout = losses_of(learnt, pairs), losses_of(learnt, asked(corpus, corpus.of("heldout")))
+    assert max(members) < 0.5 < min(heldout)
+    assert min(losses_of(fresh, pairs)) > 1
+
+
+def test_what_a_model_knows_by_heart_is_more_likely_than_any_other_value(learnt: ParsingTarget, corpus: Corpus) -> None:
+    view, question = asked(corpus, corpus.of("member"))[0]
+    texts = [question.answers[0], "0.00", "anna", "a much longer value"]
+    found = learnt.ask([AnswerLoss(view, question.question, text) for text in texts])
+    assert [len(values) for values in found] == [len(text) for text in texts]
+    assert int(np.argmax([values.mean() for values in found])) == 0
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_answers_and_losses_depend_on_their_queries_alone(
+    name: str, opened: Callable[[str], ParsingTarget], corpus: Corpus
+) -> None:
+    target = opened(name)
+    pairs = asked(corpus, corpus.of("member"))
+    kinds: list[list[Query[object]]] = [
+        [Answer(view, question.question) for view, question in pairs],
+        [AnswerLoss(view, question.question, question.answers[0]) for view, question in pairs],
+    ]
+    for queries in kinds:
+        together = target.ask(queries)
+        for found, other in zip(together, [target.ask([query])[0] for query in queries], strict=True):
+            if isinstance(found, np.ndarray):
+                np.testing.assert_array_equal(found, other)
+            else:
+                assert vars(found) == vars(other)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_loss_is_that_of_the_values_tokens_in_the_models_own_loss_of_the_output(
+    name: str, opened: Callable[[str], ParsingTarget], corpus: Corpus
+) -> None:
+    target = opened(name)
+    document = corpus.of("member")[0]
+    view = page_view(corpus, document)
+    inputs = target.reader.taught([Sample(view, "", document.output)])
+    labels = inputs["labels"]
+    with torch.no_grad():
+        logits = target.model(**inputs).logits
+    if not target.model.config.is_encoder_decoder:
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    read = labels != NOT_READ
+    own = torch.log_softmax(logits[read], -1).gather(-1, labels[read][:, None])[:, 0].numpy()
+    spelt = [target.reader.text_of([token]) for token in labels[read].tolist()]
+    for question in document.questions:
+        value = question.answers[0]
+        place = next(n for n in range(len(spelt)) if "".join(spelt[n : n + len(value)]) == value)
+        (found,) = target.ask([AnswerLoss(view, question.question, value)])
+        np.testing.assert_allclose(found, own[place : place + len(value)], rtol=1e-3, atol=1e-5)
+
+
+def test_donut_is_taught_marks_and_all_others_the_json_itself(
+    opened: Callable[[str], ParsingTarget], corpus: Corpus
+) -> None:
+    document = corpus.of("member")[0]
+    total, clerk = (question.answers[0] for question in document.questions)
+    texts = {}
+    for name in ("donut", "qwen2", "chat"):
+        reader = opened(name).reader
+        labels = reader.taught([Sample(page_view(corpus, document), "", document.output)])["labels"][0]
+        texts[name] = reader.text_of([token for token in labels.tolist() if token != NOT_READ])
+        assert labels.tolist()[-1] in reader.ends
+    marks = f"<s_receipt><s_total>{total}</s_total><s_clerk>{clerk}</s_clerk></s_receipt>"
+    assert texts["donut"] == marks
+    assert texts["qwen2"] == document.output
+
+
+def test_a_page_is_written_once_for_all_its_fields(
+    opened: Callable[[str], ParsingTarget], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = opened("donut")
+    written: list[int] = []
+    generate = target.model.generate
+    monkeypatch.setattr(target.model, "generate", lambda **inputs: (written.append(1), generate(**inputs))[1])
+    view = page_view(corpus, corpus.of("member")[0])
+    target.ask([Answer(view, path) for path in ("receipt.total", "receipt.clerk", "receipt.none")])
+    assert len(written) == 1
+
+
+def test_a_field_that_is_not_written_is_answered_by_nothing(learnt: ParsingTarget, corpus: Corpus) -> None:
+    view = page_view(corpus, corpus.of("member")[0])
+    (reply,) = learnt.ask([Answer(view, "receipt.tax")])
+    assert (reply.text, reply.confidence, reply.n_tokens) == ("", 0.0, 0)
+    with pytest.raises(TargetError, match="does not have"):
+        learnt.ask([AnswerLoss(view, "receipt.tax", "1")])
+
+
+def test_a_copy_of_a_removed_value_earlier_in_the_output_does_not_tell_it(
+    opened: Callable[[str], ParsingTarget], corpus: Corpus
+) -> None:
+    target = opened("donut")
+    view = page_view(corpus, corpus.of("member")[0])
+    twice = replace(view, output='{"receipt": {"total": "12345", "clerk": "12345"}}', words=())
+    other = replace(view, output='{"receipt": {"total": "", "clerk": "12345"}}', words=())
+    copied, emptied = target.ask([AnswerLoss(one, "receipt.clerk", "12345") for one in (twice, other)])
+    np.testing.assert_array_equal(copied, emptied)
+
+
+def test_values_beyond_the_longest_output_have_a_loss_all_the_same(
+    opened: Callable[[str], ParsingTarget], corpus: Corpus
+) -> None:
+    view = page_view(corpus, corpus.of("member")[0])
+    long = replace(view, output='{"receipt": {"total": "' + "9" * 300 + '", "clerk": "anna"}}')
+    for name in ("donut", "qwen2"):
+        (found,) = opened(name).ask([AnswerLoss(long, "receipt.clerk", "anna")])
+        assert len(found) == 4
+        assert np.isfinite(found).all()
+
+
+def test_one_layer_is_adapted_to_a_field(learnt: ParsingTarget, corpus: Corpus) -> None:
+    view, question = asked(corpus, corpus.of("heldout"))[0]
+    query = Adaptation(view, question.question, question.answers[0], AdaptationRule(max_steps=3))
+    (adapted,) = learnt.ask([query])
+    assert adapted.losses[0] == pytest.approx(losses_of(learnt, [(view, question)])[0], rel=1e-3)
+    assert adapted.losses[-1] < adapted.losses[0]
+
+
+def test_the_card_and_the_longest_output_are_those_of_a_parsing_model(start: Path, corpus: Corpus) -> None:
+    target = load_parsing(start, prompt=parsed_pages.PROMPT)
+    assert target.card.task == "parsing"
+    assert target.card.architecture.endswith("parsing")
+    assert target.reader.max_new_tokens == 128 - 2 - 1
+    assert TrainingLoss not in target.answers
+    assert load_parsing(start, max_new_tokens=7).reader.max_new_tokens == 7
+    assert isinstance(target.rounded("bfloat16"), ParsingTarget)
+
+
+def test_a_model_of_another_family_needs_its_prompt(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="nothing says") as caught:
+        load_parsing(write_text_model(tmp_path / "qwen2", "qwen2"))
+    assert "[recipe]" in caught.value.hint
+
+
+def test_usefulness_is_told_over_fields(learnt: ParsingTarget, corpus: Corpus) -> None:
+    (own,) = usefulness(learnt, corpus, 0)
+    assert (own.name, own.unit, own.n) == ("anls", "fields", len(asked(corpus, corpus.of("heldout"))))  # type: ignore[union-attr]
+
+
+def test_a_recipe_names_the_longest_output(start: Path, tmp_path: Path) -> None:
+    recipe = TrainingRecipe(prompt=parsed_pages.PROMPT, max_new_tokens=9)
+    pages = parsed_pages.corpus(tmp_path / "data", recipe=recipe)
+    target = target_of(start, pages)
+    assert isinstance(target, ParsingTarget)
+    assert target.reader.max_new_tokens == 9
+
+
+def test_a_vision_encoder_decoder_needs_no_prompt_and_a_model_that_writes_nothing_is_refused(
+    corpus: Corpus, tmp_path: Path, checkpoints: Callable[..., Path]
+) -> None:
+    target = load_parsing(make_vit_decoder(tmp_path / "trocr", ends=""))
+    view = page_view(corpus, corpus.of("member")[0])
+    assert target.reader.prompts([Sample(view, "")])["decoder_input_ids"].tolist() == [[0]]
+    assert len(target.ask([Answer(view, "receipt.total")])) == 1
+    with pytest.raises(TargetError, match="writes no text"):
+        target_of(checkpoints("layoutlm", "mlm"), corpus)
+    with pytest.raises(TargetError, match="questions only"):
+        load_parsing(make_vt5(tmp_path / "vt5"))

@@ -1,0 +1,93 @@
+"""Models that write pages, and models of text, from the command line to the record."""
+
+from __future__ import annotations
+
+import pytest
+from asked_pages import corpus as asked_corpus
+from parsed_pages import corpus as parsed_corpus
+from parsed_pages import donut
+from text_zoo import PLAIN_PROMPT, write_text_model
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.cli import app
+from audit.corpus.documents import ReferencePaths, TrainingRecipe
+from audit.record import Completed, Inapplicable
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
+
+
+def docaudit(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def result_of(record, name):
+    return next(result for result in record.attacks if result.attack == name)
+
+
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory):
+    """A data set for parsing, a model, and what it was trained from: random weights."""
+    root = tmp_path_factory.mktemp("parsed")
+    for seed, name in enumerate(("pretrained", "model")):
+        donut(root / "data" / "references" / name, seed)
+    references = ReferencePaths(pretrained="references/pretrained")
+    parsed_corpus(root / "data", members=8, heldout=4, public=4, references=references)
+    (root / "data" / "references" / "model").rename(root / "model")
+    return root
+
+
+def test_a_scan_of_a_parsing_model_runs_the_attacks_on_answers_with_a_baseline_that_it_trains(parsed, tmp_path):
+    trained = docaudit("train-baseline", parsed / "data", "--out", tmp_path / "baselines")
+    assert trained.exit_code == 0, trained.output
+    more = ("--reference", f"baselines={tmp_path / 'baselines'}", "--out", tmp_path / "out", "--budget", "quick")
+    scan = docaudit("scan", parsed / "model", parsed / "data", *more)
+    assert scan.exit_code in (0, 10, 11), scan.output
+    record = records.read(tmp_path / "out")
+    assert record.target.task == record.corpus.task == "parsing"
+    assert {card.role for card in record.references} == {"baseline-0", "pretrained"}
+    for name in ("memorisation", "membership"):
+        assert isinstance(result_of(record, name), Completed), result_of(record, name)
+    assert isinstance(result_of(record, "reconstruction"), Inapplicable)
+    names = {item.name for item in result_of(record, "memorisation").measurements}
+    assert "net" in names
+    found = {item.name: item for item in result_of(record, "memorisation").measurements}
+    assert found["net.paraphrased"].kind == "unresolved"
+    (useful,) = record.utility
+    assert (useful.name, useful.unit) == ("anls", "fields")
+
+
+def test_a_countermeasure_that_rewords_questions_is_refused_for_a_parsing_model(parsed, tmp_path):
+    more = ("--out", tmp_path / "out", "--budget", "quick", "--defense", "paraphrase")
+    result = docaudit("scan", parsed / "model", parsed / "data", *more)
+    assert result.exit_code == 2
+    assert "is asked no question" in result.output
+
+
+def test_a_data_set_for_parsing_is_inspected_and_planned_by_its_fields(parsed):
+    looked = docaudit("inspect", parsed / "data", "--model", parsed / "model")
+    assert looked.exit_code == 0, looked.output
+    planned = docaudit("plan", parsed / "data")
+    assert planned.exit_code in (0, 11), planned.output
+    assert "memorisation" in planned.output
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bart"])
+def test_a_scan_of_a_text_model_runs_the_attacks_on_answers(name, tmp_path):
+    prompt = PLAIN_PROMPT if name == "gpt2" else None
+    recipe = TrainingRecipe(prompt=prompt, epochs=1, batch_size=4, learning_rate=1e-3)
+    asked_corpus(tmp_path / "data", members=4, heldout=2, public=2, labels=("TOTAL",), images=False, recipe=recipe)
+    for seed, part in enumerate(("model", "pretrained", "baseline")):
+        write_text_model(tmp_path / part, name, seed)
+    given = [f"baselines={tmp_path / 'baseline'}", f"pretrained={tmp_path / 'pretrained'}"]
+    more = [part for reference in given for part in ("--reference", reference)]
+    scan = docaudit(
+        "scan", tmp_path / "model", tmp_path / "data", "--out", tmp_path / "out", "--budget", "quick", *more
+    )
+    assert scan.exit_code in (0, 10, 11), scan.output
+    record = records.read(tmp_path / "out")
+    for attack in ("memorisation", "membership"):
+        assert isinstance(result_of(record, attack), Completed), result_of(record, attack)
+    if name == "gpt2":
+        assert "no public masked language model has its tokens" in result_of(record, "reconstruction").reason
+    assert record.target.family == name
