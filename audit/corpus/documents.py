@@ -168,6 +168,8 @@ class TrainingRecipe:
         checkpoint_chosen_on: the split whose documents chose the checkpoint, when one did.
         prompt: what a question-answering model is given, with "{question}" in place of the question; None: what its
             family is trained with.
+        system: the text of the system turn that a model asked in turns was trained with; None: what its chat template
+            writes.
         epochs: passes over the members.
         learning_rate: the peak of AdamW's.
         batch_size: samples (questions, or pages of a tagger) a step.
@@ -179,6 +181,7 @@ class TrainingRecipe:
     label_all_tokens: bool = PydanticField(default=False, strict=True)
     checkpoint_chosen_on: Split | None = None
     prompt: str | None = None
+    system: str | None = None
     epochs: int | None = PydanticField(default=None, ge=1, le=100_000)
     learning_rate: float | None = PydanticField(default=None, gt=0, le=100)
     batch_size: int | None = PydanticField(default=None, ge=1, le=1_000_000)

@@ -103,7 +103,7 @@ def _check(start: CheckpointFolder, folder: Path, corpus: Corpus) -> None:
     opened = open_checkpoint(folder)
     try:
         if is_answering(opened):
-            load_answering(opened, prompt=getattr(recipe_for(corpus), "prompt", None))
+            load_answering(opened, prompt=corpus.manifest.recipe.prompt, system=corpus.manifest.recipe.system)
         else:
             starting_model(opened, corpus.manifest.task.kind, labels=corpus.manifest.task.labels)  # type: ignore[arg-type]  # recipe_for refused all tasks that name no head
     except TargetError as error:

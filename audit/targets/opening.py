@@ -46,6 +46,7 @@ def target_of(
             folder,
             device=device,
             prompt=corpus.manifest.recipe.prompt,
+            system=corpus.manifest.recipe.system,
             batch_rows=batch_rows,
             images=partial(open_page, corpus),
         )

@@ -142,7 +142,7 @@ def retrain(
     """
     start = open_checkpoint(start)
     if isinstance(how.recipe, AnsweringRecipe):
-        target = load_answering(start, device=how.device, prompt=how.recipe.prompt)
+        target = load_answering(start, device=how.device, prompt=how.recipe.prompt, system=how.recipe.system)
         target.check(corpus)
         samples = samples_of(corpus, documents)
         fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)

@@ -31,7 +31,7 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
     start = open_checkpoint(start)
     recipe = recipe_for(corpus)
     if isinstance(recipe, AnsweringRecipe):
-        target = load_answering(start, device=device, prompt=recipe.prompt)
+        target = load_answering(start, device=device, prompt=recipe.prompt, system=recipe.system)
         target.check(corpus)
         return AnsweringLearner(target, corpus, start.path)
     if isinstance(recipe, NluRecipe):
