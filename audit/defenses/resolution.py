@@ -97,7 +97,6 @@ def _check(start: CheckpointFolder, folder: Path, corpus: Corpus) -> None:
     """
     from audit.targets.answering.loading import is_answering, load_answering
     from audit.targets.checkpoint.folder import open_checkpoint
-    from audit.training.references.retrain import recipe_for
     from audit.training.starting import starting_model
 
     opened = open_checkpoint(folder)

@@ -26,8 +26,9 @@ from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.encoders.page_images import OpenImage
 
 _ADVICE = "save the processor that the model was trained with beside it"
-ReaderOf = Callable[[CheckpointFolder, Any, str | None], Reader]
-"""Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known."""
+ReaderOf = Callable[..., Reader]
+"""Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known; that of a
+general family takes a system turn too, by name."""
 
 
 @dataclass(frozen=True)

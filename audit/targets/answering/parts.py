@@ -52,7 +52,9 @@ def image_processor_of(folder: AnyFolder) -> Any:
     Raises:
         TargetError: the folder has none, or its settings cannot be used.
     """
-    return _open_part(folder, "image processor", partial(transformers.AutoImageProcessor.from_pretrained, backend="pil"))
+    return _open_part(
+        folder, "image processor", partial(transformers.AutoImageProcessor.from_pretrained, backend="pil")
+    )
 
 
 def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:

@@ -1,8 +1,8 @@
 """Reading through a checkpoint's own processor: a text with the image's mark in it, and the page's image.
 
-Processors lay an image out in ways of their own: as one picture, as tiles (SmolVLM, InternVL, LLaVA-NeXT), as patches of
-all images one after the other (Qwen-VL), or filled to the largest (Pixtral). Each sample is read alone, so that what a
-processor makes of it does not depend on the batch, and samples are put together along the first dimension.
+Processors lay an image out in ways of their own: as one picture, as tiles (SmolVLM, InternVL, LLaVA-NeXT), as patches
+of all images one after the other (Qwen-VL), or filled to the largest (Pixtral). Each sample is read alone, so that what
+a processor makes of it does not depend on the batch, and samples are put together along the first dimension.
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ class ProcessorReader:
             TargetError: the text has no place for the image, or the row is longer than the model takes.
         """
         read = self._processor(images=[sample.view.image], text=[text], return_tensors="pt", **settings)
-        inputs = {
-            name: value for name, value in read.items() if isinstance(value, torch.Tensor) and name not in _ASIDE
-        }
+        inputs = {name: value for name, value in read.items() if isinstance(value, torch.Tensor) and name not in _ASIDE}
         self._refuse_unfit(sample, inputs["input_ids"][0])
         return inputs
 

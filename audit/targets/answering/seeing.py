@@ -12,12 +12,10 @@ from audit.targets.answering.prompted import PromptReader, example_of
 from audit.targets.checkpoint.folder import CheckpointFolder
 
 _UNSCORED = {"mllama": 8}
-"""By `model_type`, tokens that a model reads but never gives, as its own code has it: the mark of an image among them."""
+"""By `model_type`, tokens that a model reads but never gives, as its own code has it; the image's mark is one."""
 
 
-def reader_of(
-    folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None = None
-) -> ProcessorReader:
+def reader_of(folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None = None) -> ProcessorReader:
     """The reader of an image-text-to-text model.
 
     Args:
