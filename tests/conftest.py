@@ -17,7 +17,10 @@ from pathlib import Path
 
 import pytest
 import tiny
+import vision_operators
 from hypothesis import settings
+
+vision_operators.declare_when_imported()
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("docaudit", deadline=None)
@@ -45,6 +48,20 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
     def folder(family: tiny.FamilyName, head: tiny.HeadName, seed: int = 0) -> Path:
         place = root / f"{family}-{head}-{seed}"
         return place if place.exists() else tiny.checkpoint(place, family, head, seed)
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def vlms(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`vlms(family)`: the folder of a tiny image-text-to-text model, made when asked; read only."""
+    import vlm_zoo
+
+    root = tmp_path_factory.mktemp("vlms")
+
+    def folder(family: str) -> Path:
+        vlm_zoo.skip_unless_readable(family)
+        return root / family if (root / family).exists() else vlm_zoo.write_vlm(root / family, family)
 
     return folder
 

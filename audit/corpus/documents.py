@@ -169,6 +169,8 @@ class TrainingRecipe:
         prompt: what a question-answering model is given, with "{question}" in place of the question, and for models of
             text "{text}" in place of the page's words; for parsing the whole prompt. None: what its family is trained
             with.
+        system: the text of the system turn that a model asked in turns was trained with; None: what its chat template
+            writes.
         max_new_tokens: the longest output of a parsing model, tokens; None: what its settings and positions allow.
         epochs: passes over the members.
         learning_rate: the peak of AdamW's.
@@ -182,6 +184,7 @@ class TrainingRecipe:
     checkpoint_chosen_on: Split | None = None
     prompt: str | None = None
     max_new_tokens: int | None = PydanticField(default=None, ge=1, le=100_000)
+    system: str | None = None
     epochs: int | None = PydanticField(default=None, ge=1, le=100_000)
     learning_rate: float | None = PydanticField(default=None, gt=0, le=100)
     batch_size: int | None = PydanticField(default=None, ge=1, le=1_000_000)

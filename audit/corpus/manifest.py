@@ -181,6 +181,7 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
     problems.add(FILE_NAME, [] if problem is None else [f"name: {problem}"])
     problems.add(FILE_NAME, label_problems(manifest.task))
     problems.add(FILE_NAME, _prompt_problems(manifest.recipe.prompt, manifest.task))
+    problems.add(FILE_NAME, _wording_problems("system", manifest.recipe.system))
     problems.add(FILE_NAME, _canary_table_problems(manifest.canaries))
     for key, path in _named_paths(manifest):
         reason = reason_refused(root, path)
@@ -189,7 +190,7 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
 
 
 def _prompt_problems(prompt: str | None, task: Task) -> Iterator[str]:
-    """The question occurs once in the prompt, for parsing never; line ends are part of some families' prompts."""
+    """The question occurs once in the prompt, for parsing never."""
     if prompt is None:
         return
     times = prompt.count(QUESTION)
@@ -197,9 +198,14 @@ def _prompt_problems(prompt: str | None, task: Task) -> Iterator[str]:
         yield f'recipe.prompt: holds "{QUESTION}", and a parsing model is asked no question'
     elif task.kind != "parsing" and times != 1:
         yield f'recipe.prompt: holds "{QUESTION}" {times} times; the question goes where it stands, once'
-    problem = text_problem(re.sub(r"[\n\t]", " ", prompt))
+    yield from _wording_problems("prompt", prompt)
+
+
+def _wording_problems(name: str, text: str | None) -> Iterator[str]:
+    """Line ends and tabs may be part of what a model is asked with."""
+    problem = None if text is None else text_problem(re.sub(r"[\n\t]", " ", text))
     if problem is not None:
-        yield f"recipe.prompt: {problem}"
+        yield f"recipe.{name}: {problem}"
 
 
 def _canary_table_problems(table: dict[str, Any] | None) -> Iterator[str]:

@@ -69,11 +69,18 @@ def answering_of(
     """
     recipe, images = corpus.manifest.recipe, partial(open_page, corpus)
     if corpus.manifest.task.kind == "parsing":
-        longest = recipe.max_new_tokens
         return load_parsing(
-            folder, device=device, prompt=recipe.prompt, max_new_tokens=longest, batch_rows=batch_rows, images=images
+            folder,
+            device=device,
+            prompt=recipe.prompt,
+            system=recipe.system,
+            max_new_tokens=recipe.max_new_tokens,
+            batch_rows=batch_rows,
+            images=images,
         )
-    return load_answering(folder, device=device, prompt=recipe.prompt, batch_rows=batch_rows, images=images)
+    return load_answering(
+        folder, device=device, prompt=recipe.prompt, system=recipe.system, batch_rows=batch_rows, images=images
+    )
 
 
 def encoder_of(

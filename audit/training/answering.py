@@ -22,7 +22,7 @@ from audit.targets.checkpoint.folder import files_of
 from audit.training.trainer import EpochWatch, MixedTrainer, Schedule, store, train
 
 _SHARDS = "model.safetensors.index.json"
-_NAMED_IN_MANIFEST = ("epochs", "learning_rate", "batch_size", "seed", "prompt")
+_NAMED_IN_MANIFEST = ("epochs", "learning_rate", "batch_size", "seed", "prompt", "system")
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,14 @@ class AnsweringRecipe(Schedule):
     Dropout is as the model's configuration says.
 
     Attributes:
-        prompt: see `audit.corpus.documents.TrainingRecipe`; the target that is fitted must have been loaded with it.
+        prompt, system: see `audit.corpus.documents.TrainingRecipe`; the target that is fitted must have been loaded
+            with them.
     """
 
     learning_rate: float = 5e-5
     batch_size: int = 8
     prompt: str | None = None
+    system: str | None = None
 
 
 def recipe_of(corpus: Corpus) -> AnsweringRecipe:

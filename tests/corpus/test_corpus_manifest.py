@@ -126,6 +126,7 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("settings.recipe", {"prompt": "Question:"}, 'manifest.toml recipe.prompt: holds "{question}" 0 times'),
     ("settings.recipe", {"prompt": "{question} {question}"}, 'recipe.prompt: holds "{question}" 2 times'),
     ("settings.recipe", {"prompt": "{question}\x1b[2J"}, "recipe.prompt: holds a control character"),
+    ("settings.recipe", {"system": "You\x1b[2J"}, "recipe.system: holds a control character"),
     ("receipt.tags", ["O"], "documents.jsonl:1 tags: 1 tags for 3 words"),
     # entities
     ("receipt.entities.0.words", [1, 93], "documents.jsonl:1 entities[0].words: index 93 of 3 words"),
@@ -202,9 +203,10 @@ def test_a_question_answering_data_set_needs_questions_on_pages(
     lay_out: LayOut, settings: Table, receipt: Table
 ) -> None:
     settings["task"] = {"kind": "question-answering"}
-    settings["recipe"] = {"prompt": "Question: {question}\nAnswer:"}
+    settings["recipe"] = {"prompt": "Question: {question}\nAnswer:", "system": "Read.\nBe short."}
     corpus = manifests.load(lay_out(settings, receipt))
     assert corpus.manifest.recipe.prompt == "Question: {question}\nAnswer:"
+    assert corpus.manifest.recipe.system == "Read.\nBe short."
     questions = receipt.pop("questions")
     other = {"id": "r2", "split": "heldout", "questions": questions[:1]}
     del other["questions"][0]["entity"]

@@ -54,7 +54,9 @@ class Family:
 def donut_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoImageProcessor, AutoTokenizer, DonutProcessor
 
-    processor = DonutProcessor(AutoImageProcessor.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
+    processor = DonutProcessor(
+        AutoImageProcessor.from_pretrained(folder, backend="pil"), AutoTokenizer.from_pretrained(folder)
+    )
     prompt = f"<s_docvqa><s_question>{question}</s_question><s_answer>"
     ids = processor.tokenizer(prompt, add_special_tokens=False, return_tensors="pt").input_ids
     return {"pixel_values": processor(view.image, return_tensors="pt").pixel_values, "decoder_input_ids": ids}
@@ -64,14 +66,14 @@ def vit_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoImageProcessor, AutoTokenizer
 
     ids = AutoTokenizer.from_pretrained(folder)(f"Question: {question} Answer:", return_tensors="pt").input_ids
-    images = AutoImageProcessor.from_pretrained(folder)
+    images = AutoImageProcessor.from_pretrained(folder, backend="pil")
     return {"pixel_values": images(view.image, return_tensors="pt").pixel_values, "decoder_input_ids": ids}
 
 
 def pix2struct_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoImageProcessor, AutoTokenizer, Pix2StructProcessor
 
-    images, words = AutoImageProcessor.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    images, words = AutoImageProcessor.from_pretrained(folder, backend="pil"), AutoTokenizer.from_pretrained(folder)
     # transformers would download the font of the header from the Hub.
     font = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
     with patch.object(image_processing_pil_pix2struct, "hf_api") as hub:

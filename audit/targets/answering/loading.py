@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jinja2
+import torch
 import transformers
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -17,7 +20,7 @@ from transformers.models.auto.modeling_auto import (
 
 from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
-from audit.targets.answering import chat, donut, pix2struct, udop, vt5_reader, words_reader
+from audit.targets.answering import donut, pix2struct, seeing, udop, vt5_reader, words_reader
 from audit.targets.answering.generation import lifted, open_ends, set_start
 from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
@@ -28,8 +31,10 @@ from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.encoders.page_images import OpenImage
 
-ReaderOf = Callable[[CheckpointFolder, Any, str | None], Reader]
-"""Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known."""
+_ADVICE = "save the processor that the model was trained with beside it"
+ReaderOf = Callable[..., Reader]
+"""Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known; that of a
+general family takes a system turn too, by name."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,14 @@ class AnsweringFamily:
         name: as the record and people name it.
         model_class: what its checkpoints are loaded as.
         reader_of: makes its reader.
+        general: its models are read through whatever processor they have: `reader_of` takes a system turn as `system`,
+            and a model is asked once when it is loaded, so that one that does not fit its processor is refused.
     """
 
     name: str
     model_class: type[Any]
     reader_of: ReaderOf
+    general: bool = False
 
 
 FAMILIES: dict[str, AnsweringFamily] = {
@@ -56,7 +64,33 @@ FAMILIES: dict[str, AnsweringFamily] = {
     "udop": AnsweringFamily("UDOP", transformers.UdopForConditionalGeneration, udop.reader_of),
 }
 """By the `model_type` of a configuration; a new family is a line here and a file beside this one. All other models that
-transformers knows as image-text-to-text are asked through their chat template."""
+transformers knows as image-text-to-text are read through their own processor."""
+SEEING = {
+    "qwen2_vl": "Qwen2-VL",
+    "qwen2_5_vl": "Qwen2.5-VL",
+    "qwen3_vl": "Qwen3-VL",
+    "smolvlm": "SmolVLM",
+    "idefics2": "Idefics2",
+    "idefics3": "Idefics3",
+    "internvl": "InternVL",
+    "llava": "LLaVA",
+    "llava_next": "LLaVA-NeXT",
+    "llava_onevision": "LLaVA-OneVision",
+    "paligemma": "PaliGemma",
+    "gemma3": "Gemma 3",
+    "florence2": "Florence-2",
+    "got_ocr2": "GOT-OCR2",
+    "mistral3": "Pixtral / Mistral 3",
+    "mllama": "Llama 3.2 Vision",
+    "blip-2": "BLIP-2",
+    "kosmos-2.5": "Kosmos-2.5",
+}
+"""By `model_type`, the image-text-to-text families of which tests load and ask a checkpoint."""
+KNOWN = (
+    f"{', '.join([*(family.name for family in FAMILIES.values()), *SEEING.values()])}, and other models that"
+    " transformers loads with AutoModelForImageTextToText, AutoModelForCausalLM or AutoModelForSeq2SeqLM"
+)
+"""What answers questions, in words for a hint."""
 
 
 def is_answering(folder: AnyFolder) -> bool:
@@ -73,6 +107,7 @@ def load_answering(
     *,
     device: str = "cpu",
     prompt: str | None = None,
+    system: str | None = None,
     batch_rows: int | None = None,
     images: OpenImage | None = None,
     task: TaskKind = "question-answering",
@@ -84,6 +119,7 @@ def load_answering(
         device: "cpu", "cuda" or "mps".
         prompt: what the model was trained to be asked with, "{question}" standing for the question; None: what its
             family is trained with.
+        system: the text of the system turn that it was trained with; None: what its chat template itself writes.
         batch_rows: see `AnsweringTarget`.
         images: see `AnsweringTarget`.
         task: of another task than "question-answering" the prompt is given as it is, without a question.
@@ -96,15 +132,16 @@ def load_answering(
     if family is None:
         raise TargetError(
             f"{folder}: {folder.config.get('model_type')!r} is no model that answers questions",
-            f"docaudit knows {', '.join(known.name for known in FAMILIES.values())}, image-text-to-text models, and"
-            " decoders and encoder-decoders of text",
+            f"docaudit knows {KNOWN}",
         )
     if task == "question-answering" and prompt is not None and "{question}" not in prompt:
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
     model = load_whole_model(folder, family.model_class)
     config = model.config
-    reader = family.reader_of(folder, config, prompt)
+    reader = _reader_of(family, folder, config, prompt, system)
     _try(reader, folder)
+    if family.general:
+        _try_model(model.to(device).eval(), reader, folder, device)
     set_start(model)
     withheld = lifted(model.generation_config, reader)
     open_ends(model.generation_config, reader)
@@ -129,7 +166,8 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
     if family is not None:
         class_name = family.model_class.__name__
     elif class_name is not None:
-        family = AnsweringFamily(kind, transformers.AutoModelForImageTextToText, chat.reader_of)
+        seeing_class = transformers.AutoModelForImageTextToText
+        family = AnsweringFamily(kind, seeing_class, seeing.reader_of, general=True)
     else:
         return _text_family_of(kind, raw)
     named = raw.get("architectures")
@@ -175,14 +213,39 @@ def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
     return None
 
 
+def _reader_of(
+    family: AnsweringFamily, folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None
+) -> Reader:
+    """The family's reader.
+
+    Raises:
+        TargetError: its processor fails on a text, or there is a system turn and its models take none.
+    """
+    if system is not None and not family.general:
+        raise TargetError(f"{folder}: {family.name} has no system turn", "take [recipe] system out of manifest.toml")
+    reader_of = family.reader_of if system is None else partial(family.reader_of, system=system)
+    with quiet(), _refusing(folder, "its processor cannot read a text"):
+        return reader_of(folder, config, prompt)
+
+
 def _try(reader: Reader, folder: CheckpointFolder) -> None:
     """Have the reader read one page, so that a processor that does not work is found now."""
-    with quiet():
-        try:
-            reader.prompts([trial_sample()])
-            reader.taught([trial_sample()])
-        except (*DAMAGE, jinja2.TemplateError) as error:
-            raise TargetError(
-                f"{folder}: its processor cannot read a page: {one_line(error)}",
-                "save the processor that the model was trained with beside it",
-            ) from None
+    advice = getattr(reader, "advice", _ADVICE)
+    with quiet(), _refusing(folder, "its processor cannot read a page", advice):
+        reader.prompts([trial_sample()])
+        reader.taught([trial_sample()])
+
+
+def _try_model(model: Any, reader: Reader, folder: CheckpointFolder, device: str) -> None:
+    """Have the model itself read one page and its answer."""
+    with quiet(), torch.inference_mode(), _refusing(folder, "the model cannot read what its processor makes of a page"):
+        model(**{name: value.to(device) for name, value in reader.taught([trial_sample()]).items()})
+
+
+@contextmanager
+def _refusing(folder: CheckpointFolder, what: str, advice: str = _ADVICE) -> Iterator[None]:
+    """Within, what transformers raises is a refusal of the checkpoint."""
+    try:
+        yield
+    except (*DAMAGE, jinja2.TemplateError) as error:
+        raise TargetError(f"{folder}: {what}: {one_line(error)}", advice) from None

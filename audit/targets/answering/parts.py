@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,8 @@ VOCABULARIES = (
 )
 """Files that a generative model's tokenizer may lie in."""
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+_VISION = ("torchvision", "num2words")
+"""Libraries that some processors need, in the order in which they ask for them; docaudit's extra "vision" has both."""
 
 
 def tokenizer_of(folder: AnyFolder, n_vocabulary: int) -> Any:
@@ -48,14 +52,16 @@ def image_processor_of(folder: AnyFolder) -> Any:
     Raises:
         TargetError: the folder has none, or its settings cannot be used.
     """
-    return _open_part(folder, "image processor", transformers.AutoImageProcessor.from_pretrained)
+    return _open_part(
+        folder, "image processor", partial(transformers.AutoImageProcessor.from_pretrained, backend="pil")
+    )
 
 
 def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:
-    """The checkpoint's whole processor, tokenizer and chat template included.
+    """The checkpoint's whole processor, tokenizer and chat template included, as transformers loads it.
 
     Raises:
-        TargetError: the folder has none, its settings cannot be used, or see `tokenizer_of`.
+        TargetError: the folder has none, its settings cannot be used, a library is missing, or see `tokenizer_of`.
     """
     tokenizer_of(folder, n_vocabulary)
     return _open_part(folder, "processor", transformers.AutoProcessor.from_pretrained)
@@ -68,9 +74,19 @@ def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any
         raise TargetError(f"{folder}: no {' or '.join(_PROCESSORS)}", hint)
     with quiet():
         try:
-            return open_it(folder.path, local_files_only=True, trust_remote_code=False, backend="pil")
+            return open_it(folder.path, local_files_only=True, trust_remote_code=False)
         except DAMAGE as error:
+            library = _lacking(error)
+            if library is not None:
+                raise TargetError(
+                    f"{folder}: its {part} needs {library}, which is not installed", "pip install 'docaudit[vision]'"
+                ) from None
             raise TargetError(f"{folder}: the {part} cannot be loaded: {one_line(error)}", hint) from None
+
+
+def _lacking(error: BaseException) -> str | None:
+    """The library that an error of transformers asks for, when it is not installed; None: the error is another."""
+    return next((name for name in _VISION if name in str(error).lower() and find_spec(name) is None), None)
 
 
 def _refuse_unknown_tokens(folder: AnyFolder, tokenizer: Any, n_vocabulary: int) -> None:

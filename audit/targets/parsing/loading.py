@@ -35,6 +35,7 @@ def load_parsing(
     *,
     device: str = "cpu",
     prompt: str | None = None,
+    system: str | None = None,
     max_new_tokens: int | None = None,
     batch_rows: int | None = None,
     images: OpenImage | None = None,
@@ -46,6 +47,7 @@ def load_parsing(
         device: "cpu", "cuda" or "mps".
         prompt: what the model is given beside the page, such as "<s_cord-v2>" or an instruction; None: the token that
             its decoder begins with, for vision encoder-decoders only.
+        system: see `load_answering`.
         max_new_tokens: tokens of the longest output; None: what its generation settings name, or its positions allow.
         batch_rows: see `AnsweringTarget`.
         images: see `AnsweringTarget`.
@@ -60,7 +62,7 @@ def load_parsing(
             'set [task] kind = "question-answering" in manifest.toml, and give documents questions',
         )
     own = _first_token(folder) if prompt is None else prompt
-    target = load_answering(folder, device=device, prompt=own, task="parsing", images=images)
+    target = load_answering(folder, device=device, prompt=own, system=system, task="parsing", images=images)
     tokenizer = open_tokenizer(folder, ("eos",), VOCABULARIES)
     decodes = not target.model.config.is_encoder_decoder
     room = _room(target.model.config, target.reader, decodes=decodes)
