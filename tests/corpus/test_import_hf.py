@@ -150,8 +150,8 @@ def test_an_image_folder_for_parsing(tmp_path: Path) -> None:
     first = corpus.document("r1")
     assert json.loads(first.output or "") == {"menu": [{"nm": "Tea", "price": "1.50"}], "total": {"cash": 5}}
     assert [(one.id, one.question, one.answers) for one in first.questions] == [
-        ("menu.0.nm", "menu.0.nm", ("Tea",)),
-        ("menu.0.price", "menu.0.price", ("1.50",)),
+        ("menu.nm", "menu.nm", ("Tea",)),
+        ("menu.price", "menu.price", ("1.50",)),
         ("total.cash", "total.cash", ("5",)),
     ]
 

@@ -6,18 +6,28 @@ from collections.abc import Callable, Mapping
 
 from audit.corpus.documents import TaskKind
 from audit.corpus.importers.chat import Chat
+from audit.corpus.importers.coco import COCO
+from audit.corpus.importers.csv_fields import FieldTable
 from audit.corpus.importers.docvqa import DocVQA
 from audit.corpus.importers.funsd import FUNSD
 from audit.corpus.importers.hf import HuggingFace
 from audit.corpus.importers.interface import Source
+from audit.corpus.importers.label_studio import LabelStudio
+from audit.corpus.importers.pdf import PDFFolder
 from audit.corpus.importers.pfl_docvqa import PFLDocVQA
 from audit.corpus.importers.snips import Snips
 from audit.corpus.importers.sroie import SROIE
 from audit.corpus.importers.tab import TAB
+from audit.corpus.importers.word_folders import ALTO, HOCR, DocTR, Textract
 from audit.errors import UsageError, listed
 
 FORMATS: Mapping[str, Source] = {
-    source.name: source for source in (SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips(), HuggingFace(), Chat())
+    source.name: source
+    for source in (
+        *(SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips()),
+        *(HuggingFace(), Chat(), LabelStudio(), COCO(), FieldTable(), PDFFolder()),
+        *(HOCR(), ALTO(), DocTR(), Textract()),
+    )
 }
 ASKS: TaskKind = "question-answering"
 """The task that has an option of its own."""

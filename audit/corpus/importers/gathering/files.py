@@ -150,6 +150,16 @@ def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
     yield from ((f"{path.name}[{number}]", value) for number, value in enumerate(table))
 
 
+def table_text(path: Path) -> str:
+    """The text of a table, UTF-8 or else Latin-1, its lines ended alike; tabs stay, as they may separate cells."""
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def provider_of(column: str | None, record: Any, image: str | None) -> str | None:
     """The provider of a page, as the owner says where it stands.
 

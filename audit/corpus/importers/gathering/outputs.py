@@ -14,7 +14,7 @@ from audit.errors import ManifestError
 def add_ground_truth(page: DraftPage, text: str) -> None:
     """Add to a page what Donut's training sets call its ground truth.
 
-    {"gt_parse": {...}} is an output, whose leaves are questions by their path ("menu.0.nm"); {"gt_parses":
+    {"gt_parse": {...}} is an output, whose leaves are questions by their path (`menu[1].nm`); {"gt_parses":
     [{"question", "answer"}, ...]} questions with one or several accepted answers; {"gt_parse": {"class": ...}} a class.
 
     Args:
@@ -43,11 +43,11 @@ def add_ground_truth(page: DraftPage, text: str) -> None:
 
 
 def add_output(page: DraftPage, parse: Any) -> None:
-    """Make a JSON value the page's output, and its leaves questions, by their path."""
+    """Make a JSON value the page's output, and its leaves questions, by their path; of equal paths the first."""
     page.output = json.dumps(parse, ensure_ascii=False)
-    for path, text in _leaves(parse, ""):
-        if clean(text):
-            page.ask(path or "text", [text], path or "text")
+    leaves = {path: text for path, text in reversed([*_leaves(parse, "")]) if clean(text)}
+    for path, text in reversed(leaves.items()):
+        page.ask(path or "text", [text], path or "text")
 
 
 def _ask(page: DraftPage, parses: list[Mapping[str, Any]]) -> None:
@@ -65,14 +65,12 @@ def _ask(page: DraftPage, parses: list[Mapping[str, Any]]) -> None:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """The texts, numbers and truths of a JSON value, with their paths."""
+    """The texts and numbers of a JSON value with their paths, such as `menu[1].nm`; `[0]` is left out."""
     if isinstance(value, dict):
-        items: Iterator[tuple[Any, Any]] = iter(value.items())
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list):
-        items = iter(enumerate(value))
-    else:
-        if value is not None:
-            yield path, as_text(value)
-        return
-    for key, inner in items:
-        yield from _leaves(inner, f"{path}.{key}" if path else str(key))
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}[{number}]" if number else path)
+    elif value is not None and not isinstance(value, bool):
+        yield path, as_text(value)
