@@ -11,7 +11,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import Debug, FilledCommand, Seed, show_errors
-from audit.errors import UsageError, listed
+from audit.errors import UsageError
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Split, TaskKind
@@ -38,7 +38,14 @@ class ImportCommand(FilledCommand):
         """See `FilledCommand.fillings`."""
         from audit.corpus.importers import registry
 
-        formats = [f"{name} ({source.description})" for name, source in registry.FORMATS.items()]
+        formats = {
+            recognised: [
+                f"{name} ({source.description})"
+                for name, source in registry.FORMATS.items()
+                if source.recognises == recognised
+            ]
+            for recognised in (False, True)
+        }
         takes = {
             "with_tasks": registry.choices,
             "with_questions": registry.may_ask,
@@ -47,13 +54,18 @@ class ImportCommand(FilledCommand):
             "recognising": registry.recognises,
         }
         named = {word: ", ".join(registry.names_of(fits)) for word, fits in takes.items()}
-        return {"formats": listed(formats, "or"), **named}
+        return {"formats": "; ".join(formats[False]), "recognised": "; ".join(formats[True]), **named}
 
 
 def import_data(
     source_format: Annotated[
         str,
-        typer.Argument(metavar="FORMAT", help="{formats}.", show_default=False),
+        typer.Argument(
+            metavar="FORMAT",
+            help="Data sets of research: {formats}. Recognised formats, whose task, columns and boxes are read off "
+            "what is there: {recognised}.",
+            show_default=False,
+        ),
     ],
     src: Annotated[Path, typer.Argument(metavar="SRC", help="The folder you have.", show_default=False)],
     dst: Annotated[Path, typer.Argument(metavar="DST", help="The new data set's folder.", show_default=False)],

@@ -23,6 +23,7 @@ from audit.corpus.importers.gathering.choosing import TASKS
 from audit.corpus.importers.gathering.drafts import DraftPage, clean, names_of
 from audit.corpus.importers.gathering.files import ImageFinder, json_lines, provider_of, relative_files, save_image
 from audit.corpus.importers.gathering.outputs import add_output
+from audit.corpus.importers.gathering.parts import check_parts, part_of
 from audit.corpus.importers.interface import Source
 from audit.corpus.paths import inside
 from audit.corpus.problems import Problems
@@ -84,11 +85,7 @@ class Chat(Source):
                 for place, value in json_lines(inside(folder.resolve(), path)):
                     with problems.catch(f"{place}:"):
                         reader.add(path, value)
-        if request.rule == "official" and {page.part for page in reader.pages} != {"train", "validation"}:
-            raise UsageError(
-                f"{src} holds one part only; the official division needs files whose names begin with train, and "
-                "others with val or test"
-            )
+        check_parts(src, reader.pages, request)
         prompt, told = _fill(reader.asked, problems)
         if prompt is not None:
             reader.notes[PROMPT] = len(reader.asked)
@@ -146,8 +143,7 @@ class _Reader:
                 given = value.get("id")
                 name = clean(str(given)) if isinstance(given, str | int) else f"row-{number:06d}"
                 page = DraftPage(name, save_image(key, self._request.scratch, number))
-            kept = PurePosixPath(file.lower()).name.startswith(("val", "test", "dev", "eval"))
-            page.part = "validation" if kept else "train"
+            page.part = part_of(file)
             page.provider = provider_of(self._request.options.provider, value, where)
             self._pages[key] = page
         return self._pages[key]

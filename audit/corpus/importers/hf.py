@@ -25,6 +25,7 @@ from audit.corpus.importers.gathering.files import (
     relative_files,
     save_image,
 )
+from audit.corpus.importers.gathering.parts import check_parts, part_named
 from audit.corpus.importers.gathering.records import Columns
 from audit.corpus.importers.interface import Source
 from audit.corpus.importers.source_files import read_text
@@ -35,8 +36,6 @@ from audit.errors import ManifestError, UsageError
 METADATA = ("metadata.jsonl", "metadata.csv")
 SEVERAL = "rows with several images, left out"
 LAYOUT = "give a folder of save_to_disk, one with Parquet files, or one of images with metadata.jsonl or metadata.csv"
-_TRAINED = frozenset({"train", "training"})
-_KEPT = frozenset({"test", "testing", "val", "valid", "validation", "dev", "eval"})
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,7 @@ class _Table:
     @property
     def part(self) -> OfficialPart | None:
         """The part of the source's own division."""
-        if self.split in _TRAINED:
-            return "train"
-        return "validation" if self.split in _KEPT else None
+        return part_named(self.split)
 
 
 class HuggingFace(Source):
@@ -83,8 +80,7 @@ class HuggingFace(Source):
         reader = _Reader(src, request, problems)
         for table in _tables(src, request.scratch, problems):
             reader.add(table)
-        if request.rule == "official" and {page.part for page in reader.pages} != {"train", "validation"}:
-            raise UsageError(f"{src} holds one part only; the official division needs train and another split")
+        check_parts(src, reader.pages, request)
         reader.name_pages()
         return Assembly(self.name, reader.pages, request, problems, reader.tags).contents(reader.notes)
 
@@ -265,9 +261,7 @@ def _of_folders(images: Sequence[str]) -> Iterator[_Table]:
 
 def _split_of(path: str) -> str:
     """The split that a path within the source speaks of, by a folder's name or the beginning of the file's."""
-    pure = PurePosixPath(path.lower())
-    tokens = [*pure.parts[:-1], pure.stem.split("-")[0].split("_")[0], pure.stem]
-    return next((token for token in tokens if token in _TRAINED | _KEPT), "")
+    return next((name for name in (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem) if part_named(name)), "")
 
 
 def _library() -> Any:

@@ -9,6 +9,7 @@ from audit.corpus.importers.chat import Chat
 from audit.corpus.importers.coco import COCO
 from audit.corpus.importers.csv_fields import FieldTable
 from audit.corpus.importers.docvqa import DocVQA
+from audit.corpus.importers.forms import Forms
 from audit.corpus.importers.funsd import FUNSD
 from audit.corpus.importers.hf import HuggingFace
 from audit.corpus.importers.interface import Source
@@ -25,12 +26,14 @@ FORMATS: Mapping[str, Source] = {
     source.name: source
     for source in (
         *(SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips()),
-        *(HuggingFace(), Chat(), LabelStudio(), COCO(), FieldTable(), PDFFolder()),
+        *(Forms(), HuggingFace(), Chat(), LabelStudio(), COCO(), FieldTable(), PDFFolder()),
         *(HOCR(), ALTO(), DocTR(), Textract()),
     )
 }
 ASKS: TaskKind = "question-answering"
 """The task that has an option of its own."""
+RECOGNISED = "recognised formats"
+"""All sources that recognise tasks, columns and boxes, in the help and in messages."""
 
 
 def choices(source: Source) -> tuple[TaskKind, ...]:
@@ -61,8 +64,10 @@ def recognises(source: Source) -> bool:
 
 
 def names_of(fits: Callable[[Source], object]) -> tuple[str, ...]:
-    """The names of the formats that fit."""
-    return tuple(name for name, source in FORMATS.items() if fits(source))
+    """The names of the formats that fit; those that recognise what they read, in one word where all of them fit."""
+    strict = tuple(name for name, source in FORMATS.items() if fits(source) and not source.recognises)
+    others = [source for source in FORMATS.values() if source.recognises]
+    return (*strict, *((RECOGNISED,) if others and all(map(fits, others)) else ()))
 
 
 def check_options(

@@ -40,7 +40,8 @@ ASSIGNED: Mapping[Division, Assignment] = {"drawn": "random", "official": "offic
 MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
 INVENTED = (
     "This division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of "
-    "it says nothing: name the documents that it was trained on (--members FILE){official}, or train it on these."
+    "it says nothing: name the documents that it was trained on (--members FILE), or give those it never saw in a "
+    "second folder (--heldout-from SRC2){official}, or train it on these."
 )
 _OF_PART: Mapping[OfficialPart, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
 
