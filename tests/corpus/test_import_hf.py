@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +236,75 @@ def test_numbers_of_tags_take_the_owners_names(tmp_path: Path) -> None:
     corpus = manifests.load(tmp_path / "out")
     assert corpus.manifest.task.labels == options.labels
     assert corpus.documents[0].text_of(corpus.documents[0].entities[0]) == "May 5"
+
+
+def test_questions_about_texts_as_squad_has_them(tmp_path: Path) -> None:
+    rows: dict[str, list[Any]] = {
+        "id": ["a", "b", "c"],
+        "context": ["Ann paid 9.00.", "Ann paid 9.00.", "Bob paid."],
+        "question": ["Who?", "How much?", "How much?"],
+        "answers": [
+            {"text": ["Ann"], "answer_start": [0]},
+            {"text": ["9.00"], "answer_start": [9]},
+            {"text": [], "answer_start": []},
+        ],
+    }
+    datasets.Dataset.from_dict(rows).save_to_disk(str(tmp_path / "src"))
+    report = hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="extractive-qa")
+    corpus = manifests.load(tmp_path / "out")
+    assert {document.id: len(document.questions) for document in corpus.documents} == {"a": 2, "c": 0}
+    assert report.notes["questions without an answer, left out"] == 1
+    assert report.located == {"ANSWER": {"whole words": 1}}, "9.00 stands before a full stop"
+
+
+def test_providers_from_folders_and_by_provider(tmp_path: Path) -> None:
+    src = tmp_path / "src"
+    for number in range(12):
+        folder = src / f"shop{number % 4}"
+        folder.mkdir(parents=True, exist_ok=True)
+        page(number).save(folder / f"p{number}.png")
+    rows = [{"file_name": f"shop{n % 4}/p{n}.png", "words": ["x", str(n)], "ner_tags": ["O", "B-A"]} for n in range(12)]
+    (src / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["import", "hf", str(src), str(tmp_path / "out"), "--provider-column", "folder", "--by-provider"]
+    shares = ["--member", "0.5", "--heldout", "0.5", "--public", "0"]
+    result = CliRunner().invoke(app, [*arguments, *shares], terminal_width=1000)
+    assert result.exit_code == 0, result.output
+    corpus = manifests.load(tmp_path / "out")
+    assert {document.provider for document in corpus.documents} == {"shop0", "shop1", "shop2", "shop3"}
+    assert "providers in: 2" in result.output
+
+
+def test_a_saved_data_set_that_names_files_outside_it_is_refused(saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved / "train", tmp_path / "src")
+    state = json.loads((tmp_path / "src" / "state.json").read_text())
+    (tmp_path / "src" / next(iter(state["_data_files"]))["filename"]).rename(tmp_path / "private.arrow")
+    state["_data_files"] = [{"filename": "../private.arrow"}]
+    (tmp_path / "src" / "state.json").write_text(json.dumps(state))
+    with pytest.raises(ManifestError, match=r"state\.json: \.\./private\.arrow: the path leaves"):
+        hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+    (tmp_path / "src" / "dataset_dict.json").write_text('{"splits": ["../../x"]}')
+    with pytest.raises(ManifestError, match=r"dataset_dict\.json: \.\./\.\./x: the path leaves"):
+        hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+
+
+@pytest.mark.parametrize("name", ["datasets", "pypdfium2"])
+def test_a_library_that_is_missing_is_named(
+    name: str, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "pdfs").mkdir()
+    (tmp_path / "pdfs" / "a.pdf").write_bytes(b"%PDF")
+    form, src = ("hf", saved) if name == "datasets" else ("pdf", tmp_path / "pdfs")
+    with pytest.raises(UsageError, match=f"needs the library {name}") as caught:
+        FORMATS[form].convert(src, tmp_path / "out", ALL, 1)
+    assert caught.value.hint == f"pip install 'docaudit[{'datasets' if name == 'datasets' else 'pdf'}]'"
+
+
+def test_values_nested_too_deeply_are_refused(tmp_path: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    src = metadata(tmp_path, {"file_name": "a.png", "ground_truth": '{"gt_parse": ' + deep + "}"})
+    with pytest.raises(ManifestError, match="nested too deeply"):
+        hf.convert(src, tmp_path / "out", ALL, 1)
 
 
 def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:

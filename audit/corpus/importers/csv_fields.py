@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -10,7 +9,7 @@ from audit.corpus.importers.contents import ImportRequest, SourceContents
 from audit.corpus.importers.gathering.assembly import Assembly
 from audit.corpus.importers.gathering.choosing import TASKS
 from audit.corpus.importers.gathering.drafts import DraftField, DraftPage, clean
-from audit.corpus.importers.gathering.files import provider_of, relative_files, table_text
+from audit.corpus.importers.gathering.files import csv_rows, provider_of, relative_files
 from audit.corpus.importers.gathering.labels import category_of
 from audit.corpus.importers.gathering.parts import check_parts, part_named
 from audit.corpus.importers.interface import Source
@@ -83,7 +82,7 @@ class _Reader:
         elif value is not None and (key := _column(row, KEY)):
             _place(pages, clean(row[key]), row[value])
         elif value is None:
-            known = {_column(row, names) for names in (FILE, SPLIT, CLASS)} | {self._request.options.provider}
+            known = {_column(row, names) for names in (FILE, SPLIT, CLASS, PROVIDER[:1])}
             for name, text in row.items():
                 if name not in known:
                     _place(pages, name, text)
@@ -149,19 +148,12 @@ def _tables(src: Path) -> tuple[Path, list[str]]:
 
 
 def _rows(path: Path, name: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The rows of a table, with their places; separated by commas, semicolons or tabs, as its head is.
+    """The rows of a table, with their places.
 
     Raises:
-        ManifestError: no column names files, or there is nothing beside it.
+        ManifestError: as `csv_rows`; no column names files, or there is none beside it.
     """
-    text = table_text(path)
-    head = text.split("\n", 1)[0]
-    table = csv.DictReader(text.split("\n"), delimiter=max(",;\t", key=head.count), restval="")
-    columns = [column for column in table.fieldnames or () if column]
-    if _column(dict.fromkeys(columns, ""), FILE) is None or len(columns) < 2:
-        raise ManifestError(f"{name}: no column {', '.join(FILE[:4])} with another beside it")
-    for row in table:
-        extra = row.pop(None, None)  # the key of cells beyond the head
-        if extra:
-            raise ManifestError(f"{name}:{table.line_num}: more cells than columns")
-        yield f"{name}:{table.line_num}:", {column: row[column] or "" for column in columns}
+    for number, row in csv_rows(path, name):
+        if _column(row, FILE) is None or len(row) < 2:
+            raise ManifestError(f"{name}: no column {', '.join(FILE[:4])} with another beside it")
+        yield f"{name}:{number}:", row

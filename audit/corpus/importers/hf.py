@@ -5,7 +5,6 @@ No script of a data set is run, and nothing is downloaded or cached.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from audit.corpus.importers.gathering.drafts import DraftPage, clean, names_of
 from audit.corpus.importers.gathering.files import (
     IMAGES,
     ImageFinder,
+    csv_rows,
     json_lines,
     provider_of,
     relative_files,
@@ -28,7 +28,8 @@ from audit.corpus.importers.gathering.files import (
 from audit.corpus.importers.gathering.parts import check_parts, part_named
 from audit.corpus.importers.gathering.records import Columns
 from audit.corpus.importers.interface import Source
-from audit.corpus.importers.source_files import read_text
+from audit.corpus.importers.source_files import parse_json, read_text
+from audit.corpus.paths import inside
 from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
@@ -113,6 +114,9 @@ class _Reader:
                 return
             given = given[0] if given else None
         image, path, key = self._image(given, table.folder)
+        text = columns.value(row, "text")
+        if key is None and isinstance(text, str):
+            key = hashlib.sha256(text.encode()).hexdigest()
         asks = columns["question"] is not None and key is not None
         page = self._by_image.get(f"{table.part}/{key}") if asks else None
         if page is None:
@@ -182,6 +186,7 @@ def _tables(src: Path, scratch: Path, problems: Problems) -> Iterator[_Table]:
 
 
 def _saved(src: Path) -> Iterator[_Table]:
+    _check_names(src)
     datasets = _library()
     try:
         loaded = datasets.load_from_disk(str(src))
@@ -190,6 +195,28 @@ def _saved(src: Path) -> Iterator[_Table]:
     splits = loaded if isinstance(loaded, dict) else {str(loaded.split or ""): loaded}
     for split, dataset in splits.items():
         yield _of_dataset(datasets, str(split), dataset)
+
+
+def _check_names(src: Path) -> None:
+    """Refuse a saved data set whose files name others outside it, which the library would read.
+
+    Raises:
+        ManifestError: one does, or is broken.
+    """
+    root, problems = src.resolve(), Problems()
+    for path in relative_files(src, (".json",)):
+        named = PurePosixPath(path).name
+        if named not in ("state.json", "dataset_dict.json"):
+            continue
+        with problems.catch(f"{path}:"):
+            table = parse_json(read_text(src / path), "not JSON")
+            if not isinstance(table, dict):
+                raise ManifestError("not an object")
+            files = [*(table.get("_data_files") or []), *(table.get("_indices_files") or [])]
+            names = [one.get("filename") if isinstance(one, dict) else one for one in files]
+            for name in (*names, *(table.get("splits") or [])):
+                inside(root, (PurePosixPath(path).parent / str(name)).as_posix())
+    problems.raise_if_any()
 
 
 def _of_parquet(src: Path, paths: Sequence[str], scratch: Path) -> Iterator[_Table]:
@@ -237,8 +264,7 @@ def _of_metadata(src: Path, path: str) -> _Table:
     folder = PurePosixPath(path).parent
     rows: list[tuple[str, Mapping[str, Any]]] = []
     if path.endswith(".csv"):
-        table = csv.DictReader(read_text(src / path).splitlines())
-        rows = [(f"{path}:{table.line_num}:", row) for row in table]
+        rows = [(f"{path}:{number}:", row) for number, row in csv_rows(src / path, path)]
     else:
         for place, value in json_lines(src / path):
             if not isinstance(value, dict):

@@ -42,7 +42,7 @@ from audit.corpus.importers.splits import (
     equal_images,
 )
 from audit.corpus.publishing import check_destination, copy_image, draft_of
-from audit.errors import UsageError
+from audit.errors import ManifestError, UsageError
 from audit.stats.clusters import join_groups
 
 Way = Literal["official", "by-provider"]
@@ -117,12 +117,12 @@ class Source(ABC):
         with TemporaryDirectory(prefix="docaudit-import-") as folder:
             stated = (self._task(task), task is not None, options or SourceOptions())
             request = ImportRequest(shares, seed, division, *stated, Path(folder))
-            contents = self.read(src, request)
+            contents = self._read(src, request)
             if heldout_from is not None:
                 second = Path(folder) / "second"
                 second.mkdir()
                 again = replace(request, task=contents.task.kind, task_given=True, scratch=second)
-                contents, members = join_contents(contents, self.read(heldout_from, again))
+                contents, members = join_contents(contents, self._read(heldout_from, again))
                 if isinstance(division, NamedMembers):
                     members = replace(members, assigned=division.assigned)
                 request = replace(request, rule=members)
@@ -152,6 +152,13 @@ class Source(ABC):
         documents = [make(name, splits[name]) for name, make in contents.documents.items() if name in splits]
         _write(dst, manifest, documents, contents.images, report, must)
         return report
+
+    def _read(self, src: Path, request: ImportRequest) -> SourceContents:
+        """As `read`; values nested so deeply that Python gives up are the source's fault."""
+        try:
+            return self.read(src, request)
+        except RecursionError:
+            raise ManifestError("a JSON value of the source is nested too deeply") from None
 
     @abstractmethod
     def read(self, src: Path, request: ImportRequest) -> SourceContents:

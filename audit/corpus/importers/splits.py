@@ -62,7 +62,7 @@ def demands(division: object, documents: Mapping[str, int], *, has_official: boo
     must = MUST.format(member=documents.get("member", 0))
     if division == "official" or isinstance(division, NamedMembers):
         return (must,)
-    return (must, INVENTED.format(official=" or take the source's own division (--official)" if has_official else ""))
+    return (must, INVENTED.format(official=", or take the source's own division (--official)" if has_official else ""))
 
 
 def check_shares(shares: Mapping[Split, float]) -> None:

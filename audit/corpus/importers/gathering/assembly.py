@@ -9,7 +9,7 @@ from functools import partial
 from audit.corpus.answers import is_on_page
 from audit.corpus.documents import ASKING, Box, Category, Document, Entity, Question, Task, TrainingRecipe, Word
 from audit.corpus.importers.gathering.boxes import Size, Unit, check_shape, in_pixels, recognise
-from audit.corpus.importers.gathering.choosing import choose_task
+from audit.corpus.importers.gathering.choosing import WORDS_FIRST, choose_task
 from audit.corpus.importers.gathering.drafts import DraftField, DraftPage, clean
 from audit.corpus.importers.gathering.labels import category_of, is_attacked, plain_words, task_labels
 from audit.corpus.importers.interface import ImportRequest, MakeDocument, SourceContents
@@ -32,10 +32,7 @@ OCR_ADVICE = (
     "{n} of {pages} pages have no words, which removal of answers needs: add them with: docaudit ocr DATA_DIR (the new "
     "data set's folder)."
 )
-LOCATING_ADVICE = (
-    "Fields cannot be located on {n} pages without words: write word files beside the images (tesseract PAGE.png PAGE "
-    "hocr makes PAGE.hocr) and import again, or --task question-answering."
-)
+LOCATING_ADVICE = f"Fields cannot be located on {{n}} pages without words: {WORDS_FIRST}, or --task question-answering."
 
 
 class Assembly:

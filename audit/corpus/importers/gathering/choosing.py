@@ -51,6 +51,7 @@ _TEACHES: Mapping[TaskKind, Callable[[Found], object]] = {
     "document-classification": lambda found: found.labels,
     "mlm": lambda found: found.words,
 }
+WORDS_FIRST = "write word files beside the images (tesseract PAGE.png PAGE hocr makes PAGE.hocr) and import again"
 TASKS: tuple[TaskKind, ...] = tuple(_TEACHES)
 """Every task that a recognising source may be made into."""
 
@@ -73,7 +74,9 @@ def choose_task(name: str, pages: Sequence[DraftPage], wanted: TaskKind | None) 
     if wanted is not None:
         if wanted not in fitting:
             problem = f"{name}: nothing to learn the task {wanted} from: {found}"
-            raise UsageError(problem, f"--task {listed(fitting, 'or')}" if fitting else "")
+            hints = [WORDS_FIRST] if found.fields and not found.words else []
+            hints += [f"--task {listed(fitting, 'or')}"] if fitting else []
+            raise UsageError(problem, "; or ".join(hints))
         return wanted
     usual: list[TaskKind] = [] if found.questions else ["token-classification", "document-classification"]
     order: list[TaskKind] = ["parsing", *usual, "question-answering", "document-classification", "mlm"]

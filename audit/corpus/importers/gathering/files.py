@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import posixpath
@@ -158,6 +159,27 @@ def table_text(path: Path) -> str:
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a table with the numbers of their lines; separated by commas, semicolons or tabs, as its head is.
+
+    Args:
+        path: of the file.
+        name: for messages.
+
+    Raises:
+        ManifestError: a row has more cells than there are columns, or the table cannot be read as one.
+    """
+    lines = table_text(path).split("\n")
+    table = csv.DictReader(lines, delimiter=max(",;\t", key=lines[0].count), restval="")
+    try:
+        for row in table:
+            if None in row:
+                raise ManifestError(f"{name}:{table.line_num}: more cells than columns")
+            yield table.line_num, {column: text or "" for column, text in row.items() if column}
+    except csv.Error as error:
+        raise ManifestError(f"{name}:{table.line_num}: {error}") from None
 
 
 def provider_of(column: str | None, record: Any, image: str | None) -> str | None:

@@ -24,7 +24,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "question id": ("question_id", "questionId", "question_ids"),
     "label": ("label", "class", "document_class", "category"),
     "output": ("ground_truth", "gt_parse", "parse", "target"),
-    "text": ("text", "full_text", "ocr_text"),
+    "text": ("text", "full_text", "ocr_text", "context"),
 }
 """Names of columns by their meaning, in the order in which they are looked for."""
 LIST_LABEL = "labels"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 
 from audit.corpus.importers.gathering.drafts import DraftWord
 from audit.corpus.importers.words.reading import ReadPage, shared
@@ -23,7 +24,7 @@ def read(text: str) -> tuple[ReadPage, ...]:
     if missing:
         raise ManifestError(f"no column {', '.join(missing)}: not Tesseract's table")
     pages: list[tuple[tuple[float, float], list[DraftWord]]] = []
-    for row in table:
+    for row in _rows(table):
         try:
             left, top, width, height = (float(row[name]) for name in COLUMNS[1:5])
         except (TypeError, ValueError):
@@ -36,3 +37,10 @@ def read(text: str) -> tuple[ReadPage, ...]:
             shape, words = pages[-1]
             words.append(DraftWord(row["text"] or "", shared((left, top, left + width, top + height), shape)))
     return tuple(ReadPage(tuple(words), shape) for shape, words in pages)
+
+
+def _rows(table: csv.DictReader[str]) -> Iterator[dict[str, str]]:
+    try:
+        yield from table
+    except csv.Error as error:
+        raise ManifestError(f"line {table.line_num}: {error}") from None
