@@ -128,9 +128,10 @@ def import_data(
     labels: Annotated[
         str | None,
         typer.Option(
-            metavar="NAMES|FILE",
-            help="Names of the model's labels in the order of its outputs, with commas between them, or a file with "
-            "one a line: for data that has numbers only.",
+            metavar="NAMES|FILE|MODEL_DIR",
+            help="Names of the model's labels in the order of its outputs: with commas between them, a file with one a "
+            "line, or the model's folder, whose config.json has them. For data that has numbers only, or writes labels "
+            "in other cases.",
             show_default=False,
         ),
     ] = None,
@@ -285,15 +286,9 @@ def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
 def _options(labels: str | None, provider: str | None, boxes: BoxUnit | None) -> SourceOptions:
     """What the owner says of columns and boxes."""
     from audit.corpus.importers.contents import SourceOptions
+    from audit.corpus.importers.named import read_labels
 
-    if labels is None:
-        return SourceOptions((), provider, boxes)
-    if "," not in labels:
-        try:
-            labels = ",".join(Path(labels).read_text(encoding="utf-8-sig").splitlines())
-        except (OSError, UnicodeDecodeError):
-            raise UsageError(f"--labels {labels}: neither names with commas nor a readable file") from None
-    return SourceOptions(tuple(name for text in labels.split(",") if (name := text.strip())), provider, boxes)
+    return SourceOptions(() if labels is None else read_labels(labels), provider, boxes)
 
 
 def _show_import(report: ImportReport, destination: Path) -> None:

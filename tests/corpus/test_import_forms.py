@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
+from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
+from audit.corpus.importers.named import read_labels
 from audit.corpus.importers.registry import FORMATS
 from audit.errors import ManifestError, UsageError
 
@@ -49,6 +52,37 @@ def test_funsd_with_labels_and_boxes_of_ones_own(tmp_path: Path) -> None:
     assert document.words[1].box == (60, 0, 500, 8)
     assert report.notes == {"boxes from 0 to 1000, converted to pixels of the image": 3}
     assert report.located == {"invoice_no": {"annotated": 1}}
+
+
+def test_labels_are_those_of_the_model(tmp_path: Path) -> None:
+    """Data with "total" and a model with B-TOTAL mean the same; what the model has no tag for is left out."""
+    table = [item("total", ("9.00", [1, 2, 3, 4])), item("Stamp", ("PAID", [5, 6, 7, 8]))]
+    src = lay_out(tmp_path, p_D_json=table)
+    (tmp_path / "model").mkdir()
+    config = {"id2label": {"0": "O", "2": "I-TOTAL", "1": "B-TOTAL", "10": "B-DATE"}}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    arguments = ["import", "forms", str(src), str(tmp_path / "out"), "--labels", str(tmp_path / "model")]
+    result = CliRunner().invoke(app, [*arguments, "--member", "1", "--heldout", "0", "--public", "0"])
+    assert result.exit_code == 0, result.output
+    corpus = manifests.load(tmp_path / "out")
+    assert corpus.manifest.task.labels == ("O", "B-TOTAL", "I-TOTAL", "B-DATE")
+    assert [one.label for one in corpus.documents[0].entities] == ["TOTAL"]
+    report = json.loads((tmp_path / "out" / "import-report.json").read_text())
+    assert report["not_located"] == {"Stamp": {"not among the model's labels": 1}, "TOTAL": {}}
+
+
+@pytest.mark.parametrize("content", [None, "{}", "[", '{"id2label": {"x": "y"}}'])
+def test_labels_that_cannot_be_read(content: str | None, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    if content is not None:
+        (tmp_path / "model" / "config.json").write_text(content)
+    with pytest.raises(UsageError, match="no labels can be read there"):
+        read_labels(str(tmp_path / "model"))
+
+
+def test_labels_by_name_and_by_line(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("O\n B-A \n\n")
+    assert read_labels("O, B-A") == read_labels(str(tmp_path / "labels.txt")) == ("O", "B-A")
 
 
 def test_items_without_words_are_divided(tmp_path: Path) -> None:

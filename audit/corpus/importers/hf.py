@@ -29,8 +29,8 @@ from audit.corpus.importers.gathering.parts import check_parts, part_named
 from audit.corpus.importers.gathering.records import Columns
 from audit.corpus.importers.interface import Source
 from audit.corpus.importers.source_files import parse_json, read_text
-from audit.corpus.paths import inside
 from audit.corpus.importers.splits import OfficialPart
+from audit.corpus.paths import inside
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
 

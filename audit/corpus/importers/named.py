@@ -1,4 +1,4 @@
-"""Documents that the owner names as trained on, or as never trained on: lists of ids or file names."""
+"""Names that the owner gives: documents that were trained on or never were, and a model's labels."""
 
 from __future__ import annotations
 
@@ -107,6 +107,45 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
     if not names:
         raise UsageError(f"{option} {path}: no document is named", "write one id or file name a line")
     return names
+
+
+def read_labels(given: str) -> tuple[str, ...]:
+    """Read a model's labels in the order of its outputs.
+
+    Args:
+        given: names with commas between them, a file with one a line, or a checkpoint's folder or config.json, whose
+            id2label is read.
+
+    Raises:
+        UsageError: it is none of these, or holds no names.
+    """
+    path = Path(given)
+    path = path / "config.json" if path.is_dir() else path
+    if "," in given and not path.exists():
+        return tuple(name for text in given.split(",") if (name := text.strip()))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        names = _configured(text) if path.suffix == ".json" else text.splitlines()
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError):
+        hint = "give names with commas between them, a file with one a line, or the model's folder"
+        raise UsageError(f"--labels {given}: no labels can be read there", hint) from None
+    labels = tuple(name for text in names if (name := text.strip()))
+    if not labels:
+        raise UsageError(f"--labels {given}: it names none")
+    return labels
+
+
+def _configured(text: str) -> list[str]:
+    """The labels that a checkpoint's configuration names.
+
+    Raises:
+        ValueError: it names none.
+    """
+    config = json.loads(text)
+    found = config.get("id2label") if isinstance(config, dict) else None
+    if not isinstance(found, dict):
+        raise ValueError("no id2label")
+    return [str(found[key]) for key in sorted(found, key=int)]
 
 
 def _column(text: str, separator: str) -> Iterator[str]:

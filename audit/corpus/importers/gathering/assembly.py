@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from audit.corpus.answers import is_on_page
@@ -11,7 +12,7 @@ from audit.corpus.documents import ASKING, Box, Category, Document, Entity, Ques
 from audit.corpus.importers.gathering.boxes import Size, Unit, check_shape, in_pixels, recognise
 from audit.corpus.importers.gathering.choosing import WORDS_FIRST, choose_task
 from audit.corpus.importers.gathering.drafts import DraftField, DraftPage, clean
-from audit.corpus.importers.gathering.labels import category_of, is_attacked, plain_words, task_labels
+from audit.corpus.importers.gathering.labels import category_of, is_attacked, plain_labels, plain_words, task_labels
 from audit.corpus.importers.interface import ImportRequest, MakeDocument, SourceContents
 from audit.corpus.importers.locating import Location, locate
 from audit.corpus.importers.report import FieldTally
@@ -70,6 +71,10 @@ class Assembly:
         unanswered = sum(page.unanswered for page in pages)
         if unanswered:
             self._notes["questions without an answer, left out"] = unanswered
+        known = plain_labels(self._tags)
+        for page in pages:
+            page.fields = [replace(one, label=known.get(one.label.lower(), one.label)) for one in page.fields]
+        self._known = frozenset(known.values()) if task_labels(self._tags) else None
         labels = sorted({field.label for page in pages for field in page.fields})
         self._fields = FieldTally([*labels, *([ANSWER] if any(page.questions for page in pages) else [])])
 
@@ -209,6 +214,9 @@ class Assembly:
         entities: list[Entity] = []
         held: dict[int, str] = {}
         for number, one in enumerate(page.fields):
+            if self._known is not None and one.label not in self._known:
+                self._fields.miss(page.name, one.label, "not among the model's labels")
+                continue
             category = one.category or category_of(one.label)
             found, rule = self._find(one, category, indices, words, regions, taken)
             if not found:

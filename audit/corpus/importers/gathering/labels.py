@@ -73,3 +73,11 @@ def task_labels(names: Iterable[str]) -> tuple[str, ...]:
     """Tags as a manifest takes them, in the model's order; empty where they are no BIO tags: the model's then count."""
     tags = tuple(dict.fromkeys(names))
     return tags if tags and all(map(is_bio, tags)) else ()
+
+
+def plain_labels(names: Iterable[str]) -> dict[str, str]:
+    """By label in lower case the label as a model's tags have it, without prefix; the outside class left out."""
+    tags = [name for name in names if name.lower() not in OUTSIDE]
+    prefixed = any(tag[:2] in (*_BEGINS, *_SINGLE, *_GOES_ON) for tag in tags)
+    labels = [tag[2:] if prefixed and tag[1:2] == "-" else tag for tag in tags]
+    return {label.lower(): label for label in labels}
