@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -10,15 +11,17 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import Debug, FilledCommand, Seed, show_errors
-from audit.errors import UsageError, listed
+from audit.errors import UsageError
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Split, TaskKind
-    from audit.corpus.importers.interface import Rule
+    from audit.corpus.importers.interface import Rule, SourceOptions
     from audit.corpus.importers.report import ImportReport
 
 Assignment = Literal["random", "by-provider", "by-date", "official"]
 """The ways in which documents came to be members."""
+BoxUnit = Literal["pixels", "thousandths", "shares"]
+"""The units that boxes come in."""
 
 
 class ImportCommand(FilledCommand):
@@ -35,21 +38,34 @@ class ImportCommand(FilledCommand):
         """See `FilledCommand.fillings`."""
         from audit.corpus.importers import registry
 
-        formats = [f"{name} ({source.description})" for name, source in registry.FORMATS.items()]
+        formats = {
+            recognised: [
+                f"{name} ({source.description})"
+                for name, source in registry.FORMATS.items()
+                if source.recognises == recognised
+            ]
+            for recognised in (False, True)
+        }
         takes = {
             "with_tasks": registry.choices,
             "with_questions": registry.may_ask,
             "with_parts": registry.has_parts,
             "with_providers": registry.names_providers,
+            "recognising": registry.recognises,
         }
         named = {word: ", ".join(registry.names_of(fits)) for word, fits in takes.items()}
-        return {"formats": listed(formats, "or"), **named}
+        return {"formats": "; ".join(formats[False]), "recognised": "; ".join(formats[True]), **named}
 
 
 def import_data(
     source_format: Annotated[
         str,
-        typer.Argument(metavar="FORMAT", help="{formats}.", show_default=False),
+        typer.Argument(
+            metavar="FORMAT",
+            help="Data sets of research: {formats}. Recognised formats, whose task, columns and boxes are read off "
+            "what is there: {recognised}.",
+            show_default=False,
+        ),
     ],
     src: Annotated[Path, typer.Argument(metavar="SRC", help="The folder you have.", show_default=False)],
     dst: Annotated[Path, typer.Argument(metavar="DST", help="The new data set's folder.", show_default=False)],
@@ -61,24 +77,34 @@ def import_data(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The documents that your model was trained on, one id or file name a line: these are the members. "
-            "--heldout and --public are then shares of the others.",
+            help="The documents that your model was trained on: these are the members. One id or file name a line, a "
+            ".csv with a column of them, or a .json or .jsonl of names. --heldout and --public are then shares of the "
+            "others.",
             show_default="drawn",
+        ),
+    ] = None,
+    heldout_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SRC2",
+            help="A second folder of the same format, of documents that your model was not trained on (test/ beside "
+            "train/): all documents of SRC are then members; --heldout and --public are shares of those of SRC2.",
+            show_default=False,
         ),
     ] = None,
     assigned: Annotated[
         Assignment | None,
         typer.Option(
-            help="With --members: how these came to be chosen for training; random only where it was by lot.",
+            help="With --members or --heldout-from: how members came to be chosen for training; random only where it "
+            "was by lot.",
             show_default="official",
         ),
     ] = None,
     heldout: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            min=0,
-            max=1,
-            help="Share of the documents for this split.",
+            metavar="SHARE|FILE",
+            help="Share of the documents for this split; or, with --members, a file that names its documents.",
             show_default="0.2; 0.4 with --by-provider; 0.5 with --members",
         ),
     ] = None,
@@ -88,13 +114,41 @@ def import_data(
             min=0,
             max=1,
             help="Share of the documents for this split.",
-            show_default="0.4; 0.2 with --by-provider; 0.5 with --members",
+            show_default="0.4; 0.2 with --by-provider; 0.5 with --members; 1 with --heldout FILE",
         ),
     ] = None,
     seed: Seed = 0,
     task: Annotated[
         str | None,
-        typer.Option(help="{with_tasks}: what your model was trained to do.", show_default="token-classification"),
+        typer.Option(
+            help="{with_tasks}: what your model was trained to do.",
+            show_default="token-classification; for {recognising} recognised",
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES|FILE|MODEL_DIR",
+            help="Names of the model's labels in the order of its outputs: with commas between them, a file with one a "
+            "line, or the model's folder, whose config.json has them. For data that has numbers only, or writes labels "
+            "in other cases.",
+            show_default=False,
+        ),
+    ] = None,
+    provider_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The column or key that names who issued a document; folder: the folder that its image is in.",
+            show_default=False,
+        ),
+    ] = None,
+    boxes: Annotated[
+        BoxUnit | None,
+        typer.Option(
+            help="The unit of boxes: pixels, 0 to 1000 (thousandths), or 0 to 1 (shares).",
+            show_default="recognised by their range",
+        ),
     ] = None,
     questions: Annotated[
         bool,
@@ -131,38 +185,110 @@ def import_data(
 ) -> None:
     """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
     with show_errors(debug):
-        from audit.corpus.importers.providers import ByProvider
-        from audit.corpus.importers.registry import FORMATS, check_options, has_parts
-        from audit.corpus.importers.splits import NamedMembers, demands
+        from audit.corpus.importers.registry import FORMATS, check_options
 
         source = FORMATS[source_format]
+        said = {"--labels": labels, "--provider-column": provider_column, "--boxes": boxes}
         check_options(
-            source, task=task, questions=questions, official=official, by_provider=by_provider, kept_aside=kept_aside
+            source,
+            task=task,
+            questions=questions,
+            official=official,
+            by_provider=by_provider,
+            kept_aside=kept_aside,
+            said=said,
         )
-        _check_members(members, assigned, member, official or by_provider)
-        usual = (0.5, 0.5) if members else (0.4, 0.2) if by_provider else (0.2, 0.4)
-        shares: dict[Split, float] = {
+        given = Given(members, heldout_from, *_share_or_file(heldout), assigned)
+        given.check(member, official or by_provider)
+        shares = given.shares(member, public, by_provider=by_provider)
+        rule = given.rule(by_provider=by_provider, kept_aside=kept_aside, official=official)
+        learns = "question-answering" if questions else cast("TaskKind | None", task)
+        options = _options(labels, provider_column, boxes)
+        report = source.convert(src, dst, shares, seed, rule, learns, options, heldout_from)
+        _show_import(report, dst)
+        console.warn(*report.warnings)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the owner says about membership.
+
+    Attributes:
+        members: a file that names them.
+        heldout_from: a folder of documents that are none.
+        heldout: a share.
+        heldout_file: a file that names them, in place of a share.
+        assigned: how members came to be chosen.
+    """
+
+    members: Path | None
+    heldout_from: Path | None
+    heldout: float | None
+    heldout_file: Path | None
+    assigned: Assignment | None
+
+    def check(self, share: float | None, divided: bool) -> None:
+        """Refuse options that say in two ways which documents are members; `divided`: by the source or by provider.
+
+        Raises:
+            UsageError: there are such options.
+        """
+        if self.heldout_file is not None and self.members is None:
+            raise UsageError(
+                f"--heldout {self.heldout_file} names held-out documents, but nothing names the members",
+                "add --members FILE, or give --heldout a share between 0 and 1",
+            )
+        if self.members is not None and self.heldout_from is not None:
+            raise UsageError("--members and --heldout-from both say which documents are members: leave one out")
+        if self.members is None and self.heldout_from is None:
+            if self.assigned is not None:
+                raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
+            return
+        if divided or share is not None:
+            named = "--members" if self.members else "--heldout-from"
+            raise UsageError(f"{named} names the members: leave out --member, --official and --by-provider")
+
+    def shares(self, member: float | None, public: float | None, *, by_provider: bool) -> dict[Split, float]:
+        """The shares of the splits, with the usual ones for those that the owner leaves out."""
+        drawn = (0.4, 0.2) if by_provider else (0.2, 0.4)
+        usual = (0.0, 1.0) if self.heldout_file else (0.5, 0.5) if self.members or self.heldout_from else drawn
+        return {
             "member": 0.4 if member is None else member,
-            "heldout": usual[0] if heldout is None else heldout,
+            "heldout": usual[0] if self.heldout is None else self.heldout,
             "public": usual[1] if public is None else public,
         }
-        rule: Rule = ByProvider(kept_aside) if by_provider else "official" if official else "drawn"
-        if members is not None:
-            rule = NamedMembers.read(members, assigned or "official")
-        learns = "question-answering" if questions else cast("TaskKind | None", task)
-        report = source.convert(src, dst, shares, seed, rule, learns)
-        _show_import(report, dst)
-        console.warn(*demands(rule, report.documents, has_official=has_parts(source)))
+
+    def rule(self, *, by_provider: bool, kept_aside: int | None, official: bool) -> Rule:
+        """The rule by which documents become members."""
+        from audit.corpus.importers.providers import ByProvider
+        from audit.corpus.importers.splits import NamedMembers
+
+        if self.members is not None:
+            return NamedMembers.read(self.members, self.assigned or "official", self.heldout_file)
+        if self.heldout_from is not None:
+            return NamedMembers((), self.assigned or "official")
+        return ByProvider(kept_aside) if by_provider else "official" if official else "drawn"
 
 
-def _check_members(members: Path | None, assigned: str | None, share: float | None, divided: bool) -> None:
-    """Refuse options that say in two ways which documents are members."""
-    if members is None:
-        if assigned is not None:
-            raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
-        return
-    if divided or share is not None:
-        raise UsageError("--members names the members: leave out --member, --official and --by-provider")
+def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
+    """What `--heldout` gives: a share, or a file."""
+    if text is None:
+        return None, None
+    try:
+        share = float(text)
+    except ValueError:
+        return None, Path(text)
+    if not 0 <= share <= 1:
+        raise UsageError(f"--heldout {text}: a share is between 0 and 1")
+    return share, None
+
+
+def _options(labels: str | None, provider: str | None, boxes: BoxUnit | None) -> SourceOptions:
+    """What the owner says of columns and boxes."""
+    from audit.corpus.importers.contents import SourceOptions
+    from audit.corpus.importers.named import read_labels
+
+    return SourceOptions(() if labels is None else read_labels(labels), provider, boxes)
 
 
 def _show_import(report: ImportReport, destination: Path) -> None:
@@ -173,6 +299,8 @@ def _show_import(report: ImportReport, destination: Path) -> None:
         rows.append((label, count, sum(report.located.get(label, {}).values()), lost or "-"))
     if rows:
         console.show_table("Fields", ("label", "fields", "located", "not located"), rows)
+    if report.task is not None:
+        console.say(f"The model's task, for the manifest: {report.task}")
     console.show_table("Documents", ("split", "documents"), list(report.documents.items()))
     for name, count in report.notes.items():
         console.say(f"{name}: {count}")

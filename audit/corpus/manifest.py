@@ -92,7 +92,7 @@ def files_of(corpus: Corpus) -> dict[str, Path]:
     return {name: corpus.root / name for name in (FILE_NAME, corpus.manifest.documents, *sorted(images), *canaries)}
 
 
-def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document]) -> None:
+def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document], comments: Sequence[str] = ()) -> None:
     """Write `manifest.toml` and the documents file; fields that hold their default are left out.
 
     All content is made before a file is touched, and each file appears complete or not at all; the manifest comes last.
@@ -102,13 +102,15 @@ def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document]) -> 
         data_dir: an existing folder, or one to be made. Images are for the caller to put there.
         manifest: the settings; its `documents` says where the documents go.
         documents: in the order of their lines.
+        comments: lines for people, at the top of the manifest.
 
     Raises:
         ManifestError: `manifest.documents` leads out of `data_dir`.
         EngineError: the files cannot be written.
     """
     lines = "".join(json.dumps(_plain(document), ensure_ascii=False) + "\n" for document in documents)
-    settings = tomli_w.dumps(_plain(manifest))
+    above = "".join(f"# {' '.join(comment.split())}\n" for comment in comments)
+    settings = above + tomli_w.dumps(_plain(manifest))
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         root = data_dir.resolve()

@@ -317,8 +317,16 @@ def test_pages_by_provider_keep_documents_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "companies", "message"),
     [
-        (["funsd", "--by-provider"], [], "funsd names no providers: --by-provider is for sroie and pfl-docvqa"),
-        (["docvqa", "--by-provider"], [], "docvqa names no providers: --by-provider is for sroie and pfl-docvqa"),
+        (
+            ["funsd", "--by-provider"],
+            [],
+            "funsd names no providers: --by-provider is for sroie, pfl-docvqa and recognised formats",
+        ),
+        (
+            ["docvqa", "--by-provider"],
+            [],
+            "docvqa names no providers: --by-provider is for sroie, pfl-docvqa and recognised formats",
+        ),
         (["pfl-docvqa", "--by-provider", "--official"], [], "--official keeps the source's own division"),
         (["sroie", "--kept-aside", "3"], [], "--kept-aside says how --by-provider divides"),
         (["sroie", "--by-provider", "--kept-aside", "0"], [], "Invalid value for '--kept-aside'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -92,6 +93,69 @@ def test_the_command_takes_a_file_of_names(forms: Path, tmp_path: Path) -> None:
     assert {document.id for document in corpus.of("member")} == {"f04", "f05"}
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("names.txt", "f04.png\nimages/f05.png\n"),
+        ("names.csv", "score,file_name\n1,f04.png\n2,f05.png\n"),
+        ("names.tsv", "id\tx\nf04\t1\nf05\t2\n"),
+        ("names.json", '["f04", {"image": "/home/me/images/f05.png"}]'),
+        ("names.jsonl", '{"images": ["images/f04.png"], "messages": []}\n{"id": "f05"}\n'),
+    ],
+)
+def test_names_are_read_from_what_people_have(name: str, content: str, forms: Path, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    imported("funsd", forms, tmp_path / "out", "--members", tmp_path / name)
+    assert {document.id for document in manifests.load(tmp_path / "out").of("member")} == {"f04", "f05"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("names.csv", "score,other\n1,2\n", "no column is called id"),
+        ("names.json", '{"a": 1}', "not a list"),
+        ("names.json", "[", "Expecting value"),
+        ("names.jsonl", '{"text": "x"}\n', "an entry has no name"),
+    ],
+)
+def test_files_without_names_are_refused(name: str, content: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UsageError, match=problem):
+        NamedMembers.read(tmp_path / name)
+
+
+def test_held_out_documents_may_be_named_too(forms: Path, tmp_path: Path) -> None:
+    (tmp_path / "trained").write_text("f00\nf02\n")
+    (tmp_path / "kept").write_text("f03\nf04\nf05\n")
+    lists = ("--members", tmp_path / "trained", "--heldout", tmp_path / "kept")
+    imported("funsd", forms, tmp_path / "out", *lists, "--public", "0.5")
+    corpus = manifests.load(tmp_path / "out")
+    assert {document.id for document in corpus.of("member")} == {"f00", "f02"}
+    assert {document.id for document in corpus.of("heldout")} == {"f04", "f05"}, "f03 is a copy of f02"
+    assert len(corpus.of("public")) in (3, 4)
+    assert not {document.id for document in corpus.of("public")} & {"f03", "f00", "f02", "f04", "f05"}
+
+
+def test_a_document_cannot_be_trained_on_and_kept_out(forms: Path, tmp_path: Path) -> None:
+    given = NamedMembers(("f00", "f01"), heldout=("f01.png",))
+    with pytest.raises(ManifestError, match="1 documents are in --members and in --heldout, the first is f01"):
+        funsd.convert(forms, tmp_path / "out", HALVES, 5, division=given)
+
+
+def test_a_second_folder_was_not_trained_on(forms: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    shutil.copytree(forms, second)
+    for number in range(12):
+        noise = np.random.default_rng(number if number < 2 else 50 + number).integers(0, 256, (60, 50), np.uint8)
+        Image.fromarray(noise).save(second / "images" / f"f{number:02}.png")
+    said = imported("funsd", forms, tmp_path / "out", "--heldout-from", second, "--heldout", "1", "--public", "0")
+    assert "trained on the 12 documents of split member" in said
+    corpus = manifests.load(tmp_path / "out")
+    assert len(corpus.of("member")) == 12
+    assert {document.id for document in corpus.of("heldout")} == {f"2-f{number:02}" for number in range(2, 12)}
+    assert corpus.document("2-f02").image == "images/2-f02.png", "pages of equal name are kept apart"
+
+
 def test_a_division_that_was_drawn_is_said_to_invent_membership(forms: Path, tmp_path: Path) -> None:
     said = imported("funsd", forms, tmp_path / "out")
     assert "The audited model must have been trained on the 5 documents of split member, and on none of heldout" in said
@@ -106,6 +170,10 @@ def test_a_division_that_was_drawn_is_said_to_invent_membership(forms: Path, tmp
         (("--members", "{names}", "--member", "0.5"), "--members names the members"),
         (("--members", "{names}", "--by-provider"), "names no providers"),
         (("--assigned", "random"), "add --members FILE"),
+        (("--heldout", "{names}"), "names held-out documents, but nothing names the members"),
+        (("--heldout", "1.5"), "a share is between 0 and 1"),
+        (("--members", "{names}", "--heldout-from", "{names}"), "both say which documents are members"),
+        (("--heldout-from", "{names}", "--member", "0.5"), "--heldout-from names the members"),
         (("--members", "{nothing}"), "no document is named"),
         (("--members", "{missing}"), "not a readable UTF-8 text file"),
     ],

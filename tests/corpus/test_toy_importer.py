@@ -88,7 +88,10 @@ def test_its_options_are_taken(src: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("toy", "--by-provider"), "toy names no providers: --by-provider is for sroie and pfl-docvqa"),
+        (
+            ("toy", "--by-provider"),
+            "toy names no providers: --by-provider is for sroie, pfl-docvqa and recognised formats",
+        ),
         (("toy", "--task", "spade-extraction"), "TOY has no boxes for the task spade-extraction"),
         (("toy", "--task", "prayer"), "'prayer' is not one of"),
         (("toy", "--questions", "--task", "mlm"), "--questions is for sroie and toy, and in place of --task"),
@@ -96,9 +99,13 @@ def test_its_options_are_taken(src: Path, tmp_path: Path) -> None:
         (("intents", "--task", "mlm"), "intents holds letters only"),
         (
             ("intents", "--official"),
-            "intents has one part only: --official is for docvqa, pfl-docvqa, snips and toy",
+            "intents has one part only: --official is for docvqa, pfl-docvqa, tab, snips, toy and recognised formats",
         ),
-        (("hearsay",), "'hearsay' is not one of 'sroie', 'funsd', 'docvqa', 'pfl-docvqa', 'tab', 'snips', 'toy'"),
+        (
+            ("hearsay",),
+            "'hearsay' is not one of 'sroie', 'funsd', 'docvqa', 'pfl-docvqa', 'tab', 'snips', 'forms', 'hf', ",
+        ),
+        (("toy", "--boxes", "shares"), "toy has columns and boxes of one meaning: --boxes is for recognised formats"),
     ],
 )
 def test_what_it_does_not_know_is_refused(arguments: tuple[str, ...], message: str, src: Path, tmp_path: Path) -> None:
@@ -114,8 +121,12 @@ def test_the_help_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     output, code = docaudit("--help")
     assert code == 0
     shown = " ".join(output.replace("│", " ").split())
-    assert "toy (letters.txt) or intents (letters.txt)" in shown
-    for words in ("sroie, funsd, tab, toy: what", "sroie, toy: ask for", "docvqa, pfl-docvqa, snips, toy: your model"):
+    assert "toy (letters.txt); intents (letters.txt). Recognised formats" in shown
+    for words in (
+        "sroie, funsd, tab, toy, recognised formats: what",
+        "sroie, toy: ask for",
+        "docvqa, pfl-docvqa, tab, snips, toy, recognised formats: your model",
+    ):
         assert words in shown
 
 

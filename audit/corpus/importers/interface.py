@@ -7,100 +7,49 @@ import json
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import ClassVar, Literal
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import (
     SPLITS,
-    Assignment,
     Document,
     Manifest,
     Membership,
-    Redaction,
     Split,
-    Task,
     TaskKind,
 )
 from audit.corpus.folding import fold
+from audit.corpus.importers.contents import (
+    FOLDER,
+    ImportRequest,
+    MakeDocument,
+    Rule,
+    SourceContents,
+    SourceOptions,
+    join_contents,
+)
 from audit.corpus.importers.providers import WITHOUT_NAMES, ByProvider, check_provider_shares, divide_by_provider
-from audit.corpus.importers.report import FieldTally, ImportReport
+from audit.corpus.importers.report import ImportReport
 from audit.corpus.importers.splits import (
-    Division,
     NamedMembers,
-    OfficialPart,
-    assigned_of,
     check_division,
     copies_of_trained,
+    demands,
     divide,
     equal_images,
 )
 from audit.corpus.publishing import check_destination, copy_image, draft_of
-from audit.errors import UsageError
+from audit.errors import ManifestError, UsageError
 from audit.stats.clusters import join_groups
 
-Rule = Division | ByProvider | NamedMembers
-"""By what documents become members: a draw, the source's own parts, providers, or the owner's word."""
 Way = Literal["official", "by-provider"]
 """A division that a source must have something for: parts of its own, or providers that it names."""
+__all__ = ["FOLDER", "ImportRequest", "MakeDocument", "Rule", "Source", "SourceContents", "SourceOptions"]
 DEFAULT_TASK: TaskKind = "token-classification"
 REPORT_NAME = "import-report.json"
-MakeDocument = Callable[[str, Split], Document]
-"""Makes a document, given its id and its split, such as `functools.partial(Document, words=...)`."""
-
-
-@dataclass(frozen=True)
-class ImportRequest:
-    """What the owner wants made of a source.
-
-    Attributes:
-        shares: by split, of what `rule` says.
-        seed: of the draw.
-        rule: by what documents become members.
-        task: what the audited model was trained to do.
-    """
-
-    shares: Mapping[Split, float]
-    seed: int
-    rule: Rule
-    task: TaskKind
-
-    @property
-    def assigned(self) -> Assignment:
-        """Name, for the manifest, how documents came to be members."""
-        return "by-provider" if isinstance(self.rule, ByProvider) else assigned_of(self.rule)
-
-
-@dataclass(frozen=True)
-class SourceContents:
-    """A source as it was read: all of its documents, not yet divided.
-
-    Attributes:
-        task: of the manifest.
-        documents: every document, by its id.
-        fields: of all documents, for the report.
-        images: the source image of each document that has one: equal images stay in one split.
-        texts: of documents whose equal texts, but for case and spacing, stay in one split.
-        sources: by id, the document that a page is of; its pages stay in one split.
-        parts: by id, of the source's own division.
-        providers: by id, as the source spells them.
-        n_unusable: more of the source that make no document; they are counted as left out.
-        notes: other counts that an owner wants to know.
-        redaction: of the manifest.
-    """
-
-    task: Task
-    documents: Mapping[str, MakeDocument]
-    fields: FieldTally
-    images: Mapping[str, Path] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)
-    sources: Mapping[str, str] = field(default_factory=dict)
-    parts: Mapping[str, OfficialPart] = field(default_factory=dict)
-    providers: Mapping[str, str | None] = field(default_factory=dict)
-    n_unusable: int = 0
-    notes: Mapping[str, int] = field(default_factory=dict)
-    redaction: Redaction | None = None
 
 
 class Source(ABC):
@@ -115,6 +64,7 @@ class Source(ABC):
         lacks: what it has not for any other task.
         repeated: label, in the report, of texts that occur several times.
         copied: label, in the report, of documents left out of the official division, as they are copies.
+        recognises: the task, and the meaning of columns and boxes, are read off the source; it takes `SourceOptions`.
     """
 
     name: ClassVar[str]
@@ -125,6 +75,7 @@ class Source(ABC):
     lacks: ClassVar[str] = "no labels"
     repeated: ClassVar[str] = "texts that stand several times, never in two splits"
     copied: ClassVar[str] = "copies of training pages"
+    recognises: ClassVar[bool] = False
 
     def convert(
         self,
@@ -134,6 +85,8 @@ class Source(ABC):
         seed: int,
         division: Rule = "drawn",
         task: TaskKind | None = None,
+        options: SourceOptions | None = None,
+        heldout_from: Path | None = None,
     ) -> ImportReport:
         """Make a data set of the source.
 
@@ -148,7 +101,10 @@ class Source(ABC):
                 come from its other parts alone. "drawn" where it was trained on the members of this very draw. By
                 provider: providers are drawn, and of each some documents. Or the members that are given.
             task: what the manifest says that the audited model was trained to do; None: token classification where the
-                source can teach it, else its first task.
+                source can teach it, else its first task; the task that is recognised, where the source does that.
+            options: what the owner says about a source that recognises what it reads.
+            heldout_from: a second folder of the format: all documents of `src` are then members, those of the second
+                are not, and `shares` of heldout and public are of these; `division` is not heeded.
 
         Raises:
             UsageError: `src` has another layout, `dst` is not empty, the shares cannot be honoured, the source cannot
@@ -156,10 +112,24 @@ class Source(ABC):
             ManifestError: files of the source are missing or broken; all problems are listed.
             EngineError: the data set cannot be written.
         """
-        request = ImportRequest(shares, seed, division, self._task(task))
         self._check_rule(shares, division)
         check_destination(dst)
-        contents = self.read(src, request)
+        with TemporaryDirectory(prefix="docaudit-import-") as folder:
+            stated = (self._task(task), task is not None, options or SourceOptions())
+            request = ImportRequest(shares, seed, division, *stated, Path(folder))
+            contents = self._read(src, request)
+            if heldout_from is not None:
+                second = Path(folder) / "second"
+                second.mkdir()
+                again = replace(request, task=contents.task.kind, task_given=True, scratch=second)
+                contents, members = join_contents(contents, self._read(heldout_from, again))
+                if isinstance(division, NamedMembers):
+                    members = replace(members, assigned=division.assigned)
+                request = replace(request, rule=members)
+            return self._publish(dst, contents, request)
+
+    def _publish(self, dst: Path, contents: SourceContents, request: ImportRequest) -> ImportReport:
+        """Divide the documents and write those that got a split."""
         same_image, same_text = equal_images(contents.images), _grouped(contents.texts, fold)
         splits, notes = self._divide(contents, join_groups([*same_image, *same_text]), request)
         if contents.texts:
@@ -167,12 +137,28 @@ class Source(ABC):
         counts: dict[str, int] = {split: list(splits.values()).count(split) for split in SPLITS}
         counts["left out"] = len(contents.documents) - len(splits) + contents.n_unusable
         duplicates = (group for group in same_image if len(group) > 1)
-        report = contents.fields.report(counts, duplicates, {**contents.notes, **notes})
-        membership = Membership(request.assigned)
-        manifest = Manifest(1, self.name, contents.task, membership, redaction=contents.redaction)
+        must = demands(request.rule, counts, has_official="official" in self.divisions)
+        report = contents.fields.report(
+            counts, duplicates, {**contents.notes, **notes}, (*must, *contents.advice), contents.task.kind
+        )
+        manifest = Manifest(
+            1,
+            self.name,
+            contents.task,
+            Membership(request.assigned),
+            redaction=contents.redaction,
+            recipe=contents.recipe,
+        )
         documents = [make(name, splits[name]) for name, make in contents.documents.items() if name in splits]
-        _publish(dst, manifest, documents, contents.images, report)
+        _write(dst, manifest, documents, contents.images, report, must)
         return report
+
+    def _read(self, src: Path, request: ImportRequest) -> SourceContents:
+        """As `read`; values nested so deeply that Python gives up are the source's fault."""
+        try:
+            return self.read(src, request)
+        except RecursionError:
+            raise ManifestError("a JSON value of the source is nested too deeply") from None
 
     @abstractmethod
     def read(self, src: Path, request: ImportRequest) -> SourceContents:
@@ -220,15 +206,20 @@ def _grouped(values: Mapping[str, str], key: Callable[[str], str]) -> list[list[
     return list(groups.values())
 
 
-def _publish(
-    dst: Path, manifest: Manifest, documents: Sequence[Document], images: Mapping[str, Path], report: ImportReport
+def _write(
+    dst: Path,
+    manifest: Manifest,
+    documents: Sequence[Document],
+    images: Mapping[str, Path],
+    report: ImportReport,
+    comments: Sequence[str],
 ) -> None:
     """Write the data set, and validate it as `docaudit scan` would before it gets its name."""
     with draft_of(dst, "import") as draft:
         for document in documents:
             if document.image is not None:
                 copy_image(images[document.id], draft, document.image)
-        manifests.write(draft, manifest, documents)
+        manifests.write(draft, manifest, documents, comments)
         text = json.dumps(dataclasses.asdict(report), indent=2, ensure_ascii=False)
         (draft / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
         manifests.load(draft)

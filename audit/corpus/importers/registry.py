@@ -5,30 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from audit.corpus.documents import TaskKind
+from audit.corpus.importers.chat import Chat
+from audit.corpus.importers.coco import COCO
+from audit.corpus.importers.csv_fields import FieldTable
 from audit.corpus.importers.docvqa import DocVQA
+from audit.corpus.importers.forms import Forms
 from audit.corpus.importers.funsd import FUNSD
+from audit.corpus.importers.hf import HuggingFace
 from audit.corpus.importers.interface import Source
+from audit.corpus.importers.label_studio import LabelStudio
+from audit.corpus.importers.pdf import PDFFolder
 from audit.corpus.importers.pfl_docvqa import PFLDocVQA
 from audit.corpus.importers.snips import Snips
 from audit.corpus.importers.sroie import SROIE
 from audit.corpus.importers.tab import TAB
+from audit.corpus.importers.word_folders import ALTO, HOCR, DocTR, Textract
 from audit.errors import UsageError, listed
 
 FORMATS: Mapping[str, Source] = {
-    source.name: source for source in (SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips())
+    source.name: source
+    for source in (
+        *(SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips()),
+        *(Forms(), HuggingFace(), Chat(), LabelStudio(), COCO(), FieldTable(), PDFFolder()),
+        *(HOCR(), ALTO(), DocTR(), Textract()),
+    )
 }
 ASKS: TaskKind = "question-answering"
 """The task that has an option of its own."""
+RECOGNISED = "recognised formats"
+"""All sources that recognise tasks, columns and boxes, in the help and in messages."""
 
 
 def choices(source: Source) -> tuple[TaskKind, ...]:
-    """The tasks among which the owner chooses, but for answering questions; none where the source has one task."""
+    """The tasks that `--task` names: without answering questions, unless the source recognises tasks; not of one."""
+    if source.recognises:
+        return source.tasks
     return tuple(task for task in source.tasks if task != ASKS) if len(source.tasks) > 1 else ()
 
 
 def may_ask(source: Source) -> bool:
     """Test whether the owner can choose that the source asks questions."""
-    return ASKS in source.tasks and len(source.tasks) > 1
+    return ASKS in source.tasks and len(source.tasks) > 1 and not source.recognises
 
 
 def has_parts(source: Source) -> bool:
@@ -41,9 +58,16 @@ def names_providers(source: Source) -> bool:
     return "by-provider" in source.divisions
 
 
+def recognises(source: Source) -> bool:
+    """Test whether the source reads tasks, columns and boxes off what it finds."""
+    return source.recognises
+
+
 def names_of(fits: Callable[[Source], object]) -> tuple[str, ...]:
-    """The names of the formats that fit."""
-    return tuple(name for name, source in FORMATS.items() if fits(source))
+    """The names of the formats that fit; those that recognise what they read, in one word where all of them fit."""
+    strict = tuple(name for name, source in FORMATS.items() if fits(source) and not source.recognises)
+    others = [source for source in FORMATS.values() if source.recognises]
+    return (*strict, *((RECOGNISED,) if others and all(map(fits, others)) else ()))
 
 
 def check_options(
@@ -54,12 +78,28 @@ def check_options(
     official: bool = False,
     by_provider: bool = False,
     kept_aside: int | None = None,
+    said: Mapping[str, object] | None = None,
 ) -> None:
     """Refuse options that the format knows nothing of: left unheeded, they would import something else than asked.
+
+    Args:
+        source: the format.
+        task: of `--task`.
+        questions: of `--questions`.
+        official: of `--official`.
+        by_provider: of `--by-provider`.
+        kept_aside: of `--kept-aside`.
+        said: by option, what the owner says of columns and boxes, None where nothing.
 
     Raises:
         UsageError: there is such an option, or two that contradict each other.
     """
+    unheeded = [name for name, value in (said or {}).items() if value is not None and not source.recognises]
+    if unheeded:
+        those = listed(names_of(recognises), "and")
+        raise UsageError(
+            f"{source.name} has columns and boxes of one meaning: {listed(unheeded, 'and')} is for {those}"
+        )
     asks_only = source.tasks == (ASKS,)
     if len(source.tasks) == 1 and (task or (questions and asks_only)):
         needless = "--task and --questions" if asks_only else "--task"

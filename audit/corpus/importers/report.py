@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from audit.corpus.documents import TaskKind
+
 
 @dataclass(frozen=True)
 class ImportReport:
@@ -19,6 +21,8 @@ class ImportReport:
         duplicates: groups of documents with equal images, which stay in one split.
         unlocated: (document id, label, reason) of every field without words; no text.
         notes: other counts that an owner wants to know.
+        warnings: what must be true of the audited model, and what else the owner should read.
+        task: of the manifest.
     """
 
     documents: Mapping[str, int]
@@ -28,6 +32,8 @@ class ImportReport:
     duplicates: tuple[tuple[str, ...], ...]
     unlocated: tuple[tuple[str, str, str], ...]
     notes: Mapping[str, int]
+    warnings: tuple[str, ...] = ()
+    task: TaskKind | None = None
 
 
 class FieldTally:
@@ -52,8 +58,27 @@ class FieldTally:
         self._not_located[label][reason] += 1
         self._unlocated.append((document, name or label, reason))
 
+    @classmethod
+    def joined(cls, one: FieldTally, other: FieldTally, names: Mapping[str, str]) -> FieldTally:
+        """Add up two tallies; `names` gives the document ids of the second."""
+        tally = cls([*one._located, *(label for label in other._located if label not in one._located)])
+        for part, renamed in ((one, None), (other, names)):
+            for label in part._located:
+                tally._located[label] += part._located[label]
+                tally._not_located[label] += part._not_located[label]
+            tally._unlocated += [
+                (document if renamed is None else renamed[document], label, reason)
+                for document, label, reason in part._unlocated
+            ]
+        return tally
+
     def report(
-        self, documents: Mapping[str, int], duplicates: Iterable[tuple[str, ...]], notes: Mapping[str, int]
+        self,
+        documents: Mapping[str, int],
+        duplicates: Iterable[tuple[str, ...]],
+        notes: Mapping[str, int],
+        warnings: tuple[str, ...] = (),
+        task: TaskKind | None = None,
     ) -> ImportReport:
         """Make the report; the arguments are its attributes."""
         return ImportReport(
@@ -66,4 +91,6 @@ class FieldTally:
             duplicates=tuple(duplicates),
             unlocated=tuple(self._unlocated),
             notes=notes,
+            warnings=warnings,
+            task=task,
         )

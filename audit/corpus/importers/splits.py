@@ -9,74 +9,41 @@ import hashlib
 import math
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePath
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from audit.corpus.documents import SPLITS, Assignment, Split
 from audit.corpus.images import decode, read_header
+from audit.corpus.importers.named import NamedMembers
 from audit.corpus.paths import printable
 from audit.errors import ManifestError, UsageError
 from audit.stats.clusters import join_groups
 
+__all__ = [
+    "Division",
+    "NamedMembers",
+    "OfficialPart",
+    "assign",
+    "assigned_of",
+    "check_division",
+    "check_shares",
+    "copies_of_trained",
+    "demands",
+    "divide",
+    "equal_images",
+    "quotas",
+]
 OfficialPart = Literal["train", "validation"]
 Division = Literal["drawn", "official"]
 ASSIGNED: Mapping[Division, Assignment] = {"drawn": "random", "official": "official"}
 MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
 INVENTED = (
     "This division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of "
-    "it says nothing: name the documents that it was trained on (--members FILE){official}, or train it on these."
+    "it says nothing: name the documents that it was trained on (--members FILE), or give those it never saw in a "
+    "second folder (--heldout-from SRC2){official}, or train it on these."
 )
 _OF_PART: Mapping[OfficialPart, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
-
-
-@dataclass(frozen=True)
-class NamedMembers:
-    """The members that the owner names; the others are drawn.
-
-    Attributes:
-        names: ids or file names of the documents that the model was trained on.
-        assigned: how it came to be trained on these, as the owner says: what comparisons rest on.
-    """
-
-    names: tuple[str, ...]
-    assigned: Assignment = "official"
-
-    @classmethod
-    def read(cls, path: Path, assigned: Assignment = "official") -> NamedMembers:
-        """From a file with one id or file name a line; blank lines say nothing.
-
-        Raises:
-            UsageError: the file cannot be read, is not UTF-8, or names nothing.
-        """
-        try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError):
-            raise UsageError(f"--members {path}: not a readable UTF-8 text file") from None
-        names = tuple(name for line in lines if (name := line.strip()))
-        if not names:
-            raise UsageError(f"--members {path}: no document is named", "write one id or file name a line")
-        return cls(names, assigned)
-
-    def members(self, ids: Collection[str]) -> frozenset[str]:
-        """The ids of the documents that are named, by id, by file name, or by file name without its ending.
-
-        Raises:
-            ManifestError: a name is that of no document.
-        """
-        known = frozenset(ids)
-        found = {
-            name: next((form for form in (name, PurePath(name).name, PurePath(name).stem) if form in known), None)
-            for name in self.names
-        }
-        unknown = [name for name, identifier in found.items() if identifier is None]
-        if unknown:
-            raise ManifestError(
-                f"--members: {len(unknown)} of {len(found)} names are those of no document of the source, the first is "
-                f"{printable(unknown[0])}"
-            )
-        return frozenset(identifier for identifier in found.values() if identifier is not None)
 
 
 def assigned_of(division: Division | NamedMembers) -> Assignment:
@@ -95,7 +62,7 @@ def demands(division: object, documents: Mapping[str, int], *, has_official: boo
     must = MUST.format(member=documents.get("member", 0))
     if division == "official" or isinstance(division, NamedMembers):
         return (must,)
-    return (must, INVENTED.format(official=" or take the source's own division (--official)" if has_official else ""))
+    return (must, INVENTED.format(official=", or take the source's own division (--official)" if has_official else ""))
 
 
 def check_shares(shares: Mapping[Split, float]) -> None:
@@ -126,7 +93,10 @@ def check_division(shares: Mapping[Split, float], division: Division | NamedMemb
         UsageError: as `check_shares`.
     """
     if isinstance(division, NamedMembers):
-        check_shares({split: share for split, share in shares.items() if split != "member"})
+        others: dict[Split, float] = {split: share for split, share in shares.items() if split != "member"}
+        if division.heldout:
+            others = {"heldout": 1.0 - others.get("public", 0.0), "public": others.get("public", 0.0)}
+        check_shares(others)
         return
     if division == "drawn":
         check_shares(shares)
@@ -167,22 +137,39 @@ def divide(
     """
     check_division(shares, division)
     images = tuple(map(tuple, images))
-    groups = join_groups([*images, *sources])
+    groups = [*join_groups([*images, *sources])]
     if isinstance(division, NamedMembers):
-        members = division.members([name for group in groups for name in group])
-        others: dict[Split, float] = {split: share for split, share in shares.items() if split != "member"}
-        drawn = assign([group for group in groups if members.isdisjoint(group)], others, seed)
-        return drawn | dict.fromkeys(sorted(members), "member")
+        return _along(division, groups, shares, seed)
     if division == "drawn":
         return assign(groups, shares, seed)
     unusable = copies_of_trained(images, parts)
-    drawn = {}
+    drawn: dict[str, Split] = {}
     for part, splits in _OF_PART.items():
         own = [[name for name in group if parts[name] == part and name not in unusable] for group in groups]
         wanted = {split: shares.get(split, 0.0) for split in splits}
         if any(wanted.values()):
             drawn |= assign([group for group in own if group], wanted, seed)
     return drawn
+
+
+def _along(
+    given: NamedMembers, groups: Sequence[Collection[str]], shares: Mapping[Split, float], seed: int
+) -> dict[str, Split]:
+    """Members and held-out pages as they are given, the other groups drawn; what goes with a given page is left out."""
+    ids = [name for group in groups for name in group]
+    members, heldout = given.members(ids), given.kept_out(ids)
+    both = sorted(members & heldout)
+    if both:
+        raise ManifestError(
+            f"{len(both)} documents are in --members and in --heldout, the first is {printable(both[0])}"
+        )
+    clean = [group for group in groups if members.isdisjoint(group)]
+    untrained: tuple[Split, ...] = ("public",) if given.heldout else ("heldout", "public")
+    others = {split: share for split in untrained if (share := shares.get(split, 0.0))}
+    free = [group for group in clean if heldout.isdisjoint(group)]
+    drawn = assign(free, others, seed) if others else {}
+    kept: dict[str, Split] = {name: "heldout" for group in clean for name in group if name in heldout}
+    return drawn | dict.fromkeys(sorted(members), "member") | kept
 
 
 def copies_of_trained(images: Iterable[Collection[str]], parts: Mapping[str, OfficialPart]) -> frozenset[str]:

@@ -1,6 +1,7 @@
-"""The Text Anonymization Benchmark (Pilan et al. 2022): `texts.json` and `mentions.json`.
+"""The Text Anonymization Benchmark (Pilan et al. 2022): `echr_*.json`, or `texts.json` and `mentions.json`.
 
-The first holds {document: text}, the second {document: [[start, end, CATEGORY], ...]}; offsets count characters.
+Of the two, the first holds {document: text}, the second {document: [[start, end, CATEGORY], ...]}. Offsets count
+characters. The files that the benchmark comes in are read by `tab_official`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from pydantic import StrictInt, TypeAdapter
+from pydantic import StrictInt, TypeAdapter, ValidationError
 
 from audit.corpus.documents import Category, Document, Entity, Redaction, Task, TaskKind, Word
 from audit.corpus.importers.interface import ImportRequest, Source, SourceContents
 from audit.corpus.importers.report import FieldTally
-from audit.corpus.importers.source_files import read_json, replace_controls
+from audit.corpus.importers.source_files import read_json, replace_controls, source_problems
+from audit.corpus.importers.splits import OfficialPart
+from audit.corpus.importers.tab_official import PATTERN, official_files, read_official
 from audit.corpus.paths import inside
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
@@ -89,13 +92,19 @@ class TAB(Source):
     """
 
     name = "tab"
-    description = "texts.json, mentions.json"
+    description = "echr_train.json, echr_dev.json, echr_test.json; or texts.json, mentions.json"
     tasks = tuple(TASKS)
+    divisions = frozenset({"official"})
     lacks = "neither boxes nor links"
 
     def read(self, src: Path, request: ImportRequest) -> SourceContents:
         """See `Source.read`."""
-        raw, mentions = _read_files(src)
+        raw, mentions, parts = _read_files(src)
+        if request.rule == "official" and {*parts.values()} != {"train", "validation"}:
+            raise UsageError(
+                f"tab has one part only in {src}: the official division needs echr_train.json and echr_dev.json or "
+                "echr_test.json"
+            )
         texts = {name: _text(raw[name], mentions[name]) for name in raw}
         fields = FieldTally(LABELS, (IN_SPACE, IN_TOKEN))
         for name, text in texts.items():
@@ -118,14 +127,38 @@ class TAB(Source):
                 "documents without a mention": sum(not text.entities for text in texts.values()),
             },
             redaction=Redaction("fixed"),
+            parts=parts,
         )
 
 
-def _read_files(src: Path) -> tuple[dict[str, str], dict[str, list[_Mention]]]:
-    """Every text and its mentions by its name, in order of names."""
+def _read_files(src: Path) -> tuple[dict[str, str], dict[str, list[_Mention]], dict[str, OfficialPart]]:
+    """Every text, its mentions and its part by its name, in order of names."""
+    parts: dict[str, OfficialPart] = {}
+    if official_files(src):
+        raw, spans, parts = read_official(src)
+        try:
+            found = _mentions_type.validate_python(spans)
+        except ValidationError as error:
+            raise ManifestError(source_problems(error)) from None
+    else:
+        raw, found = _read_two_files(src)
+    problems = Problems()
+    if not any(found.values()):
+        name = PATTERN if parts else MENTIONS
+        problems.add("", [f"{name}: no mention in any text, so nothing is redacted"])
+    mentions = {name: [_Mention(*mention) for mention in found[name]] for name in sorted(raw)}
+    for name in mentions:
+        problems.add(name, _faults(raw[name], mentions[name]))
+    problems.raise_if_any()
+    return {name: raw[name] for name in mentions}, mentions, parts or dict.fromkeys(mentions, "train")
+
+
+def _read_two_files(src: Path) -> tuple[dict[str, str], dict[str, list[tuple[int, int, Label]]]]:
+    """Texts, and their mentions, of the files of docaudit's own layout."""
     missing = [name for name in (TEXTS, MENTIONS) if not (src / name).is_file()]
     if missing:
-        raise UsageError(f"{src} holds no {' and no '.join(missing)}", f"give the folder with {TEXTS} and {MENTIONS}")
+        hint = f"give the folder with echr_train.json, or with {TEXTS} and {MENTIONS}"
+        raise UsageError(f"{src} holds no {' and no '.join(missing)}", hint)
     problems = Problems()
     with problems.catch():
         raw = read_json(_utf8(src, TEXTS), _texts_type)
@@ -133,14 +166,8 @@ def _read_files(src: Path) -> tuple[dict[str, str], dict[str, list[_Mention]]]:
     problems.raise_if_any()
     problems.add("", (f"{TEXTS}: {name} is missing, but has mentions" for name in sorted(found.keys() - raw.keys())))
     problems.add("", (f"{MENTIONS}: {name} is missing" for name in sorted(raw.keys() - found.keys())))
-    if not any(found.values()):
-        problems.add("", [f"{MENTIONS}: no mention in any text, so nothing is redacted"])
-    names = sorted(raw.keys() & found.keys())
-    mentions = {name: [_Mention(*mention) for mention in found[name]] for name in names}
-    for name in names:
-        problems.add(name, _faults(raw[name], mentions[name]))
     problems.raise_if_any()
-    return {name: raw[name] for name in names}, mentions
+    return raw, found
 
 
 def _utf8(src: Path, name: str) -> Path:

@@ -1,0 +1,83 @@
+"""Labels of a source: fields from tags of words, and what kind of information a label speaks of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from audit.corpus.documents import Category
+from audit.corpus.validation import is_bio
+
+OUTSIDE = frozenset({"o", "outside", "other", "none", "0", "background", ""})
+"""Names of the class of words in no field, in lower case."""
+UNATTACKED = frozenset({"header", "question", "key"})
+"""Labels of what is printed on every form alike."""
+
+_BEGINS, _SINGLE, _GOES_ON = ("B-",), ("S-", "U-"), ("I-", "E-", "L-", "M-")
+_TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SPEAKS: Mapping[Category, str] = {
+    "datetime": "date day time birth dob due period year month",
+    "contact": "phone telephone tel fax email mail mobile contact",
+    "url": "url website web",
+    "amount": "total subtotal amount price tax vat gst cash change paid payment balance cost fee sum discount salary",
+    "location": "address addr city street country zip postcode location loc state place town",
+    "organization": "company vendor supplier seller organization organisation org store shop merchant bank employer "
+    "hospital issuer sender",
+    "quantity": "quantity qty count cnt age weight percent",
+    "demographic": "gender sex nationality religion occupation ethnicity dem",
+    "code": "id number no num nbr code iban bic account reference ref ssn invoice serial",
+    "person": "name surname person per customer client patient employee buyer holder author recipient signatory",
+}
+"""Ours: words of labels, in the order in which they are looked for ("invoice_date" is a date)."""
+
+
+def category_of(label: str) -> Category:
+    """Guess what kind of information fields of this label are; "misc" where the label does not say."""
+    tokens = {token.lower() for token in _TOKENS.findall(label)}
+    return next((category for category, words in _SPEAKS.items() if not tokens.isdisjoint(words.split())), "misc")
+
+
+def is_attacked(label: str) -> bool:
+    """Test whether an attack may try to reconstruct fields of this label."""
+    return label.lower() not in UNATTACKED
+
+
+def plain_words(label: str) -> str:
+    """A label as words: "invoiceDate" and "INVOICE_DATE" are "invoice date"."""
+    return " ".join(token.lower() for token in _TOKENS.findall(label)) or label
+
+
+def fields_of_tags(tags: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
+    """Read label and word indices of every field from one tag a word.
+
+    BIO, BIOES and BILOU by their prefixes; tags without any are plain classes, of which neighbours are one field.
+    A tag that goes on with no field of its label begins one.
+    """
+    prefixed = any(tag[:2] in (*_BEGINS, *_SINGLE, *_GOES_ON) for tag in tags)
+    fields: list[tuple[str, list[int]]] = []
+    before: str | None = None
+    for index, tag in enumerate(tags):
+        if tag.lower() in OUTSIDE:
+            before = None
+            continue
+        label = tag[2:] if prefixed and tag[1:2] == "-" else tag
+        if label == before and tag[:2] not in (*_BEGINS, *_SINGLE):
+            fields[-1][1].append(index)
+        else:
+            fields.append((label, [index]))
+        before = None if prefixed and tag[:2] in ("S-", "U-", "E-", "L-") else label
+    return [(label, tuple(indices)) for label, indices in fields]
+
+
+def task_labels(names: Iterable[str]) -> tuple[str, ...]:
+    """Tags as a manifest takes them, in the model's order; empty where they are no BIO tags: the model's then count."""
+    tags = tuple(dict.fromkeys(names))
+    return tags if tags and all(map(is_bio, tags)) else ()
+
+
+def plain_labels(names: Iterable[str]) -> dict[str, str]:
+    """By label in lower case the label as a model's tags have it, without prefix; the outside class left out."""
+    tags = [name for name in names if name.lower() not in OUTSIDE]
+    prefixed = any(tag[:2] in (*_BEGINS, *_SINGLE, *_GOES_ON) for tag in tags)
+    labels = [tag[2:] if prefixed and tag[1:2] == "-" else tag for tag in tags]
+    return {label.lower(): label for label in labels}

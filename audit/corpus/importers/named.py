@@ -1,0 +1,198 @@
+"""Names that the owner gives: documents that were trained on or never were, and a model's labels."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from audit.corpus.documents import Assignment
+from audit.corpus.paths import printable
+from audit.errors import ManifestError, UsageError
+
+KEYS = (
+    *("id", "document", "document_id", "doc_id", "file_name", "filename", "file", "image", "images", "image_path"),
+    *("path", "name", "uid"),
+)
+"""Columns and keys that name a document, in the order in which they are looked for."""
+
+
+@dataclass(frozen=True)
+class NamedMembers:
+    """The members that the owner names, and the held-out documents where they name these too; the others are drawn.
+
+    Attributes:
+        names: ids or file names of the documents that the model was trained on.
+        assigned: how it came to be trained on these, as the owner says: what comparisons rest on.
+        heldout: ids or file names of documents that it was never trained on; empty: drawn from the others.
+    """
+
+    names: tuple[str, ...]
+    assigned: Assignment = "official"
+    heldout: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path, assigned: Assignment = "official", heldout: Path | None = None) -> NamedMembers:
+        """From files of names, as `read_names` reads them.
+
+        Raises:
+            UsageError: as `read_names`.
+        """
+        given = cls(read_names(path, "--members"), assigned)
+        return given if heldout is None else replace(given, heldout=read_names(heldout, "--heldout"))
+
+    def members(self, ids: Collection[str]) -> frozenset[str]:
+        """The ids of the documents that are named, by id, by file name, or by file name without its ending.
+
+        Raises:
+            ManifestError: a name is that of no document.
+        """
+        return _found(self.names, ids, "--members")
+
+    def kept_out(self, ids: Collection[str]) -> frozenset[str]:
+        """The ids of the held-out documents that are named.
+
+        Raises:
+            ManifestError: a name is that of no document.
+        """
+        return _found(self.heldout, ids, "--heldout")
+
+
+def _found(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[str]:
+    known = frozenset(ids)
+    found = {name: next((form for form in _forms(name) if form in known), None) for name in names}
+    unknown = [name for name, identifier in found.items() if identifier is None]
+    if unknown:
+        raise ManifestError(
+            f"{option}: {len(unknown)} of {len(found)} names are those of no document of the source, the first is "
+            f"{printable(unknown[0])}"
+        )
+    return frozenset(identifier for identifier in found.values() if identifier is not None)
+
+
+def _forms(name: str) -> Iterator[str]:
+    """The ids that a name may mean, the likeliest first: with folders, where two files share their own name."""
+    path = PurePath(name)
+    yield from (name, path.name, path.stem)
+    for form in (path.with_suffix("") if path.suffix else path, path):
+        parts = [part for part in form.parts if part not in (".", path.anchor)]
+        yield from ("-".join(parts[first:]) for first in range(len(parts)))
+
+
+def read_names(path: Path, option: str) -> tuple[str, ...]:
+    """Read the names of documents from a file.
+
+    One id or file name a line; in `.csv` and `.tsv` the first of `KEYS` among the columns, else the only column; in
+    `.json` a list, in `.jsonl` a line each, of names or of objects with one of `KEYS`.
+
+    Args:
+        path: UTF-8.
+        option: for messages.
+
+    Raises:
+        UsageError: the file cannot be read, is not UTF-8, has another form, or names nothing.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise UsageError(f"{option} {path}: not a readable UTF-8 text file") from None
+    try:
+        read = _READERS.get(path.suffix.lower(), str.splitlines)
+        names = tuple(name for value in read(text) if (name := value.strip()))
+    except (ValueError, RecursionError, csv.Error) as error:
+        raise UsageError(f"{option} {path}: {error}", "give one id or file name a line, a column, or a list") from None
+    if not names:
+        raise UsageError(f"{option} {path}: no document is named", "write one id or file name a line")
+    return names
+
+
+def read_labels(given: str) -> tuple[str, ...]:
+    """Read a model's labels in the order of its outputs.
+
+    Args:
+        given: names with commas between them, a file with one a line, or a checkpoint's folder or config.json, whose
+            id2label is read.
+
+    Raises:
+        UsageError: it is none of these, or holds no names.
+    """
+    path = Path(given)
+    path = path / "config.json" if path.is_dir() else path
+    if "," in given and not path.exists():
+        return tuple(name for text in given.split(",") if (name := text.strip()))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        names = _configured(text) if path.suffix == ".json" else text.splitlines()
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError):
+        hint = "give names with commas between them, a file with one a line, or the model's folder"
+        raise UsageError(f"--labels {given}: no labels can be read there", hint) from None
+    labels = tuple(name for text in names if (name := text.strip()))
+    if not labels:
+        raise UsageError(f"--labels {given}: it names none")
+    return labels
+
+
+def _configured(text: str) -> list[str]:
+    """The labels that a checkpoint's configuration names.
+
+    Raises:
+        ValueError: it names none.
+    """
+    config = json.loads(text)
+    found = config.get("id2label") if isinstance(config, dict) else None
+    if not isinstance(found, dict):
+        raise ValueError("no id2label")
+    return [str(found[key]) for key in sorted(found, key=int)]
+
+
+def _column(text: str, separator: str) -> Iterator[str]:
+    """The names in the column that names documents.
+
+    Raises:
+        ValueError: no column does, and there are several.
+    """
+    rows = list(csv.reader(text.splitlines(), delimiter=separator))
+    heads = [head.strip().lower() for head in rows[0]] if rows else []
+    known = next((heads.index(key) for key in KEYS if key in heads), None)
+    if known is None and len(heads) > 1:
+        raise ValueError(f"no column is called {', '.join(KEYS[:5])}")
+    for row in rows[known is not None :]:
+        if len(row) > (known or 0):
+            yield row[known or 0]
+
+
+def _table(text: str) -> Iterator[str]:
+    value = json.loads(text)
+    if not isinstance(value, list):
+        raise ValueError("not a list")
+    yield from map(_name, value)
+
+
+def _lines(text: str) -> Iterator[str]:
+    yield from (_name(json.loads(line)) for line in text.splitlines() if line.strip())
+
+
+def _name(value: Any) -> str:
+    """The name that a JSON value is, or has.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if isinstance(value, list) and value:
+        return _name(value[0])
+    if isinstance(value, dict):
+        return _name(next((value[key] for key in KEYS if key in value), None))
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError(f"an entry has no name: none of {', '.join(KEYS[:5])}")
+
+
+_READERS: Mapping[str, Callable[[str], Iterator[str]]] = {
+    ".csv": lambda text: _column(text, ","),
+    ".tsv": lambda text: _column(text, "\t"),
+    ".json": _table,
+    ".jsonl": _lines,
+}

@@ -1,0 +1,145 @@
+"""What importers of annotated pages share: units of boxes, tags, names, kinds of information."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from audit.corpus.documents import Box
+from audit.corpus.importers.gathering.boxes import Unit, in_pixels, recognise
+from audit.corpus.importers.gathering.drafts import names_of
+from audit.corpus.importers.gathering.files import ImageFinder
+from audit.corpus.importers.gathering.labels import category_of, fields_of_tags, plain_words, task_labels
+from audit.errors import ManifestError
+
+FIELDS = st.lists(st.tuples(st.sampled_from(["A", "B-C"]), st.integers(1, 4), st.integers(0, 2)), max_size=6)
+
+
+def tags_of(fields: list[tuple[str, int, int]], scheme: str) -> tuple[list[str], list[tuple[str, tuple[int, ...]]]]:
+    """Tags of fields with words outside after each, and the fields as they should be read."""
+    tags: list[str] = []
+    expected = []
+    for label, length, outside in fields:
+        expected.append((label, tuple(range(len(tags), len(tags) + length))))
+        if scheme == "IO":
+            tags += [label] * length
+        elif scheme == "BIOES":
+            tags += [f"S-{label}"] if length == 1 else [f"B-{label}", *[f"I-{label}"] * (length - 2), f"E-{label}"]
+        else:
+            tags += [f"B-{label}", *[f"I-{label}"] * (length - 1)]
+        tags += ["O"] * (outside + (scheme == "IO"))
+    return tags, expected
+
+
+@given(FIELDS, st.sampled_from(["BIO", "BIOES"]))
+def test_tags_are_read_as_the_fields_they_were_written_for(fields: list[tuple[str, int, int]], scheme: str) -> None:
+    tags, expected = tags_of(fields, scheme)
+    assert fields_of_tags(tags) == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from(["total", "NAME"]), st.integers(1, 4), st.integers(0, 2)), max_size=6))
+def test_tags_without_prefixes_are_classes(fields: list[tuple[str, int, int]]) -> None:
+    tags, expected = tags_of(fields, "IO")
+    assert fields_of_tags(tags) == expected
+
+
+def test_a_tag_that_goes_on_with_nothing_begins_a_field() -> None:
+    assert fields_of_tags(["I-A", "I-A", "I-B", "outside", "E-A"]) == [("A", (0, 1)), ("B", (2,)), ("A", (4,))]
+
+
+def test_labels_of_a_manifest_are_bio_tags_or_none() -> None:
+    assert task_labels(["O", "B-A", "I-A"]) == ("O", "B-A", "I-A")
+    assert task_labels(["O", "S-A"]) == ()
+    assert task_labels([]) == ()
+
+
+SHARES = st.tuples(st.floats(0, 0.9), st.floats(0, 0.9))
+
+
+@given(st.lists(SHARES, min_size=1, max_size=5), st.sampled_from([(600, 800), (1240, 1754), (2480, 3508)]))
+def test_boxes_all_over_a_page_mean_the_same_in_every_unit(
+    corners: list[tuple[float, float]], size: tuple[int, int]
+) -> None:
+    shares: list[Box] = [(x, y, x + 0.05, y + 0.05) for x, y in corners] + [(0.9, 0.9, 0.99, 0.99)]
+    scales: dict[Unit, tuple[float, float]] = {"shares": (1, 1), "thousandths": (1000, 1000), "pixels": size}
+    for unit, (across, down) in scales.items():
+        boxes = [(x0 * across, y0 * down, x1 * across, y1 * down) for x0, y0, x1, y1 in shares]
+        found = recognise([(size, boxes)])
+        if size == (600, 800) or unit == "shares" or size == (2480, 3508):
+            assert found == unit
+        for box, share in zip(boxes, shares, strict=True):
+            assert in_pixels(box, unit, size) == pytest.approx(in_pixels(share, "shares", size), abs=0.11)
+
+
+def test_boxes_without_images_or_of_none() -> None:
+    assert recognise([]) == "shares"
+    assert recognise([(None, [(0, 0, 900, 10)])]) == "thousandths"
+    assert recognise([(None, [(0, 0, 1900, 10)])]) == "pixels"
+    assert recognise([((100, 100), [(0, 0, 40, 40)])]) == "pixels", "few boxes, but within the page"
+
+
+@pytest.mark.parametrize("box", [(5, 1, 2, 3), (1, 5, 2, 3), (float("nan"), 1, 2, 3), (0, 0, 300, 10)])
+def test_boxes_that_are_none(box: Box) -> None:
+    with pytest.raises(ManifestError):
+        in_pixels(box, "pixels", (100, 100))
+
+
+@pytest.mark.parametrize(
+    ("label", "category"),
+    [
+        ("invoice_date", "datetime"),
+        ("companyName", "organization"),
+        ("TOTAL", "amount"),
+        ("menu.price", "amount"),
+        ("B_PER", "person"),
+        ("PhoneNumber", "contact"),
+        ("IBAN", "code"),
+        ("QUESTION", "misc"),
+    ],
+)
+def test_labels_speak_of_a_kind(label: str, category: str) -> None:
+    assert category_of(label) == category
+
+
+def test_labels_as_words() -> None:
+    assert [plain_words(label) for label in ("invoiceDate", "INVOICE_DATE", "§")] == [
+        "invoice date",
+        "invoice date",
+        "§",
+    ]
+
+
+def test_names_of_files() -> None:
+    assert names_of(["a/1.png", "b/2.png"]) == {"a/1.png": "1", "b/2.png": "2"}
+    assert names_of(["a/1.png", "b/1.png"]) == {"a/1.png": "a-1", "b/1.png": "b-1"}
+    assert names_of(["a/1.png", "a/1.jpg"]) == {"a/1.png": "a-1.png", "a/1.jpg": "a-1.jpg"}
+
+
+@pytest.mark.parametrize(
+    ("named", "beside", "found"),
+    [
+        ("a/1.png", "", "a/1.png"),
+        ("1.png", "a", "a/1.png"),
+        ("../a/1.png", "labels", "a/1.png"),
+        ("C:\\data\\2.png", "", "b/2.png"),
+        ("/home/me/b/2.png", "", "b/2.png"),
+        ("https://host.example/x/2.png?token=1", "", "b/2.png"),
+        ("/data/local-files/?d=b/2.png", "", "b/2.png"),
+        ("/data/upload/3/0a1b2c3d-2.png", "", "b/2.png"),
+        ("2", "", "b/2.png"),
+    ],
+)
+def test_images_are_found_by_what_records_call_them(named: str, beside: str, found: str, tmp_path: Path) -> None:
+    for path in ("a/1.png", "b/1.png", "b/2.png"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        Image.new("L", (2, 2)).save(tmp_path / path)
+    finder = ImageFinder(tmp_path)
+    assert finder.find(named, beside) == found
+    with pytest.raises(ManifestError, match="2 images have this name"):
+        finder.find("1.png")
+    with pytest.raises(ManifestError, match="leaves the source"):
+        finder.find("../../1.png", "a")

@@ -1,0 +1,320 @@
+"""Hugging Face data sets on disk, written by the library itself: columns recognised, boxes scaled, splits, refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from audit.cli import app
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Split
+from audit.corpus.importers.contents import SourceOptions
+from audit.corpus.importers.registry import FORMATS
+from audit.errors import ManifestError, UsageError
+
+hf = FORMATS["hf"]
+ALL: dict[Split, float] = {"member": 1.0}
+TAGS = ["O", "B-TOTAL", "I-TOTAL", "B-DATE", "I-DATE"]
+
+
+def page(number: int) -> Image.Image:
+    return Image.new("RGB", (200, 400), (number % 256, 9, 9))
+
+
+def tagged(count: int, first: int = 0) -> dict[str, list[Any]]:
+    """FUNSD as people have it: words, boxes from 0 to 1000, numbers of tags, pictures."""
+    return {
+        "id": [str(number) for number in range(count)],
+        "words": [["TOTAL", "RM", f"9.{number:02}", "", "May"] for number in range(first, first + count)],
+        "bboxes": [[[0, 900, 100, 950], [110, 900, 150, 950], [500, 900, 750, 1000], [0, 0, 0, 0], [0, 0, 500, 10]]]
+        * count,
+        "ner_tags": [[0, 1, 2, 0, 3]] * count,
+        "image": [page(number) for number in range(first, first + count)],
+    }
+
+
+def features(**more: Any) -> datasets.Features:
+    return datasets.Features(
+        {
+            "id": datasets.Value("string"),
+            "words": datasets.List(datasets.Value("string")),
+            "bboxes": datasets.List(datasets.List(datasets.Value("int64"))),
+            "ner_tags": datasets.List(datasets.ClassLabel(names=TAGS)),
+            "image": datasets.Image(),
+            **more,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    src = tmp_path_factory.mktemp("saved") / "forms"
+    splits = {"train": tagged(4), "test": tagged(2, first=10)}
+    made = {name: datasets.Dataset.from_dict(rows, features()) for name, rows in splits.items()}
+    datasets.DatasetDict(made).save_to_disk(str(src))
+    return src
+
+
+def test_a_saved_data_set_of_tagged_words(saved: Path, tmp_path: Path) -> None:
+    report = hf.convert(saved, tmp_path / "out", ALL, 1)
+    corpus = manifests.load(tmp_path / "out")
+    assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == ("token-classification", tuple(TAGS))
+    document = corpus.document("train-1")
+    assert document.size == (200, 400)
+    assert [(word.text, word.box) for word in document.words][1:3] == [
+        ("RM", (22, 360, 30, 380)),
+        ("9.01", (100, 360, 150, 400)),
+    ]
+    assert [(one.label, document.text_of(one), one.category) for one in document.entities] == [
+        ("TOTAL", "RM 9.01", "amount"),
+        ("DATE", "May", "datetime"),
+    ]
+    assert report.fields == {"DATE": 6, "TOTAL": 6}
+    assert report.located == {"DATE": {"annotated": 6}, "TOTAL": {"annotated": 6}}
+    assert report.notes == {
+        "boxes from 0 to 1000, converted to pixels of the image": 30,
+        "words without text, left out": 6,
+    }
+    assert report.documents == {"member": 6, "heldout": 0, "public": 0, "left out": 0}
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_its_own_division(saved: Path, tmp_path: Path) -> None:
+    shares: dict[Split, float] = {"member": 0.5, "public": 0.5, "heldout": 1.0}
+    hf.convert(saved, tmp_path / "out", shares, 1, "official")
+    corpus = manifests.load(tmp_path / "out")
+    assert {document.id for document in corpus.of("heldout")} == {"test-0", "test-1"}
+    assert corpus.manifest.membership.assigned == "official"
+
+
+def test_two_folders_are_trained_on_and_not(saved: Path, tmp_path: Path) -> None:
+    arguments = ["import", "hf", str(saved / "train"), str(tmp_path / "out"), "--heldout-from", str(saved / "test")]
+    result = CliRunner().invoke(app, arguments, terminal_width=1000)
+    assert result.exit_code == 0, result.output
+    corpus = manifests.load(tmp_path / "out")
+    assert {document.id for document in corpus.of("member")} == {"0", "1", "2", "3"}
+    assert {document.id for document in corpus.of("heldout", "public")} == {"2-0", "2-1"}
+    assert len({document.image for document in corpus.documents}) == 6
+    assert corpus.manifest.membership.assigned == "official"
+    assert "invents membership" not in result.output
+
+
+def test_parquet_files_with_questions(tmp_path: Path) -> None:
+    rows: dict[str, list[Any]] = {
+        "questionId": [1, 2, 3],
+        "question": ["What is the total?", "When?", "Where?"],
+        "answers": [["9.00", " RM 9.00"], ["May"], ["Paris"]],
+        "image": [page(1), page(1), page(2)],
+        "issuer": ["Shop", "Shop", "Bank"],
+    }
+    (tmp_path / "src" / "data").mkdir(parents=True)
+    shape = datasets.Features(
+        {
+            "questionId": datasets.Value("int64"),
+            "question": datasets.Value("string"),
+            "answers": datasets.List(datasets.Value("string")),
+            "image": datasets.Image(),
+            "issuer": datasets.Value("string"),
+        }
+    )
+    datasets.Dataset.from_dict(rows, shape).to_parquet(str(tmp_path / "src" / "data" / "train-00000-of-00001.parquet"))
+    report = hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1, options=SourceOptions(provider="issuer"))
+    corpus = manifests.load(tmp_path / "out")
+    assert corpus.manifest.task.kind == "question-answering"
+    first, second = corpus.documents
+    assert [(one.id, one.answers) for one in first.questions] == [("1", ("9.00", "RM 9.00")), ("2", ("May",))]
+    assert (len(second.questions), second.provider) == (1, "Bank")
+    assert any("docaudit ocr" in sentence for sentence in report.warnings)
+    assert report.not_located == {"ANSWER": {"no words on the page": 3}}
+
+
+def test_an_image_folder_for_parsing(tmp_path: Path) -> None:
+    """Donut's layout: images, and a line of metadata.jsonl for each."""
+    folder = tmp_path / "src" / "train"
+    folder.mkdir(parents=True)
+    lines = []
+    for number in range(2):
+        page(number).save(folder / f"r{number}.png")
+        parse = {"menu": [{"nm": "Tea", "price": f"{number}.50"}], "total": {"cash": 5}}
+        lines.append({"file_name": f"r{number}.png", "ground_truth": json.dumps({"gt_parse": parse})})
+    (folder / "metadata.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+    corpus = manifests.load(tmp_path / "out")
+    assert corpus.manifest.task.kind == "parsing"
+    first = corpus.document("r1")
+    assert json.loads(first.output or "") == {"menu": [{"nm": "Tea", "price": "1.50"}], "total": {"cash": 5}}
+    assert [(one.id, one.question, one.answers) for one in first.questions] == [
+        ("menu.nm", "menu.nm", ("Tea",)),
+        ("menu.price", "menu.price", ("1.50",)),
+        ("total.cash", "total.cash", ("5",)),
+    ]
+
+
+def test_folders_of_classes(tmp_path: Path) -> None:
+    for number, kind in enumerate(["letter", "invoice", "letter"]):
+        (tmp_path / "src" / "train" / kind).mkdir(parents=True, exist_ok=True)
+        page(number).save(tmp_path / "src" / "train" / kind / f"p{number}.png")
+    hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+    corpus = manifests.load(tmp_path / "out")
+    assert corpus.manifest.task.kind == "document-classification"
+    assert {document.id: document.label for document in corpus.documents} == {
+        "p0": "letter",
+        "p1": "invoice",
+        "p2": "letter",
+    }
+
+
+def metadata(tmp_path: Path, *rows: dict[str, Any]) -> Path:
+    src = tmp_path / "src"
+    src.mkdir(exist_ok=True)
+    page(1).save(src / "a.png")
+    (src / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return src
+
+
+@pytest.mark.parametrize(
+    ("boxes", "expected"),
+    [
+        ([[0.1, 0.5, 0.2, 0.6]], (20, 200, 40, 240)),
+        ([[100, 500, 200, 990]], (20, 200, 40, 396)),
+        ([[20, 200, 40, 390]], (20, 200, 40, 390)),
+        ([[20, 200, 40, 200, 40, 390, 20, 390]], (20, 200, 40, 390)),
+        ([[[20, 200], [40, 390]]], None),
+    ],
+)
+def test_the_unit_of_boxes_is_recognised(boxes: list[Any], expected: tuple[int, ...] | None, tmp_path: Path) -> None:
+    src = metadata(tmp_path, {"file_name": "a.png", "words": ["May"], "bboxes": boxes})
+    hf.convert(src, tmp_path / "out", ALL, 1)
+    (document,) = manifests.load(tmp_path / "out").documents
+    assert document.words[0].box == (expected or (20, 200, 40, 390))
+
+
+def test_the_owner_may_say_the_unit(tmp_path: Path) -> None:
+    src = metadata(tmp_path, {"file_name": "a.png", "words": ["May"], "bboxes": [[20, 200, 40, 390]]})
+    report = hf.convert(src, tmp_path / "out", ALL, 1, options=SourceOptions(boxes="thousandths"))
+    (document,) = manifests.load(tmp_path / "out").documents
+    assert document.words[0].box == (4, 80, 8, 156)
+    assert report.notes == {"boxes from 0 to 1000, converted to pixels of the image": 1}
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        (
+            {"file_name": "../a.png", "words": ["x"]},
+            "metadata.jsonl:1: ../a.png: the path leaves the source through '..'",
+        ),
+        ({"file_name": "b.png", "words": ["x"]}, "metadata.jsonl:1: b.png: the image is missing"),
+        ({"file_name": "a.png", "words": "x"}, "metadata.jsonl:1: words: not a list of words"),
+        ({"file_name": "a.png", "words": ["x"], "bboxes": [[1, 2]]}, "a box has 2 numbers, and 4 or 8 are expected"),
+        ({"file_name": "a.png", "words": ["x"], "bboxes": []}, "bboxes: 0 boxes for 1 words"),
+        ({"file_name": "a.png", "words": ["x"], "bboxes": [[9, 1, 2, 3]]}, "a: a box's corners are out of order"),
+        ({"file_name": "a.png", "words": ["x"], "ner_tags": [0, 1]}, "ner_tags: 2 tags for 1 words"),
+        ({"file_name": "a.png", "words": ["x"], "ner_tags": [3]}, "a tag is 3, and there are no names of labels"),
+        ({"file_name": "a.png", "question": " ", "answers": ["x"]}, "question q1: the question is empty"),
+    ],
+)
+def test_rows_that_cannot_be_read_are_named(row: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ManifestError) as caught:
+        hf.convert(metadata(tmp_path, row), tmp_path / "out", ALL, 1)
+    assert any(problem in found for found in caught.value.problems), caught.value.problems
+    assert not (tmp_path / "out").exists()
+
+
+def test_numbers_of_tags_take_the_owners_names(tmp_path: Path) -> None:
+    src = metadata(tmp_path, {"file_name": "a.png", "words": ["May", "5"], "ner_tags": [1, 2]})
+    options = SourceOptions(labels=("O", "B-DATE", "I-DATE"))
+    hf.convert(src, tmp_path / "out", ALL, 1, options=options)
+    corpus = manifests.load(tmp_path / "out")
+    assert corpus.manifest.task.labels == options.labels
+    assert corpus.documents[0].text_of(corpus.documents[0].entities[0]) == "May 5"
+
+
+def test_questions_about_texts_as_squad_has_them(tmp_path: Path) -> None:
+    rows: dict[str, list[Any]] = {
+        "id": ["a", "b", "c"],
+        "context": ["Ann paid 9.00.", "Ann paid 9.00.", "Bob paid."],
+        "question": ["Who?", "How much?", "How much?"],
+        "answers": [
+            {"text": ["Ann"], "answer_start": [0]},
+            {"text": ["9.00"], "answer_start": [9]},
+            {"text": [], "answer_start": []},
+        ],
+    }
+    datasets.Dataset.from_dict(rows).save_to_disk(str(tmp_path / "src"))
+    report = hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="extractive-qa")
+    corpus = manifests.load(tmp_path / "out")
+    assert {document.id: len(document.questions) for document in corpus.documents} == {"a": 2, "c": 0}
+    assert report.notes["questions without an answer, left out"] == 1
+    assert report.located == {"ANSWER": {"whole words": 1}}, "9.00 stands before a full stop"
+
+
+def test_providers_from_folders_and_by_provider(tmp_path: Path) -> None:
+    src = tmp_path / "src"
+    for number in range(12):
+        folder = src / f"shop{number % 4}"
+        folder.mkdir(parents=True, exist_ok=True)
+        page(number).save(folder / f"p{number}.png")
+    rows = [{"file_name": f"shop{n % 4}/p{n}.png", "words": ["x", str(n)], "ner_tags": ["O", "B-A"]} for n in range(12)]
+    (src / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["import", "hf", str(src), str(tmp_path / "out"), "--provider-column", "folder", "--by-provider"]
+    shares = ["--member", "0.5", "--heldout", "0.5", "--public", "0"]
+    result = CliRunner().invoke(app, [*arguments, *shares], terminal_width=1000)
+    assert result.exit_code == 0, result.output
+    corpus = manifests.load(tmp_path / "out")
+    assert {document.provider for document in corpus.documents} == {"shop0", "shop1", "shop2", "shop3"}
+    assert "providers in: 2" in result.output
+
+
+def test_a_saved_data_set_that_names_files_outside_it_is_refused(saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved / "train", tmp_path / "src")
+    state = json.loads((tmp_path / "src" / "state.json").read_text())
+    (tmp_path / "src" / next(iter(state["_data_files"]))["filename"]).rename(tmp_path / "private.arrow")
+    state["_data_files"] = [{"filename": "../private.arrow"}]
+    (tmp_path / "src" / "state.json").write_text(json.dumps(state))
+    with pytest.raises(ManifestError, match=r"state\.json: \.\./private\.arrow: the path leaves"):
+        hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+    (tmp_path / "src" / "dataset_dict.json").write_text('{"splits": ["../../x"]}')
+    with pytest.raises(ManifestError, match=r"dataset_dict\.json: \.\./\.\./x: the path leaves"):
+        hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+
+
+@pytest.mark.parametrize("name", ["datasets", "pypdfium2"])
+def test_a_library_that_is_missing_is_named(
+    name: str, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "pdfs").mkdir()
+    (tmp_path / "pdfs" / "a.pdf").write_bytes(b"%PDF")
+    form, src = ("hf", saved) if name == "datasets" else ("pdf", tmp_path / "pdfs")
+    with pytest.raises(UsageError, match=f"needs the library {name}") as caught:
+        FORMATS[form].convert(src, tmp_path / "out", ALL, 1)
+    assert caught.value.hint == f"pip install 'docaudit[{'datasets' if name == 'datasets' else 'pdf'}]'"
+
+
+def test_values_nested_too_deeply_are_refused(tmp_path: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    src = metadata(tmp_path, {"file_name": "a.png", "ground_truth": '{"gt_parse": ' + deep + "}"})
+    with pytest.raises(ManifestError, match="nested too deeply"):
+        hf.convert(src, tmp_path / "out", ALL, 1)
+
+
+def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    with pytest.raises(UsageError, match="holds no Hugging Face data set"):
+        hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+    src = metadata(tmp_path, {"file_name": "a.png", "words": ["x"]})
+    with pytest.raises(UsageError, match="hf: nothing to learn the task parsing from: of 1 pages, 1 have words"):
+        hf.convert(src, tmp_path / "out", ALL, 1, task="parsing")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "train.parquet").write_bytes(b"PAR1 nothing")
+    with pytest.raises(UsageError, match="not readable as Parquet"):
+        hf.convert(tmp_path / "bad", tmp_path / "out", ALL, 1)
