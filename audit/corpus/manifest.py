@@ -106,17 +106,21 @@ def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document]) -> 
         ManifestError: `manifest.documents` leads out of `data_dir`.
         EngineError: the files cannot be written.
     """
-    lines = "".join(json.dumps(_plain(document), ensure_ascii=False) + "\n" for document in documents)
     settings = tomli_w.dumps(_plain(manifest))
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         root = data_dir.resolve()
         documents_file = inside(root, manifest.documents)
         documents_file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(documents_file, lines.encode())
+        write_atomically(documents_file, lines_of(documents))
         write_atomically(root / FILE_NAME, settings.encode())
     except OSError as error:
         raise EngineError(f"{data_dir}: the data set cannot be written: {error.strerror}") from error
+
+
+def lines_of(documents: Sequence[Document]) -> bytes:
+    """The content of a documents file; fields that hold their default are left out."""
+    return "".join(json.dumps(_plain(document), ensure_ascii=False) + "\n" for document in documents).encode()
 
 
 def _plain(value: Any) -> Any:

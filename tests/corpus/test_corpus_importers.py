@@ -95,13 +95,14 @@ def test_names_and_addresses_are_located_loosely_with_their_score(value: str, ca
 def test_loose_location_takes_no_word_of_another_field() -> None:
     value, page = "17 Jalan Bukit Indah 3/2 81200 Johor Bahru", PAGE.split()
     free = locate(value, "location", page)
-    assert isinstance(free, Location) and free.rule == "loose"
+    assert isinstance(free, Location)
+    assert free.rule == "loose"
     found = locate(value, "location", page, taken={free.words[4]})
     assert not isinstance(found, Location) or free.words[4] not in found.words
 
 
 def test_two_places_as_much_like_a_value_are_none() -> None:
-    page = "12 JLN BUKIT 1NDAH JOHR shop 13 JLN BUKIT 1NDAH JOHR".split()
+    page = ["12", "JLN", "BUKIT", "1NDAH", "JOHR", "shop", "13", "JLN", "BUKIT", "1NDAH", "JOHR"]
     assert locate("14 Jalan Bukit Indah Johor", "location", page) == NotLocated("not found")
 
 
@@ -109,7 +110,8 @@ def test_two_places_as_much_like_a_value_are_none() -> None:
 def test_what_is_located_strictly_is_not_located_otherwise(words: list[str], start: int) -> None:
     value = " ".join(words[start : start + 3])
     found = locate(value, "location", words)
-    assert isinstance(found, Location) and found.rule == "exact" and found.score == 1
+    assert isinstance(found, Location)
+    assert (found.rule, found.score) == ("exact", 1)
 
 
 @pytest.mark.parametrize(
