@@ -146,7 +146,10 @@ def _default(field: dataclasses.Field[Any]) -> object:
 def _manifest_bytes(root: Path) -> bytes:
     reason = reason_refused(root, FILE_NAME) or _reason_no_file(root / FILE_NAME)
     if reason is not None:
-        raise ManifestError(f"{FILE_NAME}: {reason}", "write one, or make a data set with: docaudit import")
+        raise ManifestError(
+            f"{FILE_NAME}: {reason}",
+            "write one with docaudit init, or make a data set of a format that you have with: docaudit import",
+        )
     try:
         return (root / FILE_NAME).read_bytes()
     except OSError as error:
