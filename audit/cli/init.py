@@ -12,7 +12,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import Debug, FilledCommand, Seed, show_errors
-from audit.errors import UsageError
+from audit.errors import UsageError, listed
 
 if TYPE_CHECKING:
     from audit.workflows.init import Answers, GroupMeaning, Initialised, PageFolder
@@ -30,6 +30,10 @@ class InitCommand(FilledCommand):
 
         return {"task": get_args(TaskKind)}
 
+    def fillings(self) -> Mapping[str, str]:
+        """See `FilledCommand.fillings`."""
+        return {"tasks": listed(self.choices()["task"], "or")}
+
 
 def init(
     folder: Annotated[
@@ -40,7 +44,10 @@ def init(
         Path | None, typer.Option(metavar="MODEL_DIR", help="Your model: its task and labels are read from it.")
     ] = None,
     task: Annotated[
-        str | None, typer.Option(help="What your model was trained to do.", show_default="as the model says")
+        str | None,
+        typer.Option(
+            metavar="KIND", help="What your model was trained to do: {tasks}.", show_default="as the model says"
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="The data set's name.", show_default="the folder's")] = None,
     members: Annotated[
