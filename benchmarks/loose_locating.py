@@ -1,8 +1,8 @@
 """Loose location of names and addresses on SROIE's receipts, read anew by Tesseract: threshold, recall, precision.
 
 The words that SROIE gives place each value on its page exactly; Tesseract reads the same pages with its own errors.
-What `locate` finds among Tesseract's words is right where it lies on the place that the given words have. Values that stand
-on no receipt but their own are looked for on other receipts too, where any location is wrong.
+What `locate` finds among Tesseract's words is right where it lies on the place that the given words have. Values that
+stand on no receipt but their own are looked for on other receipts too, where any location is wrong.
 
     python benchmarks/loose_locating.py shared/data/sroie > benchmarks/loose_locating.md
 """
@@ -179,12 +179,13 @@ HEAD = """# Loose location
 
 Measured by `benchmarks/loose_locating.py` on SROIE's 626 training receipts, Tesseract 5.3.0, 2-core CPU, 2026-11-23.
 
-What it says. With the words that SROIE gives, the other rules need no help: 4 names and addresses more are found. Looking for whole words alone, as a count of answers on their pages does, finds 14 of 625 addresses once labels
-are in lower case and without punctuation; the rules of `locate` find 624. Totals whose decimal sign was taken away
-("9 00") are not found by any rule, and must not be: 900 may stand there too. Among words that Tesseract misreads, loose
+What it says. With the words that SROIE gives, the other rules need no help: 4 names and addresses more are found.
+Looking for whole words alone, as a count of answers on their pages does, finds 14 of 625 addresses once labels are in
+lower case and without punctuation; the rules of `locate` find 624. Totals whose decimal sign was taken away ("9 00")
+are not found by any rule, and must not be: 900 may stand there too. Among words that Tesseract misreads, loose
 location at 0.75 adds 20 names to 159 and 25 addresses to 139. None of these lies on other words than the value's own,
-by place; a sample of 30 (at 0.70 and more, labels normalised) was also read by hand: 30 at the right place, of which 5
-have words too many or too few at an edge. Of 8,250 values that are not on the page 2 are located, both of them
+by place; a sample of 30 (at 0.70 and more, labels normalised) was also read by hand: 30 at the right place, of which
+5 have words too many or too few at an edge. Of 8,250 values that are not on the page 2 are located, both of them
 addresses that the page's own differs from in its last words only. Below 0.75 wrong ones begin.
 
 ## Among the given words
