@@ -132,6 +132,10 @@ class LeftOut:
 AttackResult = Annotated[Completed | Inapplicable | Skipped | Failed, Field(discriminator="status")]
 
 
+NO_MODEL = "no model"
+"""The family on the card of an audit of the text alone."""
+
+
 @dataclass(frozen=True, config=STRICT)
 class TargetCard:
     """What was audited, or a reference used for it.
@@ -162,6 +166,11 @@ class TargetCard:
     step: int | None = None
     resolution: tuple[int, int] | None = None
     lifted: tuple[str, ...] = ()
+
+    @property
+    def is_model(self) -> bool:
+        """False on the card of an audit of the text alone, whose family is `NO_MODEL`."""
+        return self.family != NO_MODEL
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -319,6 +328,11 @@ class AuditRecord:
     derived_by: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     dp: PrivacyCard | None = None
+
+    @property
+    def subject(self) -> str:
+        """The name of what was audited: of the model, or of the data set where its text was audited alone."""
+        return self.target.name if self.target.is_model else self.corpus.name
 
 
 _RECORD: TypeAdapter[AuditRecord] = TypeAdapter(AuditRecord)

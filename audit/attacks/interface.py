@@ -20,6 +20,7 @@ from audit.measurements import Count, Coverage, Curve, Diagnostic, DrawnPage, Hi
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.targets.interface import Query, Target
+from audit.targets.no_model import NONE_AUDITED
 
 A = TypeVar("A")
 
@@ -128,6 +129,7 @@ class Attack(ABC):
             differ were not attacked on the same fields.
         evidence_shape: what a line of its evidence holds.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
+        needs_model: False where it tells something of the documents even if no model is audited.
     """
 
     name: ClassVar[str]
@@ -142,6 +144,7 @@ class Attack(ABC):
     counts_fields: ClassVar[bool] = False
     evidence_shape: ClassVar[EvidenceShape] = "values"
     provable: ClassVar[Mapping[str, Provable]] = {}
+    needs_model: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -272,6 +275,13 @@ class Attack(ABC):
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """Yield the recovered values, one object a trial. For the owner's `evidence/` folder only."""
         return iter(())
+
+
+def why_inapplicable(attack: Attack, case: Case) -> str | None:
+    """Return why this case cannot be attacked this way: `Attack.inapplicable`, or that there is no model."""
+    if attack.needs_model and not case.target.card.is_model:
+        return NONE_AUDITED
+    return attack.inapplicable(case)
 
 
 def ask(target: Target, query: Query[A]) -> Generator[Request, Any, A]:

@@ -11,6 +11,7 @@ from audit.attacks.splits import AUDITED
 from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import Category, Corpus, Document, Question
 from audit.corpus.folding import fold
+from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Trial
 
 _JOINT = "\x1f"
@@ -49,6 +50,19 @@ class AskedQuestion:
     def answers(self) -> tuple[str, ...]:
         """The accepted answers that say something."""
         return distinct_answers(self.question.answers)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The answers, and the words that the data set says hold one, where removing the answers would leave these.
+
+        An answer that was located loosely is spelled otherwise on its page: what has to go, and be proven gone, is that
+        spelling too.
+        """
+        texts = [word.text for word in self.document.words]
+        for entity in self.document.entities:
+            if entity.id == self.question.entity and not {*entity.words} & {*find_answers(texts, self.answers)}:
+                return distinct_answers((*self.answers, self.document.text_of(entity)))
+        return self.answers
 
     @property
     def values(self) -> frozenset[str]:

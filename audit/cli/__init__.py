@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from audit import __version__
-from audit.cli import canary, defend, gate, import_data, inspect, plan, report, scan, train, tune
+from audit.cli import canary, defend, gate, import_data, init, inspect, ocr, plan, report, scan, train, tune
 from audit.cli.options import EXIT_HELP, DefenseCommand
 
 __all__ = ["EXIT_HELP", "app", "main"]
@@ -31,7 +31,9 @@ app.command(epilog=EXIT_HELP)(gate.gate)
 app.command()(report.report)
 app.command()(inspect.inspect)
 app.command()(plan.plan)
+app.command(cls=init.InitCommand)(init.init)
 app.command("import", cls=import_data.ImportCommand)(import_data.import_data)
+app.command()(ocr.ocr)
 app.command()(train.train_baseline)
 app.command()(train.train_splits)
 app.command(cls=defend.DefendCommand)(defend.defend)

@@ -296,9 +296,10 @@ def _show_import(report: ImportReport, destination: Path) -> None:
     rows = []
     for label, count in report.fields.items():
         lost = ", ".join(f"{number} {reason}" for reason, number in report.not_located.get(label, {}).items() if number)
-        rows.append((label, count, sum(report.located.get(label, {}).values()), lost or "-"))
+        rows.append((label, count, *report.qualities.get(label, {}).values(), lost or "-"))
     if rows:
-        console.show_table("Fields", ("label", "fields", "located", "not located"), rows)
+        titles = ("label", "fields", "located exactly", "normalised", "loosely", "not located")
+        console.show_table("Fields", titles, rows)
     if report.task is not None:
         console.say(f"The model's task, for the manifest: {report.task}")
     console.show_table("Documents", ("split", "documents"), list(report.documents.items()))

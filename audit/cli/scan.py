@@ -27,7 +27,7 @@ def scan(
         typer.Argument(
             metavar="[MODEL_DIR] DATA_DIR",
             help="A Hugging Face checkpoint (safetensors) and the folder with manifest.toml; the latter alone with "
-            "--checkpoints.",
+            "--checkpoints and --no-model.",
             show_default=False,
         ),
     ],
@@ -49,6 +49,10 @@ def scan(
             help="A reference model: auxiliary, pretrained, baselines, splits or embedder; may be repeated.",
         ),
     ] = None,
+    no_model: Annotated[
+        bool,
+        typer.Option("--no-model", help="Audit the text alone: what do redacted copies of DATA_DIR give away?"),
+    ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an interrupted scan.")] = False,
     reveal: Reveal = False,
     dtype: Annotated[
@@ -128,7 +132,7 @@ def scan(
         from audit.workflows.gate import load_policy
         from audit.workflows.setup import ScanOptions
 
-        model_dir, data_dir = _divide(folders, checkpoints)
+        model_dir, data_dir = _divide(folders, checkpoints, no_model)
         chosen = load_policy(policy)
         options = ScanOptions(
             model_dir=model_dir,
@@ -150,6 +154,7 @@ def scan(
             address=address,
             workers=workers,
             attack_parameters=attack_parameters,
+            no_model=no_model,
         )
         if checkpoints is None:
             code = _scan_one(options, chosen, reveal)
@@ -162,8 +167,9 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
     """Scan a checkpoint, and give the exit code."""
     from audit.workflows.scan import audit_checkpoint
     from audit.workflows.setup import open_scan
+    from audit.workflows.text_alone import open_text_scan
 
-    opened = open_scan(options)
+    opened = open_text_scan(options) if options.no_model else open_scan(options)
     console.warn(*opened.warnings)
     with console.Reporter() as progress:
         result = audit_checkpoint(opened, policy, reveal, progress)
@@ -189,18 +195,24 @@ def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool) 
     return sweep.exit_code(results)
 
 
-def _divide(folders: list[Path], checkpoints: str | None) -> tuple[Path, Path]:
-    """The folders of the model (unused with --checkpoints) and of the data set."""
-    if checkpoints is None:
+def _divide(folders: list[Path], checkpoints: str | None, no_model: bool) -> tuple[Path, Path]:
+    """The folders of the model (unused with --checkpoints and --no-model) and of the data set."""
+    alone = "--no-model" if no_model else "--checkpoints"
+    if no_model and checkpoints is not None:
+        raise UsageError("--checkpoints names models, and --no-model audits none", "give one of them")
+    if checkpoints is None and not no_model:
         if len(folders) != 2:
             raise UsageError(
                 f"scan takes MODEL_DIR and DATA_DIR, not {len(folders)} folders",
-                "docaudit scan MODEL_DIR DATA_DIR, or docaudit scan --checkpoints 'PATTERN' DATA_DIR",
+                "docaudit scan MODEL_DIR DATA_DIR, or docaudit scan --checkpoints 'PATTERN' DATA_DIR, or docaudit scan "
+                "--no-model DATA_DIR",
             )
         return folders[0], folders[1]
     if len(folders) != 1:
         raise UsageError(
-            f"--checkpoints takes DATA_DIR alone, not {len(folders)} folders",
-            "leave MODEL_DIR out, and quote the pattern so that the shell leaves it alone",
+            f"{alone} takes DATA_DIR alone, not {len(folders)} folders",
+            "leave MODEL_DIR out"
+            if no_model
+            else "leave MODEL_DIR out, and quote the pattern so that the shell leaves it alone",
         )
     return Path(), folders[0]

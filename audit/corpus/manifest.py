@@ -108,7 +108,6 @@ def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document], com
         ManifestError: `manifest.documents` leads out of `data_dir`.
         EngineError: the files cannot be written.
     """
-    lines = "".join(json.dumps(_plain(document), ensure_ascii=False) + "\n" for document in documents)
     above = "".join(f"# {' '.join(comment.split())}\n" for comment in comments)
     settings = above + tomli_w.dumps(_plain(manifest))
     try:
@@ -116,10 +115,15 @@ def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document], com
         root = data_dir.resolve()
         documents_file = inside(root, manifest.documents)
         documents_file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(documents_file, lines.encode())
+        write_atomically(documents_file, lines_of(documents))
         write_atomically(root / FILE_NAME, settings.encode())
     except OSError as error:
         raise EngineError(f"{data_dir}: the data set cannot be written: {error.strerror}") from error
+
+
+def lines_of(documents: Sequence[Document]) -> bytes:
+    """The content of a documents file; fields that hold their default are left out."""
+    return "".join(json.dumps(_plain(document), ensure_ascii=False) + "\n" for document in documents).encode()
 
 
 def _plain(value: Any) -> Any:
@@ -145,7 +149,10 @@ def _default(field: dataclasses.Field[Any]) -> object:
 def _manifest_bytes(root: Path) -> bytes:
     reason = reason_refused(root, FILE_NAME) or _reason_no_file(root / FILE_NAME)
     if reason is not None:
-        raise ManifestError(f"{FILE_NAME}: {reason}", "write one, or make a data set with: docaudit import")
+        raise ManifestError(
+            f"{FILE_NAME}: {reason}",
+            "write one with docaudit init, or make a data set of a format that you have with: docaudit import",
+        )
     try:
         return (root / FILE_NAME).read_bytes()
     except OSError as error:

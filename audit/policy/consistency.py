@@ -38,10 +38,21 @@ def _of_record(record: AuditRecord) -> Iterator[str]:
     for what, digest in (("target", record.target.sha256), ("corpus", record.corpus.sha256)):
         if not _SHA256.fullmatch(digest):
             yield f"the {what}'s sha256 is none"
+    if not record.target.is_model:
+        yield from (f"{name} tells of a model, and there was none" for name in _of_model(record))
     if not record.target.name:
         yield "the target has no name"
     if not any(record.corpus.documents.values()):
         yield "the corpus has no documents"
+
+
+def _of_model(record: AuditRecord) -> Iterator[str]:
+    """Numbers that only a model can give."""
+    yield from (item.name for item in record.utility)
+    for result in record.attacks:
+        if isinstance(result, Completed):
+            numbers = (item.name for item in result.measurements if isinstance(item, Estimate))
+            yield from (f"{result.attack} {name}" for name in numbers if name not in result.about_text)
 
 
 def _of_attack(result: object) -> Iterator[str]:

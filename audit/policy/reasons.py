@@ -84,7 +84,7 @@ def _permitted(record: AuditRecord, policy: Policy, limit: Limit) -> bool:
 
 
 def _inapplicable(record: AuditRecord, policy: Policy, limit: Limit, reason: str) -> Decision:
-    if _permitted(record, policy, limit):
+    if not record.target.is_model or _permitted(record, policy, limit):
         return Decision(limit, "inapplicable", reason)
     permit = f'a policy that permits this gap: [[gaps]] attack = "{limit.attack}", tasks = ["{record.target.task}"]'
     return _undecided(limit, f"this model cannot be asked, and the policy permits no such gap: {reason}", permit, "gap")

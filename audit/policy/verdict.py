@@ -80,7 +80,18 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             decision = _decide(limit, completed, methods, own, useless) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
         decisions.append(_waive(decision, policy, today))
+    if not record.target.is_model:
+        return _verdict_on_text(policy, tuple(decisions))
     return _verdict(policy, tuple(decisions), contradiction(record))
+
+
+def _verdict_on_text(policy: Policy, decisions: tuple[Decision, ...]) -> Verdict:
+    """The verdict where no model was audited: that of the limits on the text, which then always counts."""
+    about_text = [decision for decision in decisions if decision.about_text]
+    overall, reason = _overall(about_text, "no limit of the policy could be checked on the text alone")
+    exit_code = 0 if overall == "undecided" and policy.undecided == "warn" else EXIT_CODES[overall]
+    reason = f"on the text alone, {reason}; no model was audited"
+    return Verdict(policy.name, overall, decisions, exit_code, reason)
 
 
 def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str | None) -> Verdict:
@@ -208,7 +219,9 @@ def _waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
     return replace(decision, outcome="waived", waiver=latest)
 
 
-def _overall(decisions: Sequence[Decision]) -> tuple[Overall, str]:
+def _overall(
+    decisions: Sequence[Decision], unchecked: str = "no limit of the policy could be checked on this model"
+) -> tuple[Overall, str]:
     outcomes = [decision.outcome for decision in decisions]
     if "violated" in outcomes:
         count = outcomes.count("violated")
@@ -216,6 +229,6 @@ def _overall(decisions: Sequence[Decision]) -> tuple[Overall, str]:
     if "undecided" in outcomes:
         return "undecided", f"{outcomes.count('undecided')} of {len(outcomes)} limits undecided"
     if not {"passed", "waived"} & set(outcomes):
-        return "undecided", "no limit of the policy could be checked on this model"
+        return "undecided", unchecked
     waived = " or waived" if "waived" in outcomes else ""
     return "passed", f"every limit that applies is met{waived}"

@@ -82,7 +82,7 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     listed = [Finding(item.limit.attack, item.limit.metric, state) for item, state in states if state is not None]
     if verdict.contradicted is not None:
         listed.append(Finding(CANARIES, EPSILON, "alarm"))
-    if verdict.overall == "passed" and not listed:
+    if verdict.overall == "passed" and not listed and record.target.is_model:
         listed.append(Finding("", "", "clean"))
     if verdict.overall == "undecided" and not listed:
         listed.append(Finding("", "", "unchecked"))

@@ -74,6 +74,8 @@ def environment(target: Checkpoint) -> Environment:
 
 def _batches(target: Checkpoint) -> dict[str, int]:
     """What results depend on in their last bits: nothing for an encoder on a CPU."""
+    if not target.card.is_model:
+        return {}
     if isinstance(target, EncoderTarget):
         if target.card.device == "cpu":
             return {}

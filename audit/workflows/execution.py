@@ -176,7 +176,7 @@ def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: L
         ocr=TESSERACT.version(),
     )
     folders = {
-        "target": files_of(opened.options.model_dir),
+        "target": {} if opened.options.no_model else files_of(opened.options.model_dir),
         "data": files_of_corpus(opened.whole or opened.corpus),
         **{role: files_of(folder) for role, folder in filled.folders.items()},
     }

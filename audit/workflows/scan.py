@@ -21,7 +21,7 @@ from audit import record as records
 from audit.attacks import BATTERY
 from audit.attacks.budget import sample
 from audit.attacks.copies import confounded_by_copies
-from audit.attacks.interface import Attack
+from audit.attacks.interface import Attack, why_inapplicable
 from audit.case import Case
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
@@ -132,7 +132,7 @@ def run_scan(opened: ScanSetup, progress: Progress) -> AuditRecord:
     started, clock = _now(), time.monotonic()
     options, target, corpus = opened.options, opened.target, opened.corpus
     # Before the attacks: what can break down on its own does so before hours are spent.
-    useful = usefulness(opened.defended(target), corpus, options.seed)
+    useful = usefulness(opened.defended(target), corpus, options.seed) if target.card.is_model else ()
     references = cache(lambda: fill_references(opened, progress))
     with _write_evidence(options.evidence / "recovered.jsonl") as recovered:
         results = tuple(_run_attack(opened, attack, references, recovered, progress) for attack in opened.attacks)
@@ -166,7 +166,7 @@ def _left_out(opened: ScanSetup) -> tuple[LeftOut, ...]:
     asked = {attack.name for attack in opened.attacks}
     others = [kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked]
     return tuple(
-        LeftOut(attack.name, attack.metrics, attack.lacks(opened.corpus), attack.inapplicable(case))
+        LeftOut(attack.name, attack.metrics, attack.lacks(opened.corpus), why_inapplicable(attack, case))
         for attack in others
     )
 
@@ -197,7 +197,7 @@ def _run_attack(
     progress: Progress,
 ) -> AttackResult:
     """One attack's result, whatever happens."""
-    reason = attack.inapplicable(Case(opened.defended(opened.target), opened.corpus))
+    reason = why_inapplicable(attack, Case(opened.defended(opened.target), opened.corpus))
     if reason is not None:
         return Inapplicable(attack.name, attack.metrics, reason)
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from audit.attacks import BATTERY
 from audit.attacks.budget import SHARES
-from audit.attacks.interface import Attack
+from audit.attacks.interface import Attack, why_inapplicable
 from audit.attacks.parameters import AttackParameters
 from audit.attacks.parameters import read as read_parameters
 from audit.case import Case, References
@@ -52,7 +52,8 @@ class ScanOptions:
     "ray", `address` and `workers` are those of `RayEngine`. `attack_parameters` is a file that `parameters.read` takes.
     `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
     difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
-    `derived_by` says what made the model out of another one.
+    `derived_by` says what made the model out of another one. With `no_model` the text alone is audited, and `model_dir`
+    is not read.
     """
 
     model_dir: Path
@@ -77,6 +78,7 @@ class ScanOptions:
     dtype: str = "auto"
     defense: str | None = None
     derived_by: tuple[str, ...] = ()
+    no_model: bool = False
 
     @property
     def evidence(self) -> Path:
@@ -142,7 +144,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         DocauditError: the scan cannot start; nothing was written.
     """
     given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
-    attacks = _choose_attacks(options, given)
+    attacks = choose_attacks(options, given)
     _check_engine(options)
     if options.dtype not in ("auto", *DTYPES):
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
@@ -160,10 +162,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     corpus = without_copies(whole, copies)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
     case = Case(wrap_target(guard, target), corpus)
-    applicable = [attack for attack in attacks if attack.inapplicable(case) is None]
-    if applicable and not any(attack.trials(case) for attack in applicable):
-        problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in applicable]
-        raise ManifestError(problems, applicable[0].no_trials(case)[1])
+    applicable = applicable_attacks(attacks, case)
     if options.image_noise and not (isinstance(target, EncoderTarget) and target.encoder.page_images is not None):
         raise UsageError(
             f"--image-noise: {target.card.architecture} sees no image beside its words",
@@ -185,7 +184,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     warnings = (
         *copies.warnings,
         *doubts,
-        *_warn_of_parameters(options.attack_parameters, given, corpus),
+        *warn_of_parameters(options.attack_parameters, given, corpus),
         *_warn_of_unused(options, applicable, target),
     )
     digest = given.sha256 if given is not None else None
@@ -207,13 +206,27 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     )
 
 
+def applicable_attacks(attacks: Sequence[Attack], case: Case) -> list[Attack]:
+    """The attacks that the model can be put to.
+
+    Raises:
+        ManifestError: the data set gives none of them anything to try.
+    """
+    applicable = [attack for attack in attacks if why_inapplicable(attack, case) is None]
+    if applicable and not any(attack.trials(case) for attack in applicable):
+        problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in applicable]
+        raise ManifestError(problems, applicable[0].no_trials(case)[1])
+    return applicable
+
+
 def _find_batch_size(target: EncoderTarget, corpus: Corpus) -> None:
     """Find, before any trial, how many pages fit into the GPU's memory at once; on a CPU no result depends on it."""
     pages = [page for page in map(target.encode, corpus.documents) if page is not None]
     target.forward.probe(max(pages, key=lambda page: len(page.ids)))
 
 
-def _warn_of_parameters(path: Path | None, given: AttackParameters | None, corpus: Corpus) -> tuple[str, ...]:
+def warn_of_parameters(path: Path | None, given: AttackParameters | None, corpus: Corpus) -> tuple[str, ...]:
+    """Warn that the parameters of a file were tuned on another data set, where they were."""
     if given is None or given.corpus in (None, corpus.sha256):
         return ()
     return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
@@ -261,7 +274,8 @@ def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
     Attacks that can do without the public model take it beside a masked language model only, which alone can be asked
     the same.
     """
-    needs = {need for attack in attacks for need in (*attack.needs, *attack.uses)}
+    able = [attack for attack in attacks if target.card.is_model or not attack.needs_model]
+    needs = {need for attack in able for need in (*attack.needs, *attack.uses)}
     if MaskedLoss not in target.answers and not any("auxiliary" in attack.needs for attack in attacks):
         needs.discard("auxiliary")
     return needs
@@ -275,7 +289,12 @@ def references_to_fill(opened: ScanSetup) -> set[str]:
     return needs
 
 
-def _choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tuple[Attack, ...]:
+def choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tuple[Attack, ...]:
+    """Choose the attacks that the options ask for, with their parameters.
+
+    Raises:
+        UsageError: there is no such budget or attack.
+    """
     if options.budget not in SHARES:
         raise UsageError(f"no budget is called {options.budget!r}", f"one of {', '.join(SHARES)}")
     names = [kind.name for kind in BATTERY]

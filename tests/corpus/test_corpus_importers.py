@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus import publishing
 from audit.corpus.documents import Category, Split, TaskKind
-from audit.corpus.importers.locating import Location, NotLocated, locate
+from audit.corpus.importers.locating import MIN_SCORE, Location, NotLocated, locate, quality_of
 from audit.corpus.importers.registry import FORMATS
 from audit.errors import EngineError, ManifestError, UsageError
 
@@ -72,6 +74,54 @@ def test_words_of_another_field_are_left_to_it() -> None:
     assert locate("9.00", "amount", ["9.00", "9.00"], taken={0}) == Location((1,), "exact")
 
 
+PAGE = "MEGAH TRADNG SDN 8HD (1029-K) NO 17 JLN BUKlT 1NDAH 3/2, 81200 JOHR BAHRU TEL 07-2331 TOTAL 9.00"
+
+
+@pytest.mark.parametrize(
+    ("value", "category", "words"),
+    [
+        ("megah trading sdn bhd", "organization", "MEGAH TRADNG SDN 8HD"),
+        ("17 Jalan Bukit Indah 3/2 81200 Johor Bahru", "location", "17 JLN BUKlT 1NDAH 3/2, 81200 JOHR BAHRU"),
+    ],
+)
+def test_names_and_addresses_are_located_loosely_with_their_score(value: str, category: Category, words: str) -> None:
+    found = locate(value, category, PAGE.split())
+    assert isinstance(found, Location)
+    assert " ".join(PAGE.split()[index] for index in found.words) == words
+    assert quality_of(found.rule) == "loose"
+    assert MIN_SCORE <= found.score < 1
+
+
+def test_loose_location_takes_no_word_of_another_field() -> None:
+    value, page = "17 Jalan Bukit Indah 3/2 81200 Johor Bahru", PAGE.split()
+    free = locate(value, "location", page)
+    assert isinstance(free, Location)
+    assert free.rule == "loose"
+    found = locate(value, "location", page, taken={free.words[4]})
+    assert not isinstance(found, Location) or free.words[4] not in found.words
+
+
+def test_two_places_as_much_like_a_value_are_none() -> None:
+    page = ["12", "JLN", "BUKIT", "1NDAH", "JOHR", "shop", "13", "JLN", "BUKIT", "1NDAH", "JOHR"]
+    assert locate("14 Jalan Bukit Indah Johor", "location", page) == NotLocated("not found")
+
+
+@given(st.lists(st.text("abcdefgh", min_size=3, max_size=8), min_size=4, max_size=12), st.integers(0, 3))
+def test_what_is_located_strictly_is_not_located_otherwise(words: list[str], start: int) -> None:
+    value = " ".join(words[start : start + 3])
+    found = locate(value, "location", words)
+    assert isinstance(found, Location)
+    assert (found.rule, found.score) == ("exact", 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "category"), [("19.00", "amount"), ("25/12/2018", "datetime"), ("A-1029-KX-77", "code")]
+)
+def test_numbers_are_never_located_loosely(value: str, category: Category) -> None:
+    page = ["18.00", "25/11/2018", "A-1028-KX-77"]
+    assert isinstance(locate(value, category, page), NotLocated)
+
+
 # SROIE
 
 
@@ -97,6 +147,21 @@ def receipts(tmp_path: Path) -> Path:
     (src / "box" / "002.csv").write_bytes("10,10,90,10,90,20,10,20,CAFÉ \x93RED SHOP\r\n".encode("latin-1"))
     (src / "key" / "002.json").write_bytes('{"company": "RED SHOP", "date": "é"}'.encode("latin-1"))
     return src
+
+
+def test_reports_count_loosely_located_fields_apart(receipts: Path, tmp_path: Path) -> None:
+    (receipts / "box" / "001.csv").write_text(
+        "10,10,90,10,90,20,10,20,RED SHOP 26-12-2018\n10,30,90,30,90,40,10,40,17 JLN BKT 1NDAH 3/2 81200 JOHR\n"
+    )
+    values = {"company": "RED SHOP", "date": "26/12/2018", "address": "17 Jalan Bukit Indah 3/2 81200 Johor"}
+    (receipts / "key" / "001.json").write_text(json.dumps(values))
+    report = sroie.convert(receipts, tmp_path / "data", ALL_MEMBERS, seed=1)
+    assert report.qualities["COMPANY"] == {"exact": 3, "normalised": 0, "loose": 0}
+    assert report.qualities["DATE"] == {"exact": 0, "normalised": 2, "loose": 0}
+    assert report.qualities["ADDRESS"] == {"exact": 0, "normalised": 1, "loose": 1}
+    ((document, label, score),) = report.loose
+    assert (document, label) == ("001", "ADDRESS")
+    assert 0.75 <= score < 1
 
 
 def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:

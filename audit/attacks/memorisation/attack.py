@@ -169,7 +169,7 @@ class Memorisation(Attack):
         """
         asked = question_of(case.corpus, trial)
         page = page_view(case.corpus, asked.document)
-        cleared = yield from clear(page, asked.answers, fuzzy=self.fuzzy)
+        cleared = yield from clear(page, asked.spellings, fuzzy=self.fuzzy)
         outcome: dict[str, Json] = {"status": cleared.status, "reason": cleared.reason, "reading": cleared.reading}
         if cleared.status not in ATTEMPTED:
             return outcome
@@ -197,7 +197,7 @@ class Memorisation(Attack):
         """See `Attack.preflight`: the answers on the whole page and, where it can be removed, without the answer."""
         asked = question_of(case.corpus, trial)
         page = page_view(case.corpus, asked.document)
-        cleared = yield from clear(page, asked.answers, fuzzy=self.fuzzy)
+        cleared = yield from clear(page, asked.spellings, fuzzy=self.fuzzy)
         views = [page, cleared.view] if cleared.status in ATTEMPTED else [page]
         queries = [Answer(view, asked.question.question) for view in views]
         exact = yield from ask_all(case.target, queries)

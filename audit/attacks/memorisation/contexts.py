@@ -127,7 +127,7 @@ def _shuffled(scene: Scene, rng: Rng) -> ContextProbe | None:
         if stands_on(page, scene.asked.answers):
             continue
         other = questions[int(rng.integers(len(questions)))]
-        return scene.on(without(page, distinct_answers(other.answers), fuzzy=scene.fuzzy))
+        return scene.on(without(page, AskedQuestion(document, other).spellings, fuzzy=scene.fuzzy))
     return None
 
 
@@ -137,7 +137,8 @@ def _image_only(scene: Scene, rng: Rng) -> ContextProbe | None:
     Which answers count is known once all questions of the page were tried: see `table`.
     """
     document = scene.asked.document
-    answers = distinct_answers([answer for question in document.questions for answer in question.answers])
+    asked = (AskedQuestion(document, question) for question in document.questions)
+    answers = distinct_answers([text for one in asked for text in one.spellings])
     view = without(scene.page, answers, fuzzy=scene.fuzzy)
     for other in scene.others(rng):
         unrelated = [question.question for question in other.questions if not asks(document, question.question)]

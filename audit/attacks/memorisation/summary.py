@@ -182,7 +182,7 @@ def _drawn(corpus: Corpus, asked: AskedQuestion, *, fuzzy: bool) -> DrawnPage | 
     if page.size is None or not boxes:
         return None
     width, height = page.size
-    gone = frozenset(remove(page, asked.answers, fuzzy=fuzzy).words)
+    gone = frozenset(remove(page, asked.spellings, fuzzy=fuzzy).words)
     return DrawnPage(
         page_number(corpus, asked.document),
         height / width,

@@ -62,6 +62,7 @@ class RedactionContext(Attack):
     uses: ClassVar[tuple[str, ...]] = ("embedder",)
     metrics: ClassVar[tuple[str, ...]] = METRICS
     report: ClassVar[AttackReport] = REPORT
+    needs_model: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         unknown = sorted({*self.classifiers} - CLASSIFIERS.keys())

@@ -21,6 +21,7 @@ from audit.measurements import ALPHAS, Count, Measurement, Unresolved
 from audit.stats.rates import excess_rate
 from audit.stats.shares import net
 from audit.targets.interface import TagProbabilities
+from audit.targets.no_model import NONE_AUDITED
 from audit.targets.utility import estimate
 
 EXCESS = ("target_gain", "target_gain.uncommon")
@@ -65,7 +66,7 @@ def measure_gain(case: Case, samples: Samples, guesses: Mapping[str, Json], rng:
     )
     if not guesses:
         able = can_guess(case.target)
-        reason = NOTHING_HIDDEN if able else NOT_ASKED
+        reason = NOTHING_HIDDEN if able else NOT_ASKED if case.target.card.is_model else NONE_AUDITED
         return Gain(tuple(Unresolved(name, reason, 0, inapplicable=not able) for name in GAINS), counts)
     rows = samples.of(asked)
     if len(np.unique(rows.folds)) < 2:

@@ -1,6 +1,6 @@
 """Location of a transcribed value among the words of a page.
 
-Five rules, each tried on the whole page before the next; the first location in reading order wins:
+Six rules, each tried on the whole page before the next; the first location in reading order wins:
 
 1. `exact`: consecutive whole words, equal after folding case, width and spacing.
 2. `punctuation`: the same letters and digits, where no group of digits is joined or divided ("1/12" is not "11/2").
@@ -9,6 +9,10 @@ Five rules, each tried on the whole page before the next; the first location in 
    "BHD(728-M)"), and the rest of the words it touches is no longer than the value. Digits beyond a decimal or date sign
    are another value. The whole words become the entity: what is hidden later is a little more than the value, not less.
 5. `approximate`: names and addresses of at least 10 letters and digits, with one OCR error in ten of them.
+6. `loose`: the same, over lines, where the consecutive words that are most like the value are like enough and no other
+   place of the page is nearly as much like it (methods.md#located-loosely). Two such places: none is taken.
+
+Rule 1 is an exact location, 2 to 4 are normalised ones, 5 and 6 loose ones, which reports count apart.
 """
 
 from __future__ import annotations
@@ -16,16 +20,25 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Literal, get_args
 
 from rapidfuzz.distance import Levenshtein
 
 from audit.corpus.documents import Category
 from audit.corpus.folding import fold
+from audit.corpus.removal.matching import normalise_ocr
 
+Quality = Literal["exact", "normalised", "loose"]
+"""How like the value the words of a located field are: itself, itself in another spelling, or nearly itself."""
 MIN_PARTIAL = 4  # folded characters a value needs for rules 2 and 4
-MIN_APPROXIMATE = 10  # letters and digits it needs for rule 5, and how many may share one error
+MIN_APPROXIMATE = 10  # letters and digits it needs for rules 5 and 6, and how many may share one error by rule 5
+MIN_SCORE = 0.75
+"""How like a value the words must be by rule 6, from 0 to 1; ours, see benchmarks/loose_locating.md."""
+MARGIN = 0.05
+"""By how much the best place must be more like the value than any that shares no word with it; ours."""
+QUALITIES: tuple[Quality, ...] = get_args(Quality)
 TEXTUAL: frozenset[Category] = frozenset({"person", "organization", "location"})
 
 _DIGIT_GROUPS = re.compile(r"\d+")
@@ -36,10 +49,14 @@ _YEAR_FIRST = re.compile(r"(\d{4})[./-]?(\d{2})[./-]?(\d{2})")
 
 @dataclass(frozen=True)
 class Location:
-    """Indices of the words that hold a value, in reading order, and the rule that located them."""
+    """Indices of the words that hold a value, in reading order, and the rule that located them.
+
+    `score` says how like the value they are, from 0 to 1: below 1 by the rules 5 and 6 only.
+    """
 
     words: tuple[int, ...]
     rule: str
+    score: float = field(default=1.0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -47,6 +64,13 @@ class NotLocated:
     """Why a field has no words: "absent" from its source, "not found", or "part of a longer value" by rule 4."""
 
     reason: str
+
+
+def quality_of(rule: str) -> Quality:
+    """Return the quality that a rule gives; rules of sources that name the words themselves are exact."""
+    if rule in ("approximate", "loose"):
+        return "loose"
+    return "normalised" if rule in ("punctuation", "equal amount", "equal date", "inside") else "exact"
 
 
 def locate(value: str, category: Category, words: Sequence[str], taken: Collection[int] = ()) -> Location | NotLocated:
@@ -61,7 +85,12 @@ def locate(value: str, category: Category, words: Sequence[str], taken: Collecti
     for rule, spans in _rules(value, category, words):
         for start, end in spans:
             if not any(index in taken for index in range(start, end)):
-                return Location(tuple(range(start, end)), rule)
+                score = 1.0 if rule != "approximate" else _likeness(normalise_ocr(value), words[start:end])
+                return Location(tuple(range(start, end)), rule, score)
+    if category in TEXTUAL:
+        found = _most_alike(value, words, taken)
+        if found is not None:
+            return found
     contained = len(fold(value)) >= MIN_PARTIAL and fold(value) in "".join(map(fold, words))
     return NotLocated("part of a longer value" if contained else "not found")
 
@@ -170,3 +199,41 @@ def _approximate(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]
                 if errors <= limit:
                     found.append((errors, start, end + 1))
     yield from ((start, end) for _, start, end in sorted(found))
+
+
+def _likeness(target: str, words: Sequence[str]) -> float:
+    return Levenshtein.normalized_similarity(target, "".join(map(normalise_ocr, words)))
+
+
+def _most_alike(value: str, words: Sequence[str], taken: Collection[int]) -> Location | None:
+    """Locate a value by rule 6 of the module's text."""
+    target = normalise_ocr(value)
+    if len(target) < MIN_APPROXIMATE:
+        return None
+    windows = sorted(_alike(target, words, taken))
+    if not windows or windows[0][0] > 1 - MIN_SCORE:
+        return None
+    cost, _, start, end = windows[0]
+    rivals = (other for other, _, first, last in windows if last <= start or end <= first)
+    if next(rivals, 1.0) - cost < MARGIN:
+        return None
+    return Location(tuple(range(start, end)), "loose", 1 - cost)
+
+
+def _alike(target: str, words: Sequence[str], taken: Collection[int]) -> Iterator[tuple[float, int, int, int]]:
+    """(1 - likeness, number of words, first, last + 1) of the free windows that are nearly like enough or more.
+
+    A window begins and ends with letters or digits, and its length allows the likeness.
+    """
+    least = MIN_SCORE - MARGIN
+    forms = [normalise_ocr(word) for word in words]
+    for start, first in enumerate(forms):
+        joined = ""
+        for end in range(start, len(forms) if first else start):
+            joined += forms[end]
+            if end in taken or least * len(joined) > len(target):
+                break
+            if forms[end] and len(joined) >= least * len(target):
+                likeness = Levenshtein.normalized_similarity(target, joined, score_cutoff=least)
+                if likeness >= least:
+                    yield 1 - likeness, end + 1 - start, start, end + 1

@@ -69,7 +69,7 @@ class SROIE(Source):
             located = _locate_fields(receipt)
             for key, found in located.items():
                 if isinstance(found, Location):
-                    fields.locate(key.upper(), found.rule)
+                    fields.locate(key.upper(), found.rule, name, found.score)
                 else:
                     fields.miss(name, key.upper(), found.reason)
             company = companies[name]

@@ -17,6 +17,7 @@ from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import config_of, load_tokenizer, page_images_of
+from audit.targets.embedder.target import load_embedder
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import EncoderTarget
@@ -174,6 +175,23 @@ def prepare(
         return ReferencePlan(same_kind=same_kind, embedder=embedder)
     prepared = _auxiliary(audited, folders, batch_tokens, public)
     return replace(prepared, same_kind=same_kind, embedder=embedder)
+
+
+def prepare_embedder(corpus: Corpus, given: Mapping[str, Sequence[Path]], device: str) -> ReferencePlan:
+    """Load the embedder alone, for an audit without a model.
+
+    Raises:
+        TargetError: it cannot be loaded.
+        UsageError: `given` names something that is no reference, or needs a model.
+    """
+    others = [name for name in given if name in REFERENCE_NAMES and name != "embedder"]
+    if others:
+        raise UsageError(f"--reference {others[0]}: no model was given to compare it with", "leave it out")
+    named = _locate(corpus, given).get("embedder")
+    if named is None:
+        return ReferencePlan()
+    (own,) = named
+    return ReferencePlan(embedder=Embedder(load_embedder(own.checkpoint, device), own.source, own.path))
 
 
 def _auxiliary(

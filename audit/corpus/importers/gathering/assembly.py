@@ -218,12 +218,12 @@ class Assembly:
                 self._fields.miss(page.name, one.label, "not among the model's labels")
                 continue
             category = one.category or category_of(one.label)
-            found, rule = self._find(one, category, indices, words, regions, taken)
+            found, rule, score = self._find(one, category, indices, words, regions, taken)
             if not found:
                 self._fields.miss(page.name, one.label, rule)
                 continue
             taken.update(found)
-            self._fields.locate(one.label, rule)
+            self._fields.locate(one.label, rule, page.name, score)
             entity = Entity(f"e{number + 1}", one.label, category, found, attack=is_attacked(one.label))
             held[number] = entity.id
             entities.append(entity)
@@ -237,24 +237,27 @@ class Assembly:
         words: Sequence[Word],
         regions: Mapping[int, Box],
         taken: set[int],
-    ) -> tuple[tuple[int, ...], str]:
-        """The words of a field and the rule that found them; none, and the reason."""
+    ) -> tuple[tuple[int, ...], str, float]:
+        """The words of a field, the rule that found them and their likeness; none, and the reason."""
         if one.words:
             own = tuple(indices[index] for index in one.words if index in indices)
             free = tuple(index for index in dict.fromkeys(own) if index not in taken)
-            return free, ANNOTATED if free else "words of another field" if own else "empty"
+            return free, ANNOTATED if free else "words of another field" if own else "empty", 1.0
         if not words:
-            return (), NO_WORDS
+            return (), NO_WORDS, 0.0
         region = regions.get(id(one))
         if region is not None:
             inside = [index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)]
             free = tuple(index for index in inside if index not in taken)
-            return free, REGION if free else "words of another field" if inside else "no word inside the region"
+            reason = "words of another field" if inside else "no word inside the region"
+            return free, REGION if free else reason, 1.0
         value = clean(one.value or "")
         if not value:
-            return (), "absent"
+            return (), "absent", 0.0
         location = locate(value, category, [word.text for word in words], taken)
-        return (location.words, location.rule) if isinstance(location, Location) else ((), location.reason)
+        if isinstance(location, Location):
+            return location.words, location.rule, location.score
+        return (), location.reason, 0.0
 
     def _questions(self, page: DraftPage, words: Sequence[Word], held: Mapping[int, str]) -> Iterator[Question]:
         names = Counter(question.identifier for question in page.questions)

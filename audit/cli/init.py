@@ -1,0 +1,199 @@
+"""`docaudit init`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
+
+import typer
+
+from audit.cli import console
+from audit.cli.options import Debug, FilledCommand, Seed, show_errors
+from audit.errors import UsageError, listed
+
+if TYPE_CHECKING:
+    from audit.workflows.init import Answers, GroupMeaning, Initialised, PageFolder
+
+MAX_TODO = 8
+"""Lines of what is still to be filled in (ours)."""
+
+
+class InitCommand(FilledCommand):
+    """The init command, with the tasks in its choices."""
+
+    def choices(self) -> Mapping[str, Sequence[str]]:
+        """See `FilledCommand.choices`."""
+        from audit.corpus.documents import TaskKind
+
+        return {"task": get_args(TaskKind)}
+
+    def fillings(self) -> Mapping[str, str]:
+        """See `FilledCommand.fillings`."""
+        return {"tasks": listed(self.choices()["task"], "or")}
+
+
+def init(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DATA_DIR", help="The folder of your page images or texts.", show_default=False),
+    ],
+    model: Annotated[
+        Path | None, typer.Option(metavar="MODEL_DIR", help="Your model: its task and labels are read from it.")
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help="What your model was trained to do: {tasks}.", show_default="as the model says"
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="The data set's name.", show_default="the folder's")] = None,
+    members: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The pages that your model was trained on, one id or file name a line.",
+            show_default="folders called train, else drawn",
+        ),
+    ] = None,
+    heldout: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Pages that it was never trained on; all others are then public.",
+            show_default="all that are no members",
+        ),
+    ] = None,
+    folders: Annotated[
+        Literal["provider", "label", "none"] | None,
+        typer.Option(
+            help="What the folders that pages lie in are called after: who issued them, or their class.",
+            show_default="provider; label for document-classification",
+        ),
+    ] = None,
+    mask: Annotated[
+        Literal["length", "fixed", "all"] | None,
+        typer.Option(help="How values are hidden in what you share, where you redact it.", show_default="not redacted"),
+    ] = None,
+    seed: Seed = 0,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask nothing: take what the folder and the model say.")
+    ] = False,
+    ignore_format: Annotated[
+        bool, typer.Option("--ignore-format", help="Take it as plain pages although it looks like a known format.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Write manifest.toml and documents.jsonl for a folder of page images or texts.
+
+    Folders called train and test say the splits. JSON beside a page (the same name, or in ocr/, words/, json/) gives
+    its words, fields, questions or class. Pages are left as they are. On a terminal it asks for what is not given.
+    """
+    with show_errors(debug):
+        from audit.corpus.documents import Task, TaskKind
+        from audit.workflows.init import Answers, initialise, open_folder, task_of
+
+        found = open_folder(folder, ignore_format=ignore_format)
+        answers = Answers(None, name, members, heldout, folders, mask, seed)
+        if model is not None:
+            told, by = task_of(model)
+            console.say(f"The model's task: {told.kind} (from {by})")
+            answers = replace(answers, task=told)
+        if task is not None and (answers.task is None or task != answers.task.kind):
+            answers = replace(answers, task=Task(cast("TaskKind", task)))
+        if not yes:
+            answers = _ask(found, answers) if _on_terminal() else _refuse_silence(found, answers)
+        _show(initialise(found, answers), folder, model)
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _refuse_silence(folder: PageFolder, answers: Answers) -> Answers:
+    """Refuse to guess where nobody can be asked; the answers where nothing is left to ask."""
+    open_ = {
+        "--model MODEL_DIR or --task KIND": answers.task is None,
+        "--members FILE": answers.members is None and not folder.says_splits,
+    }
+    missing = [flag for flag, needed in open_.items() if needed]
+    if missing:
+        raise UsageError(
+            f"there is no terminal to ask on: give {' and '.join(missing)}",
+            "or --yes, which takes the task from what lies beside the pages and draws the members",
+        )
+    return answers
+
+
+def _ask(folder: PageFolder, answers: Answers) -> Answers:
+    """Ask for what was not given."""
+    from audit.corpus.documents import Task, TaskKind
+    from audit.workflows.init import usual_meaning
+
+    console.say(f"{len(folder.pages)} pages in {folder.root}")
+    if answers.task is None:
+        usual = folder.usual_task
+        console.say(f"Tasks: {', '.join(get_args(TaskKind))} (--model MODEL_DIR tells it)")
+        kind = _choose("Task of your model", get_args(TaskKind), None if usual is None else usual.kind)
+        answers = replace(answers, task=Task(cast("TaskKind", kind)))
+    if answers.name is None:
+        answers = replace(answers, name=typer.prompt("Name of the data set", default=folder.root.name))
+    if answers.members is None and not folder.says_splits:
+        file = typer.prompt("File that names the pages your model was trained on (empty: draw them)", default="")
+        answers = replace(answers, members=Path(file.strip()) if file.strip() else None)
+    if answers.groups is None and folder.groups:
+        from audit.workflows.init import MEANINGS
+
+        assert answers.task is not None
+        shown = ", ".join(folder.groups[:3])
+        usual_one = usual_meaning(folder, answers.task.kind)
+        meaning = _choose(f"Folders such as {shown} are", MEANINGS, usual_one)
+        answers = replace(answers, groups=cast("GroupMeaning", meaning))
+    return answers
+
+
+def _choose(question: str, choices: Sequence[str], usual: str | None) -> str:
+    """Ask until one of the choices is given."""
+    while True:
+        given = str(typer.prompt(question, default=usual)).strip()
+        if given in choices:
+            return given
+        console.say(f"One of {', '.join(choices)}.")
+
+
+def _show(made: Initialised, folder: Path, model: Path | None) -> None:
+    """What was written, what is missing, and the next commands."""
+    from audit.workflows.init import INVENTED
+
+    task = made.manifest.task
+    labels = f", labels {', '.join(task.labels)}" if task.labels else ""
+    console.say(f"{made.manifest.name}: {task.kind}{labels}")
+    console.show_table("Documents", ("split", "documents"), [*made.splits.items()])
+    providers = {document.provider for document in made.documents if document.provider}
+    if providers:
+        console.say(f"{len(providers)} providers, from the names of folders")
+    if made.drawn:
+        console.warn(INVENTED)
+    for line in made.todo[:MAX_TODO]:
+        console.say(f"to fill in: {line}")
+    if len(made.todo) > MAX_TODO:
+        console.say(f"... and {len(made.todo) - MAX_TODO} more")
+    console.say(f"Written: {folder / 'manifest.toml'}, {folder / made.manifest.documents}. Next:")
+    for command in _next(made, folder, model)[:3]:
+        console.say(f"  {command}")
+
+
+def _next(made: Initialised, folder: Path, model: Path | None) -> list[str]:
+    """The commands that lead on, the next first."""
+    named = str(model or "MODEL_DIR")
+    scan = f"docaudit scan {named} {folder} --budget quick"
+    if model is None and made.manifest.redaction is not None:
+        scan = f"docaudit scan --no-model {folder}"
+    return [
+        *([f"docaudit ocr {folder}"] if made.without_words else []),
+        f"docaudit inspect {folder}" + (f" --model {model}" if model else ""),
+        *([] if made.without_words else [f"docaudit plan {folder}" + (f" --model {model}" if model else "")]),
+        scan,
+    ]

@@ -1,0 +1,83 @@
+"""`docaudit ocr`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from audit.cli import console
+from audit.cli.options import DataDir, Debug, show_errors
+
+if TYPE_CHECKING:
+    from audit.workflows.ocr import WordsAdded
+
+MAX_NAMES = 5
+"""Documents that a warning names (ours)."""
+
+
+def ocr(
+    data_dir: DataDir,
+    language: Annotated[str, typer.Option(help="Of the pages, as Tesseract names it; several as in deu+eng.")] = "eng",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DST",
+            help="Write a copy of the data set there.",
+            show_default="documents.jsonl is replaced, and kept as documents.before-ocr.jsonl",
+        ),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an interrupted run.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Add words and boxes, read by Tesseract, to documents that have an image and no words.
+
+    The answers of their questions are then located among the words.
+    """
+    with show_errors(debug):
+        from audit.corpus.ocr import PageReader
+        from audit.workflows.ocr import add_words
+
+        with console.Reporter() as progress:
+            added = add_words(data_dir, progress, reader=PageReader(language), out=out, fresh=fresh)
+        _show(added, out or data_dir, copied=out is not None)
+
+
+def _show(added: WordsAdded, written: Path, *, copied: bool) -> None:
+    rows: list[tuple[str, int]] = [
+        ("documents that got words", added.read),
+        ("words", added.words),
+        ("documents that had words, left as they were", added.had_words),
+        ("documents with neither image nor words", added.without_image),
+    ]
+    answers = sum(added.answers.values()) + added.not_located
+    if answers:
+        rows += [(f"answers located: {quality}", count) for quality, count in added.answers.items()]
+        rows.append(("answers not located", added.not_located))
+    console.show_table("Words", ("", "number"), rows)
+    console.warn(*_warnings(added))
+    if not (added.read or added.empty or added.failed):
+        console.say("Every document with an image has words already.")
+    if added.read or copied:
+        console.say(f"Written to {written}")
+
+
+def _warnings(added: WordsAdded) -> list[str]:
+    found = []
+    if added.empty:
+        found.append(f"nothing was read on {_named(added.empty)}: is the language right, are the pages upright?")
+    if added.failed:
+        found.append(f"Tesseract failed on {_named(added.failed)}: run the same command again")
+    if added.unclassified:
+        found.append(
+            f"{added.unclassified} answers were located, but their questions have no category: no field was made of "
+            "them; give the questions a category where fields are wanted"
+        )
+    return found
+
+
+def _named(documents: tuple[str, ...]) -> str:
+    shown = ", ".join(documents[:MAX_NAMES])
+    more = f" and {len(documents) - MAX_NAMES} more" if len(documents) > MAX_NAMES else ""
+    return f"{len(documents)} {'page' if len(documents) == 1 else 'pages'} ({shown}{more})"

@@ -1,0 +1,268 @@
+"""A manifest for a folder of pages: task, splits and providers as the owner says or the folder shows."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Any, Literal, get_args
+
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import (
+    SPLITS,
+    Assignment,
+    Document,
+    Manifest,
+    Mask,
+    Membership,
+    Redaction,
+    Split,
+    Task,
+    TaskKind,
+)
+from audit.corpus.importers.guessing import guess_format
+from audit.corpus.page_folder import FoundPage, find_pages, groups_of, read_document
+from audit.corpus.paths import printable
+from audit.corpus.problems import Problems
+from audit.errors import ManifestError, UsageError
+from audit.targets.checkpoint.recognising import recognise_task
+
+GroupMeaning = Literal["provider", "label", "none"]
+"""The meaning of the folders that pages lie in: who issued them, their class, or nothing."""
+MEANINGS: tuple[GroupMeaning, ...] = get_args(GroupMeaning)
+SHARES: Mapping[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
+"""Of a draw; as an import draws."""
+INVENTED = (
+    "The division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of it "
+    "says nothing: name the documents that it was trained on (--members FILE), or train it on the members of this one."
+)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the owner says; None: not said.
+
+    Attributes:
+        task: of the model.
+        name: of the data set.
+        members: a file that names the pages of training, one id or file name a line.
+        heldout: a file that names pages never trained on.
+        groups: the meaning of the folders that pages lie in.
+        mask: how values are hidden in what is shared.
+        seed: of the draw, where nothing says the splits.
+    """
+
+    task: Task | None = None
+    name: str | None = None
+    members: Path | None = None
+    heldout: Path | None = None
+    groups: GroupMeaning | None = None
+    mask: Mask | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Initialised:
+    """What was written.
+
+    Attributes:
+        manifest: as it was written.
+        documents: as they were written.
+        todo: what is still to be filled in before a scan, from the validation of what was written.
+        drawn: whether the splits were drawn.
+    """
+
+    manifest: Manifest
+    documents: tuple[Document, ...]
+    todo: tuple[str, ...]
+    drawn: bool
+
+    @property
+    def splits(self) -> dict[Split, int]:
+        """How many documents are in each split."""
+        return {split: sum(document.split == split for document in self.documents) for split in SPLITS}
+
+    @property
+    def without_words(self) -> int:
+        """Documents that have an image and no words."""
+        return sum(document.image is not None and not document.words for document in self.documents)
+
+
+@dataclass(frozen=True)
+class PageFolder:
+    """A folder that is to become a data set, as it was found."""
+
+    root: Path
+    pages: tuple[FoundPage, ...]
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Names of folders that pages lie in and that say no split; none where there are fewer than two."""
+        return groups_of(self.pages)
+
+    @property
+    def says_splits(self) -> bool:
+        """True where folders say which pages are members."""
+        return any(page.split == "member" for page in self.pages)
+
+    @cached_property
+    def usual_task(self) -> Task | None:
+        """The task that the pages' own content suggests; None where it suggests none."""
+        documents = [read_document(self.root, page, "member", {}) for page in self.pages]
+        kinds: tuple[tuple[TaskKind, bool], ...] = (
+            ("parsing", any(document.output for document in documents)),
+            ("question-answering", any(document.questions for document in documents)),
+            ("intent-slots", any(document.intent for document in documents)),
+            ("document-classification", any(document.label for document in documents)),
+            ("token-classification", any(document.entities for document in documents)),
+        )
+        return next((Task(kind) for kind, suggested in kinds if suggested), None)
+
+
+def open_folder(path: Path, *, ignore_format: bool = False) -> PageFolder:
+    """Find the pages of a folder that has no manifest.
+
+    Args:
+        path: the folder.
+        ignore_format: take it as a folder of pages even where it looks like a format that can be imported.
+
+    Raises:
+        UsageError: it is none, has a manifest, looks like a format to import, or holds no page.
+        ManifestError: an image cannot be read.
+    """
+    if not path.is_dir():
+        raise UsageError(f"{path}: no such folder", "give the folder of your page images")
+    if (path / manifests.FILE_NAME).exists():
+        raise UsageError(f"{path} has a {manifests.FILE_NAME} already", f"look at it with: docaudit inspect {path}")
+    found = None if ignore_format else guess_format(path)
+    if found is not None:
+        raise UsageError(
+            f"{path} looks like the format {found}, whose labels would be lost here",
+            f"docaudit import {found} {path} DATA_DIR; to take it as plain pages all the same: --ignore-format",
+        )
+    return PageFolder(path.resolve(), find_pages(path.resolve()))
+
+
+def task_of(model: Path) -> tuple[Task, str]:
+    """Return the task of a checkpoint, and the name of what it was told by.
+
+    Raises:
+        TargetError: it cannot be told.
+    """
+    found = recognise_task(model)
+    return found.task, found.architecture
+
+
+def initialise(folder: PageFolder, answers: Answers) -> Initialised:
+    """Write manifest.toml and documents.jsonl into the folder, and validate them; no page is touched.
+
+    Raises:
+        UsageError: the task is not known, or a file of names cannot be read.
+        ManifestError: a file names a page that there is not, or what lies beside a page cannot be read.
+        EngineError: the folder cannot be written.
+    """
+    task = answers.task or folder.usual_task
+    if task is None:
+        raise UsageError("the task of the model is not known", "give --model MODEL_DIR or --task KIND")
+    splits, assigned = _divide(folder, answers)
+    meaning = answers.groups or usual_meaning(folder, task.kind)
+    problems, documents = Problems(), []
+    for page in folder.pages:
+        with problems.catch():
+            documents.append(read_document(folder.root, page, splits[page.id], _of_group(page, meaning)))
+    problems.raise_if_any()
+    redaction = None if answers.mask is None else Redaction(answers.mask)
+    name = answers.name or folder.root.name
+    manifest = Manifest(1, name, _labelled(task, documents), Membership(assigned), redaction=redaction)
+    manifests.write(folder.root, manifest, documents)
+    return Initialised(manifest, tuple(documents), _todo(folder.root), assigned == "random")
+
+
+def usual_meaning(folder: PageFolder, kind: TaskKind) -> GroupMeaning:
+    """Return the meaning that folders of pages usually have for a model of this task."""
+    if not folder.groups:
+        return "none"
+    return "label" if kind == "document-classification" else "provider"
+
+
+def _of_group(page: FoundPage, meaning: GroupMeaning) -> dict[str, Any]:
+    return {} if page.group is None or meaning == "none" else {meaning: page.group}
+
+
+def _labelled(task: Task, documents: Sequence[Document]) -> Task:
+    """The task with the classes of its documents, where it is to tell classes and names none itself."""
+    if task.kind != "document-classification" or task.labels:
+        return task
+    return replace(task, labels=tuple(sorted({document.label for document in documents if document.label})))
+
+
+def _todo(root: Path) -> tuple[str, ...]:
+    try:
+        manifests.load(root)
+    except ManifestError as error:
+        return error.problems
+    return ()
+
+
+def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Assignment]:
+    """The split of every page: as files name them, else as folders do, else drawn."""
+    ids = [page.id for page in folder.pages]
+    if answers.members is not None:
+        members = _named(answers.members, "--members", folder.pages)
+        held = None if answers.heldout is None else _named(answers.heldout, "--heldout", folder.pages)
+        both = sorted(members & (held or set()))
+        if both:
+            raise UsageError(f"{both[0]} and {len(both) - 1} more pages are named by --members and by --heldout")
+        others: Split = "heldout" if held is None else "public"
+        return {name: "member" if name in members else "heldout" if name in (held or ()) else others for name in ids}, (
+            "official"
+        )
+    if answers.heldout is not None:
+        raise UsageError("--heldout names pages that were not trained on", "name those that were: --members FILE")
+    if folder.says_splits:
+        return {page.id: page.split or "public" for page in folder.pages}, "official"
+    return _draw(folder.pages, answers.seed), "random"
+
+
+def _named(path: Path, option: str, pages: Sequence[FoundPage]) -> set[str]:
+    """The ids of the pages that a file names, by id, path, file name, or that without its ending."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise UsageError(f"{option} {path}: not a readable UTF-8 text file") from None
+    names = [name for line in lines if (name := line.strip())]
+    if not names:
+        raise UsageError(f"{option} {path}: no page is named", "write one id or file name a line")
+    known: dict[str, set[str]] = defaultdict(set)
+    for page in pages:
+        for form in (page.id, page.path, PurePath(page.path).name, PurePath(page.path).stem):
+            known[form].add(page.id)
+    problems = Problems()
+    found: set[str] = set()
+    for name in names:
+        own = known.get(name) or known.get(PurePath(name).name, set())
+        several = f"names {len(own)} pages, give its path"
+        problems.add(f"{option} {printable(name)}", [] if len(own) == 1 else [several if own else "is no page"])
+        found |= own
+    problems.raise_if_any()
+    return found
+
+
+def _draw(pages: Sequence[FoundPage], seed: int) -> dict[str, Split]:
+    """Splits by lot; pages of equal images stay in one."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for page in pages:
+        alike[page.id if page.header is None else page.header.sha256].append(page.id)
+    drawn = sorted(alike.values())
+    random.Random(seed).shuffle(drawn)
+    splits: dict[str, Split] = {}
+    counts: Counter[Split] = Counter()
+    for group in drawn:
+        # The split that is furthest behind its share; of equals the first, so that there is always a member.
+        split = min(SPLITS, key=lambda name: (counts[name] / SHARES[name], SPLITS.index(name)))
+        counts[split] += len(group)
+        splits.update(dict.fromkeys(group, split))
+    return splits

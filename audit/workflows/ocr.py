@@ -1,0 +1,235 @@
+"""Words for documents that have an image and none: read by Tesseract, answers located among them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Corpus, Document, Entity, Question, Word
+from audit.corpus.images import image_path, open_image, read_header
+from audit.corpus.importers.locating import QUALITIES, Location, Quality, locate, quality_of
+from audit.corpus.ocr import PageReader
+from audit.corpus.problems import Problems
+from audit.corpus.publishing import check_destination, draft_of
+from audit.corpus.removal.tesseract import Tesseract
+from audit.corpus.validation import problems_of
+from audit.engine.interface import Json, Progress
+from audit.engine.journal import Journal
+from audit.errors import EngineError, ManifestError
+from audit.files import write_atomically
+
+LABEL = "ANSWER"
+"""Of the entities that hold answers."""
+ORIGINAL = "documents.before-ocr.jsonl"
+"""What the documents file was, beside the new one."""
+
+
+@dataclass(frozen=True)
+class WordsAdded:
+    """What came of reading a data set.
+
+    Attributes:
+        read: documents that got words.
+        words: how many, all together.
+        had_words: documents that had some, and are as they were.
+        without_image: documents with neither words nor image.
+        empty: ids of documents on whose pages nothing was read.
+        failed: ids of documents whose pages Tesseract could not be made to read.
+        answers: answers of the pages that were read, by how they were located.
+        not_located: answers that were not.
+        unclassified: located answers of questions without a category: no field is made of them.
+    """
+
+    read: int
+    words: int
+    had_words: int
+    without_image: int
+    empty: tuple[str, ...]
+    failed: tuple[str, ...]
+    answers: Mapping[Quality, int]
+    not_located: int
+    unclassified: int
+
+
+def add_words(
+    data_dir: Path,
+    progress: Progress,
+    *,
+    reader: PageReader | None = None,
+    out: Path | None = None,
+    fresh: bool = False,
+) -> WordsAdded:
+    """Read the pages that have an image and no words, locate the answers of their questions, write the data set.
+
+    What was read is kept as it comes, so that a run that was ended goes on where it was. The documents file is replaced
+    at once and whole, and what it was stays beside it as `ORIGINAL`; images are not touched.
+
+    Args:
+        data_dir: the data set.
+        progress: told of every page.
+        reader: of the pages; None: one for English.
+        out: a new folder for the data set, which then stays as it is; None: its documents file is replaced.
+        fresh: read all pages anew.
+
+    Raises:
+        UsageError: Tesseract or its language is missing, or `out` is not empty.
+        ManifestError: the data set is broken.
+        EngineError: it cannot be written.
+    """
+    reader = reader or PageReader()
+    if out is not None:
+        check_destination(out)
+    corpus = manifests.load(data_dir)
+    wanted = [document for document in corpus.documents if document.image is not None and not document.words]
+    words: Mapping[str, tuple[Word, ...] | None] = {}
+    if wanted:
+        reader.check()
+        words = _read(corpus, wanted, reader, _journal_path(corpus, reader, out), fresh, progress)
+    tally: Counter[str] = Counter()
+    documents = [_with_words(corpus, document, words.get(document.id), tally) for document in corpus.documents]
+    _check(corpus, documents)
+    if out is not None:
+        _publish(corpus, documents, out)
+    elif any(words.values()):
+        _replace(corpus, documents)
+    _journal_path(corpus, reader, out).unlink(missing_ok=True)
+    return WordsAdded(
+        read=sum(bool(found) for found in words.values()),
+        words=sum(len(found or ()) for found in words.values()),
+        had_words=sum(bool(document.words) for document in corpus.documents),
+        without_image=sum(document.image is None and not document.words for document in corpus.documents),
+        empty=tuple(name for name, found in words.items() if found == ()),
+        failed=tuple(name for name, found in words.items() if found is None),
+        answers={quality: tally[quality] for quality in QUALITIES},
+        not_located=tally["not located"],
+        unclassified=tally["unclassified"],
+    )
+
+
+def _journal_path(corpus: Corpus, reader: PageReader, out: Path | None) -> Path:
+    version = Tesseract(reader.command).version()
+    key = hashlib.sha256(f"{reader.language}\0{version}".encode()).hexdigest()[:16]
+    name = f"ocr-{key}.jsonl"
+    if out is None:
+        return corpus.root / f".{name}"
+    whole = out.resolve()
+    return whole.with_name(f".{whole.name}.{name}")
+
+
+def _read(
+    corpus: Corpus, wanted: Sequence[Document], reader: PageReader, kept: Path, fresh: bool, progress: Progress
+) -> dict[str, tuple[Word, ...] | None]:
+    """The words of each of these documents; None where the program failed. Equal images are read once."""
+    images = {document.id: read_header(image_path(corpus, document)).sha256 for document in wanted}
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    journal = Journal(kept, fresh)
+    todo = {images[document.id]: document for document in wanted if images[document.id] not in journal.outcomes}
+    progress.stage("pages to read", len(todo))
+    for name, words in reader.read((name, partial(open_image, corpus, document)) for name, document in todo.items()):
+        if words is not None:
+            journal.append(name, [[word.text, word.box] for word in words])
+        progress.advance()
+    return {name: _words_of(journal.outcomes.get(image)) for name, image in images.items()}
+
+
+def _words_of(outcome: Json) -> tuple[Word, ...] | None:
+    return None if outcome is None else tuple(Word(text, tuple(box)) for text, box in outcome)
+
+
+def _with_words(corpus: Corpus, document: Document, words: tuple[Word, ...] | None, tally: Counter[str]) -> Document:
+    """The document with these words and its answers among them; as it was where there are none."""
+    if not words:
+        return document
+    size = document.size
+    if size is None:
+        header = read_header(image_path(corpus, document))
+        size = (header.width, header.height)
+    texts, taken = [word.text for word in words], set[int]()
+    entities, questions = list(document.entities), []
+    for question in document.questions:
+        found = _locate_answer(question, texts, taken)
+        if found is None:
+            tally["not located"] += 1
+        else:
+            tally[quality_of(found.rule)] += 1
+            if question.category is None:
+                tally["unclassified"] += 1
+            else:
+                taken.update(found.words)
+                name = _free_name(question.id, [entity.id for entity in entities])
+                entities.append(Entity(name, LABEL, question.category, found.words))
+                question = dataclasses.replace(question, entity=name)
+        questions.append(question)
+    return dataclasses.replace(document, size=size, words=words, entities=tuple(entities), questions=tuple(questions))
+
+
+def _locate_answer(question: Question, texts: Sequence[str], taken: set[int]) -> Location | None:
+    """The first accepted answer that is located; better qualities first."""
+    places = [locate(answer, question.category or "misc", texts, taken) for answer in question.answers]
+    found = [place for place in places if isinstance(place, Location)]
+    return min(found, key=lambda place: QUALITIES.index(quality_of(place.rule)), default=None)
+
+
+def _free_name(wanted: str, names: Sequence[str]) -> str:
+    while wanted in names:
+        wanted += "'"
+    return wanted
+
+
+def _check(corpus: Corpus, documents: Sequence[Document]) -> None:
+    """Refuse documents that `manifest.load` would refuse, before anything is written."""
+    problems = Problems()
+    for document in documents:
+        problems.add(document.id, problems_of(document, corpus.manifest.task))
+    problems.raise_if_any()
+
+
+def _replace(corpus: Corpus, documents: Sequence[Document]) -> None:
+    """Put a new documents file in place of the old one, which is kept; back again where the new one is refused."""
+    path = corpus.root / corpus.manifest.documents
+    original = path.with_name(ORIGINAL)
+    before = path.read_bytes()
+    if not original.exists():
+        write_atomically(original, before)
+    write_atomically(path, manifests.lines_of(documents))
+    try:
+        manifests.load(corpus.root)
+    except ManifestError:
+        write_atomically(path, before)
+        raise
+
+
+def _publish(corpus: Corpus, documents: Sequence[Document], out: Path) -> None:
+    """Write a copy of the data set with these documents, its references with it."""
+    with draft_of(out, "ocr", fresh=True) as draft, _named(out):
+        for name, path in manifests.files_of(corpus).items():
+            (draft / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, draft / name)
+        for folder in _references(corpus):
+            if (corpus.root / folder).is_dir():
+                shutil.copytree(corpus.root / folder, draft / folder, dirs_exist_ok=True)
+        write_atomically(draft / corpus.manifest.documents, manifests.lines_of(documents))
+        manifests.load(draft)
+
+
+@contextmanager
+def _named(out: Path) -> Iterator[None]:
+    """An error of copying names the destination."""
+    try:
+        yield
+    except shutil.Error as error:
+        raise EngineError(f"{out}: the data set cannot be written: {error.args[0][0][-1]}") from None
+
+
+def _references(corpus: Corpus) -> list[str]:
+    named = corpus.manifest.references
+    single = (named.pretrained, named.auxiliary, named.embedder)
+    return [path for path in (*single, *named.baselines, *named.splits) if path is not None]

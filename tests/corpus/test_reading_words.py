@@ -1,0 +1,174 @@
+"""`docaudit ocr`: pages without words get them, whole or not at all, and their answers are located."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+from typer.testing import CliRunner
+
+from audit.cli import app
+from audit.corpus import manifest as manifests
+from audit.corpus.ocr import PageReader
+from audit.workflows.ocr import ORIGINAL, add_words
+
+LINES = ("MEGAH TRADING", "17 Jalan Bukit Indah, Johor", "TOTAL 19.00")
+SIZE = (700, 260)
+
+needs_tesseract = pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
+
+
+class Told:
+    """A `Progress` that counts."""
+
+    def __init__(self) -> None:
+        self.total = self.done = 0
+
+    def stage(self, name: str, total: int) -> None:
+        self.total += total
+
+    def advance(self, steps: int = 1) -> None:
+        self.done += steps
+
+
+def draw(path: Path, lines: tuple[str, ...]) -> None:
+    page = Image.new("L", SIZE, 255)
+    pen, font = ImageDraw.Draw(page), ImageFont.load_default(36)
+    for number, line in enumerate(lines):
+        pen.text((30, 30 + 70 * number), line, font=font, fill=0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page.save(path)
+
+
+def write(root: Path, documents: list[dict[str, Any]], kind: str = "question-answering") -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "manifest.toml").write_text(
+        f'# a comment\nschema = 1\nname = "r"\n[task]\nkind = "{kind}"\n[membership]\nassigned = "random"\n'
+    )
+    (root / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    return root
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    root = tmp_path / "data"
+    for name, lines in (("a", LINES), ("b", ()), ("c", ("KEPT",))):
+        draw(root / "images" / f"{name}.png", lines)
+    question = {
+        "id": "address",
+        "question": "address?",
+        "answers": ["17 jalan bukit indah johor"],
+        "category": "location",
+    }
+    plain = {"id": "total", "question": "total?", "answers": ["19.00"]}
+    lost = {"id": "lost", "question": "date?", "answers": ["1/1/2020"], "category": "datetime"}
+    word = {"text": "mine", "box": [1, 1, 20, 20]}
+    return write(
+        root,
+        [
+            {"id": "a", "split": "member", "image": "images/a.png", "questions": [question, plain, lost]},
+            {"id": "b", "split": "heldout", "image": "images/b.png", "size": [*SIZE]},
+            {"id": "c", "split": "heldout", "image": "images/c.png", "size": [*SIZE], "words": [word]},
+        ],
+    )
+
+
+@needs_tesseract
+def test_words_boxes_and_answers_are_added(pages: Path) -> None:
+    images = {path: path.read_bytes() for path in (pages / "images").iterdir()}
+    before = (pages / "documents.jsonl").read_bytes()
+    told = Told()
+    added = add_words(pages, told)
+    corpus = manifests.load(pages)
+    first, second, third = corpus.documents
+    assert " ".join(word.text for word in first.words) == " ".join(LINES)
+    assert first.size == SIZE
+    x0, y0, x1, y1 = first.words[0].box or (0, 0, 0, 0)
+    assert 20 <= x0 < x1 <= 300
+    assert 25 <= y0 < y1 <= 80
+    (entity,) = first.entities
+    assert (entity.id, entity.category, first.text_of(entity)) == ("address", "location", LINES[1])
+    assert [question.entity for question in first.questions] == ["address", None, None]
+    assert second.words == ()
+    assert [word.text for word in third.words] == ["mine"]
+    assert (added.read, added.words, added.had_words, added.empty, added.failed) == (1, 9, 1, ("b",), ())
+    assert (added.answers, added.not_located) == ({"exact": 1, "normalised": 1, "loose": 0}, 1)
+    assert added.unclassified == 1
+    assert (told.total, told.done) == (2, 2)
+    assert "# a comment" in (pages / "manifest.toml").read_text()
+    assert (pages / ORIGINAL).read_bytes() == before
+    assert {path: path.read_bytes() for path in (pages / "images").iterdir()} == images
+    assert not list(pages.glob(".ocr-*"))
+
+
+@needs_tesseract
+def test_a_copy_leaves_the_data_set_as_it_is(pages: Path, tmp_path: Path) -> None:
+    before = (pages / "documents.jsonl").read_bytes()
+    ran = CliRunner().invoke(app, ["ocr", str(pages), "--out", str(tmp_path / "copy")])
+    assert ran.exit_code == 0, ran.output
+    assert "nothing was read on 1 page (b)" in " ".join(ran.output.split())
+    assert (pages / "documents.jsonl").read_bytes() == before
+    assert manifests.load(tmp_path / "copy").document("a").words
+    again = CliRunner().invoke(app, ["ocr", str(pages), "--out", str(tmp_path / "copy")])
+    assert again.exit_code == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "data"]
+
+
+def fake_program(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program called tesseract, first in the path."""
+    folder.mkdir()
+    program = folder / "tesseract"
+    languages = 'if [ "$1" = "--list-langs" ]; then echo "List:"; echo eng; exit; fi'
+    program.write_text(f'#!/bin/sh\n{languages}\nif [ "$1" = "--version" ]; then echo fake; exit; fi\n{script}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+COLUMNS = "level page_num block_num par_num line_num word_num left top width height conf text".replace(" ", "\\t")
+ROW = "5 1 1 1 1 1 690 30 60 20 90 HI".replace(" ", "\\t")
+
+
+def test_a_run_that_was_ended_goes_on(pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = tmp_path / "count"
+    fake_program(tmp_path / "bin", f"cat > /dev/null; echo x >> {counter}; printf '{COLUMNS}\n{ROW}\n'", monkeypatch)
+    before = (pages / "documents.jsonl").read_bytes()
+
+    class Ended(Told):
+        def advance(self, steps: int = 1) -> None:
+            raise KeyboardInterrupt
+
+    reader = PageReader(workers=1)
+    with pytest.raises(KeyboardInterrupt):
+        add_words(pages, Ended(), reader=reader)
+    assert (pages / "documents.jsonl").read_bytes() == before
+    done = len(counter.read_text().split())
+    told = Told()
+    added = add_words(pages, told, reader=reader)
+    assert (added.read, told.total) == (2, 1)
+    assert len(counter.read_text().split()) == done + 1
+    word, *_ = manifests.load(pages).document("a").words
+    assert (word.text, word.box) == ("HI", (690, 30, 700, 50))  # cut at the page's edge
+
+
+def test_a_program_that_fails_leaves_all_as_it_is(pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_program(tmp_path / "bin", "exit 1", monkeypatch)
+    before = (pages / "documents.jsonl").read_bytes()
+    assert add_words(pages, Told()).failed == ("a", "b")
+    assert (pages / "documents.jsonl").read_bytes() == before
+
+
+def test_missing_program_and_language(pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_program(tmp_path / "bin", "exit 1", monkeypatch)
+    ran = CliRunner().invoke(app, ["ocr", str(pages), "--language", "eng+xyz"])
+    assert ran.exit_code == 2
+    assert "no data for the language 'xyz'" in ran.output
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    ran = CliRunner().invoke(app, ["ocr", str(pages)])
+    assert ran.exit_code == 2
+    assert "Tesseract is not installed" in ran.output
+    assert "tesseract-ocr" in ran.output

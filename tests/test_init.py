@@ -1,0 +1,239 @@
+"""`docaudit init`: from a folder of pages to a manifest that validates, and the right import where there is one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from audit.cli import app
+from audit.cli import init as command
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Corpus
+from audit.corpus.importers.guessing import guess_format
+from audit.errors import TargetError
+from audit.targets.checkpoint.recognising import recognise_task
+
+BIO = {"0": "O", "1": "B-TOTAL", "2": "I-TOTAL"}
+
+
+def page(path: Path, shade: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("L", (60, 40), shade).save(path)
+
+
+def pages(root: Path, *names: str) -> Path:
+    for number, name in enumerate(names):
+        page(root / name, 10 + number)
+    return root
+
+
+def model(folder: Path, architecture: str, **config: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({"architectures": [architecture], **config}))
+    return folder
+
+
+def run(*options: object, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["init", *map(str, options)], input=text)
+
+
+def made(root: Path) -> Corpus:
+    return manifests.load(root)
+
+
+def splits(root: Path) -> dict[str, str]:
+    return {document.id: document.split for document in made(root).documents}
+
+
+def test_folders_say_splits_and_providers_and_the_model_says_the_task(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "train/acme/a.png", "train/bolt/b.png", "test/acme/c.png", "other/d.png")
+    words = [{"text": "TOTAL", "box": [1, 1, 20, 9]}, {"text": "9.00", "box": [22, 1, 40, 9]}]
+    (root / "train/acme/a.json").write_text(json.dumps(words))
+    entity = {"id": "e", "label": "TOTAL", "category": "amount", "words": [1]}
+    (root / "train/bolt/b.json").write_text(json.dumps({"words": words, "entities": [entity]}))
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    tagger = model(tmp_path / "model", "LayoutLMv3ForTokenClassification", id2label=BIO)
+    ran = run(root, "--model", tagger)
+    assert ran.exit_code == 0, ran.output
+    corpus = made(root)
+    assert corpus.manifest.task.kind == "token-classification"
+    assert corpus.manifest.task.labels == ("O", "B-TOTAL", "I-TOTAL")
+    assert (corpus.manifest.name, corpus.manifest.membership.assigned) == ("data", "official")
+    assert splits(root) == {"a": "member", "b": "member", "c": "heldout", "d": "public"}
+    assert [document.provider for document in corpus.documents] == ["other", "acme", "acme", "bolt"]
+    assert corpus.document("b").text_of(corpus.document("b").entities[0]) == "9.00"
+    assert corpus.document("c").size == (60, 40)
+    for line in (f"docaudit ocr {root}", f"docaudit inspect {root} --model {tagger}", f"docaudit scan {tagger} {root}"):
+        assert line in ran.output.replace("\n", "")
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_files_name_the_members_and_the_held_out_pages(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "a.png", "b.png", "c.png", "d.png")
+    (tmp_path / "in.txt").write_text("a\nb.png\n\n")
+    (tmp_path / "out.txt").write_text("c\n")
+    ran = run(
+        root, "--task", "mlm", "--members", tmp_path / "in.txt", "--heldout", tmp_path / "out.txt", "--name", "mine"
+    )
+    assert ran.exit_code == 0, ran.output
+    assert splits(root) == {"a": "member", "b": "member", "c": "heldout", "d": "public"}
+    assert made(root).manifest.name == "mine"
+    assert "invents membership" not in ran.output
+
+
+def test_a_drawn_division_says_so_and_keeps_equal_pages_together(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", *(f"{number}.png" for number in range(20)))
+    for number in (0, 7, 13):
+        page(root / f"{number}.png", 200)
+    ran = run(root, "--task", "mlm", "--yes")
+    assert ran.exit_code == 0, ran.output
+    assert "invents membership" in ran.output
+    found = splits(root)
+    assert len({found[name] for name in ("0", "7", "13")}) == 1
+    assert set(found.values()) == {"member", "heldout", "public"}
+    assert made(root).manifest.membership.assigned == "random"
+
+
+def test_without_a_terminal_flags_are_asked_for(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "a.png")
+    ran = run(root)
+    assert ran.exit_code == 2
+    said = " ".join(ran.output.split())
+    assert "--model MODEL_DIR or --task KIND and --members FILE" in said
+    assert "--yes" in said
+    ran = run(root, "--yes")
+    assert ran.exit_code == 2
+    assert "the task of the model is not known" in ran.output
+    assert not (root / "manifest.toml").exists()
+
+
+def test_a_terminal_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_on_terminal", lambda: True)
+    root = pages(tmp_path / "data", "x/a.png", "x/b.png", "y/c.png")
+    (tmp_path / "in.txt").write_text("a\n")
+    ran = run(root, text=f"nonsense\nmlm\nreceipts\n{tmp_path / 'in.txt'}\nnone\n")
+    assert ran.exit_code == 0, ran.output
+    assert "One of mlm," in " ".join(ran.output.split())
+    corpus = made(root)
+    assert (corpus.manifest.name, corpus.manifest.task.kind) == ("receipts", "mlm")
+    assert splits(root) == {"a": "member", "b": "heldout", "c": "heldout"}
+    assert {document.provider for document in corpus.documents} == {None}
+
+
+def test_classes_from_folders_and_what_is_still_missing(tmp_path: Path) -> None:
+    root = pages(tmp_path / "classes", "train/letter/a.png", "train/form/b.png", "val/letter/c.png")
+    ran = run(root, "--model", model(tmp_path / "m", "BertForSequenceClassification"))
+    assert ran.exit_code == 0, ran.output
+    assert made(root).manifest.task.labels == ("form", "letter")
+    assert [document.label for document in made(root).documents] == ["form", "letter", "letter"]
+    root = pages(tmp_path / "asked", "train/a.png", "test/b.png")
+    ran = run(root, "--task", "question-answering")
+    assert ran.exit_code == 0
+    assert "to fill in:" in ran.output
+    assert "no document of split member has questions" in " ".join(ran.output.split())
+
+
+def test_texts_for_an_audit_without_a_model(tmp_path: Path) -> None:
+    root = tmp_path / "letters"
+    for split in ("train", "test"):
+        (root / split).mkdir(parents=True)
+        (root / split / "a.txt").write_text("Dear Ada,\nsee you on Monday.\n")
+    ran = run(root, "--task", "token-classification", "--mask", "fixed")
+    assert ran.exit_code == 0, ran.output
+    corpus = made(root)
+    assert [document.id for document in corpus.documents] == ["test-a", "train-a"]
+    assert [word.text for word in corpus.documents[0].words][:2] == ["Dear", "Ada,"]
+    assert corpus.manifest.redaction is not None
+    assert f"docaudit scan --no-model {root}" in ran.output.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--members", "missing.txt"], "not a readable UTF-8 text file"),
+        (["--heldout", "names.txt"], "name those that were: --members FILE"),
+        (["--members", "names.txt"], "nobody is no page"),
+    ],
+)
+def test_wrong_names_are_refused_and_nothing_is_written(tmp_path: Path, options: list[str], message: str) -> None:
+    root = pages(tmp_path / "data", "a.png")
+    (tmp_path / "names.txt").write_text("nobody\n")
+    ran = run(root, "--task", "mlm", "--yes", options[0], tmp_path / options[1])
+    assert ran.exit_code == 2
+    assert message in " ".join(ran.output.split())
+    assert sorted(path.name for path in root.iterdir()) == ["a.png"]
+
+
+def test_broken_pages_and_json_are_refused_with_their_place(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "a.png", "b.png")
+    (root / "a.json").write_text('{"wordz": []}')
+    ran = run(root, "--task", "mlm", "--yes")
+    assert ran.exit_code == 2
+    assert "a.json: wordz: unknown key" in ran.output
+    (root / "b.png").write_text("no image")
+    ran = run(root, "--task", "mlm", "--yes")
+    assert ran.exit_code == 2
+    assert "b.png: not readable as an image" in ran.output
+    assert run(tmp_path / "nothing").exit_code == 2
+    (tmp_path / "empty").mkdir()
+    assert "holds no page" in run(tmp_path / "empty", "--yes").output
+
+
+def test_a_known_format_is_imported_instead(tmp_path: Path) -> None:
+    root = pages(tmp_path / "src", "images/a.png")
+    (root / "annotations").mkdir()
+    (root / "annotations" / "a.json").write_text('{"form": []}')
+    assert guess_format(root) == guess_format(tmp_path) == "funsd"
+    ran = run(root, "--task", "mlm", "--yes")
+    assert ran.exit_code == 2
+    assert f"docaudit import funsd {root}" in ran.output.replace("\n", "")
+    (root / "annotations" / "a.json").write_text("[]")
+    assert guess_format(root) is None
+
+
+def test_formats_are_guessed_from_names_and_keys(tmp_path: Path) -> None:
+    for folder in ("img", "box", "key"):
+        (tmp_path / "sroie" / folder).mkdir(parents=True)
+    assert guess_format(tmp_path / "sroie") == "sroie"
+    (tmp_path / "tab").mkdir()
+    for name in ("texts.json", "mentions.json"):
+        (tmp_path / "tab" / name).write_text("{}")
+    assert guess_format(tmp_path / "tab") == "tab"
+    (tmp_path / "qa").mkdir()
+    (tmp_path / "qa" / "train_v1.0.json").write_text('{"data": [{"questionId": 1, "question": "?"}]}')
+    assert guess_format(tmp_path / "qa") == "docvqa"
+    assert guess_format(pages(tmp_path / "plain", "a.png")) is None
+    assert guess_format(tmp_path / "missing") is None
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind"),
+    [
+        ("DebertaV2ForTokenClassification", "token-classification"),
+        ("BrosSpadeEEForTokenClassification", "spade-extraction"),
+        ("BrosSpadeELForTokenClassification", "spade-linking"),
+        ("LayoutLMForMaskedLM", "mlm"),
+        ("LayoutLMv3ForQuestionAnswering", "extractive-qa"),
+        ("BeitForImageClassification", "document-classification"),
+        ("Qwen2_5_VLForConditionalGeneration", "question-answering"),
+        ("LlamaForCausalLM", "question-answering"),
+        ("VisionEncoderDecoderModel", "question-answering"),
+    ],
+)
+def test_tasks_are_told_from_architectures(tmp_path: Path, architecture: str, kind: str) -> None:
+    assert recognise_task(model(tmp_path, architecture)).task.kind == kind
+
+
+def test_labels_that_say_nothing_are_left_out_and_adapters_are_recognised(tmp_path: Path) -> None:
+    named = model(tmp_path / "a", "BertForTokenClassification", id2label={"0": "LABEL_0", "1": "LABEL_1"})
+    assert recognise_task(named).task.labels == ()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "adapter_config.json").write_text('{"task_type": "CAUSAL_LM"}')
+    assert recognise_task(tmp_path / "b").task.kind == "question-answering"
+    with pytest.raises(TargetError, match="its task cannot be told"):
+        recognise_task(model(tmp_path / "c", "BertModel"))

@@ -1,0 +1,127 @@
+"""`docaudit scan --no-model`: the text has a verdict, and nothing that needs a model looks passed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import redacted
+from typer.testing import CliRunner
+
+from audit import policy as policies
+from audit import record as records
+from audit.cli import app
+from audit.corpus import manifest
+from audit.errors import RecordError
+from audit.measurements import Estimate
+from audit.record import Completed, Inapplicable
+
+REASON = "no model was audited"
+
+
+def write(folder: Path, *, told: bool, mask: bool = True) -> Path:
+    data = redacted.texts(60, told=told)
+    settings = data.manifest if mask else replace(data.manifest, redaction=None)
+    manifest.write(folder, replace(settings, name="letters"), data.documents)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def scanned(tmp_path_factory, undrawn):
+    """Folders of scans of a text that tells the kinds, and of one that does not, with their exit codes."""
+    root, found = tmp_path_factory.mktemp("text"), {}
+    for name, told in (("telling", True), ("silent", False)):
+        data = write(root / name, told=told)
+        ran = CliRunner().invoke(app, ["scan", "--no-model", str(data), "--out", str(root / f"{name}-out")])
+        found[name] = (root / f"{name}-out", ran)
+    return found
+
+
+def test_a_text_that_tells_is_violated_and_one_that_does_not_passes(scanned):
+    for name, code, word in (("telling", 10, "VIOLATED"), ("silent", 0, "PASSED")):
+        _, ran = scanned[name]
+        assert ran.exit_code == code, ran.output
+        assert f"{word}  on the text alone" in ran.output
+        assert REASON in ran.output
+
+
+def test_nothing_that_needs_a_model_looks_passed(scanned):
+    folder, _ = scanned["silent"]
+    record = records.read(folder)
+    assert not record.target.is_model
+    assert (record.subject, record.utility, record.references) == ("letters", (), ())
+    for result in record.attacks:
+        if result.attack == "redaction":
+            assert isinstance(result, Completed)
+        else:
+            assert isinstance(result, Inapplicable)
+            assert result.reason == REASON
+    verdict = policies.evaluate(record, policies.load("default"), policies.today())
+    for decision in verdict.decisions:
+        if not decision.about_text:
+            assert (decision.outcome, decision.reason) == ("inapplicable", REASON)
+    assert {item.limit.metric for item in verdict.decisions if item.outcome == "passed"} == {
+        "lift_share",
+        "worst_class",
+    }
+
+
+def test_gate_and_report_work_on_the_record(scanned):
+    for name, code in (("telling", 10), ("silent", 0)):
+        folder, _ = scanned[name]
+        assert CliRunner().invoke(app, ["gate", str(folder)]).exit_code == code
+        assert CliRunner().invoke(app, ["report", str(folder)]).exit_code == 0
+    page = (scanned["silent"][0] / "report.html").read_text().partition("<!--page one ends-->")[0]
+    assert "no model was audited" in page
+    assert "<h1>letters</h1>" in page
+    assert "it says nothing about any model" in page
+    assert "trained on, " not in page
+    page = (scanned["telling"][0] / "report.html").read_text().partition("<!--page one ends-->")[0]
+    assert "The redacted text itself gives away more" in page
+    assert "not fit to be shared" in page
+
+
+def test_a_policy_without_limits_on_text_decides_nothing(scanned):
+    record, policy = records.read(scanned["silent"][0]), policies.load("default")
+    others = tuple(limit for limit in policy.limits if limit.attack != "redaction")
+    verdict = policies.evaluate(record, replace(policy, limits=others), policies.today())
+    assert (verdict.overall, verdict.exit_code) == ("undecided", 11)
+    assert "no limit of the policy could be checked on the text alone" in verdict.reason
+
+
+def test_a_record_without_a_model_that_holds_numbers_of_one_is_refused(scanned):
+    record = records.read(scanned["silent"][0])
+    (completed,) = (result for result in record.attacks if isinstance(result, Completed))
+    estimate = next(item for item in completed.measurements if isinstance(item, Estimate))
+    forged = replace(completed, measurements=(*completed.measurements, replace(estimate, name="auc")))
+    attacks = tuple(forged if result is completed else result for result in record.attacks)
+    with pytest.raises(RecordError, match="redaction auc tells of a model"):
+        policies.evaluate(replace(record, attacks=attacks), policies.load("default"), policies.today())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "membership"], "without a model there is redaction"),
+        (["--defence", "random-string"], "--defence says how a model is asked"),
+        (["--checkpoints", "x*"], "--no-model audits none"),
+        (["--reference", "baselines=."], "no model was given to compare it with"),
+    ],
+)
+def test_options_that_need_a_model_are_refused(tmp_path, options, message):
+    data = write(tmp_path / "data", told=True)
+    ran = CliRunner().invoke(app, ["scan", "--no-model", str(data), "--out", str(tmp_path / "out"), *options])
+    assert ran.exit_code == 2
+    assert message in " ".join(ran.output.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_folders_and_data_without_redactions_are_refused(tmp_path):
+    data = write(tmp_path / "data", told=True, mask=False)
+    ran = CliRunner().invoke(app, ["scan", "--no-model", str(data), "--out", str(tmp_path / "out")])
+    assert ran.exit_code == 2
+    assert "does not say that values are redacted" in ran.output
+    ran = CliRunner().invoke(app, ["scan", "--no-model", "model", str(data)])
+    assert ran.exit_code == 2
+    assert "takes DATA_DIR alone, not 2 folders" in " ".join(ran.output.split())
