@@ -50,6 +50,7 @@ ADAPTED: tuple[TaskKind, ...] = (
     "spade-extraction",
     "spade-linking",
     "question-answering",
+    "extractive-qa",
 )
 """Tasks whose models can be adapted to a document."""
 MASKS = {"quick": N_MASKS // 2, "standard": N_MASKS, "full": 2 * N_MASKS}

@@ -32,9 +32,11 @@ from audit.attacks.reconstruction.measures import METRICS, measure_fields
 from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, SHIPPED, TUNED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
 from audit.attacks.reconstruction.paired import paired_by_field
+from audit.attacks.reconstruction.reasons import ANSWERING, NO_PAGE_LOSS, NO_TOKENS, OWN_VOCABULARY, REWORDED
 from audit.attacks.reconstruction.report import REPORT
 from audit.attacks.reporting import AttackReport
 from audit.attacks.splits import AUDITED
+from audit.attacks.usable import POINTING, points
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
@@ -46,11 +48,6 @@ N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 """By budget. 128 is the paper's choice; with 512 it found 2 % more, at four times the cost (appendix A)."""
 N_ATTEMPTS = 8
 """Under every budget (ours)."""
-
-NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
-ANSWERING = "applies to models that read pages as words only (VT5, UDOP): give --model"
-OWN_VOCABULARY = "a model of utterances has a vocabulary of its own, which no public masked language model shares"
-REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
 
 
 @dataclass(frozen=True)
@@ -110,6 +107,7 @@ class Reconstruction(Attack):
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "question-answering": ANSWERING,
         "intent-slots": OWN_VOCABULARY,
+        POINTING: NO_PAGE_LOSS,
     }
     counts_fields: ClassVar[bool] = True
     evidence_shape: ClassVar[EvidenceShape] = "field"
@@ -172,6 +170,8 @@ class Reconstruction(Attack):
         """See `Attack.inapplicable`."""
         if case.corpus.manifest.task.kind == "intent-slots":
             return OWN_VOCABULARY
+        if points(case.target):
+            return NO_PAGE_LOSS
         if not {FillMask, TrainingLoss} & case.target.answers:
             if AnswerLoss in case.target.answers:
                 return NO_TOKENS if hasattr(case.target, "encode") else REWORDED

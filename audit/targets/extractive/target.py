@@ -183,9 +183,8 @@ class ExtractiveTarget:
         with computing(self.model, self.card):
             out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
         logits = [value.float().cpu().double().numpy() for value in (out.start_logits, out.end_logits)]
-        return [
-            _scores_of(*(one[row] for one in logits), len(sample.row.ids), length) for row, sample in enumerate(rows)
-        ]
+        begins, ends = logits
+        return [_scores_of(begins[row], ends[row], len(own.row.ids), length) for row, own in enumerate(rows)]
 
     def _adaptations(self, queries: Sequence[Adaptation]) -> list[Adapted]:
         return [self._adapt(query) for query in queries]

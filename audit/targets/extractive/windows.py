@@ -157,7 +157,7 @@ class SpanReader:
             row, n = sample.row, len(sample.row.ids)
             ids[number, :n], mask[number, :n] = row.ids, 1
             types[number, :n], boxes[number, :n] = row.types, row.boxes
-        given = {"input_ids": ids}
+        given: dict[str, np.ndarray] = {"input_ids": ids}
         given |= {"attention_mask": mask} if self.inputs.attention else {}
         given |= {"token_type_ids": types} if self.inputs.types else {}
         given |= {"bbox": boxes} if self.inputs.boxes else {}

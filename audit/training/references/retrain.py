@@ -21,8 +21,10 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HeadName
+from audit.targets.extractive.loading import load_extractive
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.encoders import Recipe, fit, save
+from audit.training.extractive import fit_extractive, pointed_samples, trains_pointing
 from audit.training.nlu import NluRecipe, fit_like
 from audit.training.starting import starting_model
 
@@ -141,6 +143,13 @@ def retrain(
         ManifestError: pages lack the images that the model reads, or the labels that it is to give.
     """
     start = open_checkpoint(start)
+    if isinstance(how.recipe, AnsweringRecipe) and trains_pointing(start, corpus):
+        pointing = load_extractive(start, device=how.device, fresh_head=how.recipe.seed)
+        pointing.check(corpus)
+        pointed = _as_many(pointed_samples(corpus, documents), n, how.recipe.seed)
+        fit_extractive(pointing, pointed, how.recipe, progress)
+        save_answering(pointing.model, start.path, folder, half=how.half)
+        return
     if isinstance(how.recipe, AnsweringRecipe):
         target = load_answering(start, device=how.device, prompt=how.recipe.prompt)
         target.check(corpus)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from audit.corpus.documents import Corpus
+from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.training.answering import AnsweringRecipe
@@ -10,6 +11,7 @@ from audit.training.dp.interface import Learner
 from audit.training.dp.learners.answering import AnsweringLearner
 from audit.training.dp.learners.encoder import EncoderLearner
 from audit.training.dp.learners.nlu import NluLearner, fresh_nlu
+from audit.training.extractive import trains_pointing
 from audit.training.nlu import NluRecipe
 from audit.training.references.retrain import recipe_for, under_head
 
@@ -30,6 +32,11 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
     """
     start = open_checkpoint(start)
     recipe = recipe_for(corpus)
+    if isinstance(recipe, AnsweringRecipe) and trains_pointing(start, corpus):
+        raise TargetError(
+            f"{start}: docaudit trains no models that point at answers with differential privacy",
+            "it trains models that write answers, taggers, masked language models and models of utterances so",
+        )
     if isinstance(recipe, AnsweringRecipe):
         target = load_answering(start, device=device, prompt=recipe.prompt)
         target.check(corpus)
