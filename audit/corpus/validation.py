@@ -18,6 +18,7 @@ from audit.corpus.documents import Document, Entity, Question, Task
 from audit.corpus.folding import fold
 from audit.corpus.images import ImageFile, read_header
 from audit.corpus.paths import inside, reason_refused
+from audit.corpus.tagging import scheme_of, scheme_problems
 from audit.errors import ManifestError
 
 MAX_CHARACTERS = 5_000  # of a question or an answer; ours: a densely written page has about as many
@@ -52,11 +53,7 @@ def label_problems(task: Task) -> Iterator[str]:
         if count > 1:
             yield f"task.labels: {label} occurs {count} times"
     if task.kind == "token-classification" and task.labels:
-        yield from (
-            f"task.labels: {label} is none of O, B-..., I-..."
-            for label in task.labels
-            if label != "O" and label[:2] not in ("B-", "I-")
-        )
+        yield from (f"task.labels: {problem}" for problem in scheme_problems(task.labels, task.outside))
     if task.kind == "spade-extraction" and task.labels:
         yield from (
             f"task.labels: {label} is a BIO tag; give the names of the classes, each once"
@@ -276,13 +273,15 @@ def links_to_itself(document: Document) -> Iterator[str]:
 
 
 def _needed_labels(document: Document, task: Task) -> Iterator[str]:
-    """Each entity's label needs its tags (BIO) or its class (SPADE extraction), where the manifest names them."""
+    """Each entity's label needs its tags or its class (SPADE extraction), where the manifest names them."""
     labels = frozenset(task.labels)
+    if not labels or (task.kind == "token-classification" and [*scheme_problems(task.labels, task.outside)]):
+        return
     for number, entity in enumerate(document.entities):
-        needed = [entity.label]
+        needed = (entity.label,)
         if task.kind == "token-classification":
-            needed = [f"{prefix}-{entity.label}" for prefix in ("BI" if len(entity.words) > 1 else "B")]
-        missing = [label for label in needed if labels and label not in labels]
+            needed = scheme_of(task.labels, task.outside).tags_of(entity.label, len(entity.words))
+        missing = [label for label in dict.fromkeys(needed) if label not in labels]
         if missing:
             yield (f"entities[{number}].label: {' and '.join(missing)} not among task.labels of the manifest")
 

@@ -56,7 +56,7 @@ def target_of(
     return load(
         folder,
         device=device,
-        labels=corpus.manifest.task.labels,
+        labels=corpus.manifest.task,
         label_all_tokens=corpus.manifest.recipe.label_all_tokens,
         batch_tokens=batch_tokens,
         images=partial(open_page, corpus),

@@ -10,8 +10,9 @@ from typing import Any, TypeVar, cast, get_args
 
 import numpy as np
 
-from audit.corpus.documents import Corpus, Document
+from audit.corpus.documents import Corpus, Document, Task
 from audit.corpus.images import open_image
+from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
@@ -193,10 +194,17 @@ def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any,
     encoder = Encoder(
         tokenizer,
         max_tokens_of(model.config, tokenizer),
-        labels=task.labels if task.kind in _LABELLED else (),
+        labels=_names_of(task),
         label_all_tokens=corpus.manifest.recipe.label_all_tokens,
         needs_boxes=FAMILIES[model.config.model_type].boxes is not None,
         task=head,
         page_images=page_images_of(start, model.config, partial(open_image, corpus)),
     )
     return model, encoder
+
+
+def _names_of(task: Task) -> tuple[str, ...]:
+    """The labels of the task's pages, as an `Encoder` takes them."""
+    if task.kind not in _LABELLED:
+        return ()
+    return canonical(task.labels, task.outside) if task.kind == "token-classification" else task.labels
