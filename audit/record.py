@@ -244,7 +244,8 @@ class CorpusCard:
         questions: by split.
         checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
         near_copies: by split, the documents that were left out because they copy one of another split; `documents` and
-            all other counts are without them.
+            all other counts are without them, and without the next.
+        unread: by split, the documents that were left out because they name labels or intents that the model lacks.
     """
 
     name: str
@@ -258,6 +259,7 @@ class CorpusCard:
     checkpoint_chosen_on: Literal["member", "heldout", "public"] | None = None
     questions: dict[str, int] = Field(default_factory=dict)
     near_copies: dict[str, int] = Field(default_factory=dict)
+    unread: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -1,7 +1,7 @@
 """Schemes in which the labels of words say where entities begin and end: BIO, BIOES (BILOU) and IO.
 
-Entities carry plain names ("TOTAL"); the tag of a word follows from the scheme that a model's labels are in, which their
-form tells: all but one of them begin with "B-" or "I-" (BIO), some with "E-" or "L-" and "S-" or "U-" too (BIOES), or
+Entities carry plain names ("TOTAL"); the tag of a word follows from the scheme of a model's labels, which their form
+tells: all but one of them begin with "B-" or "I-" (BIO), some with "E-" or "L-" and "S-" or "U-" too (BIOES), or
 they are the names themselves, or these with "I-" alone (IO: words of one name that follow each other are one entity).
 """
 

@@ -66,7 +66,7 @@ def test_the_class_outside_of_entities(labels, named, outside):
 )
 def test_labels_that_are_in_no_scheme(labels, named, problem):
     (found,) = [text for text in scheme_problems(labels, named) if problem in text]
-    with pytest.raises(ValueError, match="is none|no label|is a label too"):
+    with pytest.raises(ValueError, match=r"is none|no label|is a label too"):
         scheme_of(labels, named)
     assert found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,9 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.labelling import unknown_labels
 from audit.targets.extractive.loading import load_extractive
+from audit.targets.nlu.loading import load_nlu
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.encoders import Recipe, fit, save
 from audit.training.extractive import fit_extractive, pointed_samples, trains_pointing
@@ -159,14 +161,20 @@ def retrain(
         save_answering(target.model, start.path, folder, half=how.half)
         return
     if isinstance(how.recipe, NluRecipe):
-        utterances = _as_many(documents, n, how.recipe.seed)
+        utterances = _as_many(_known(documents, load_nlu(start).unknown_names(documents)), n, how.recipe.seed)
         fit_like(start, utterances, how.recipe, folder, progress, half=how.half)
         return
     model, encoder = under_head(start, corpus, how.recipe.seed)
-    pages: Sequence[Encoding] = [page for page in map(encoder.encode, documents) if page is not None]
+    known = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))
+    pages: Sequence[Encoding] = [page for page in map(encoder.encode, known) if page is not None]
     pages = _as_many(pages, n, how.recipe.seed)
     fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
     save(model, encoder.tokenizer, folder, half=how.half, processor_of=start.path)
+
+
+def _known(documents: Sequence[Document], unknown: Mapping[str, object]) -> Sequence[Document]:
+    """The documents whose labels the model has; others would teach it that their fields are none."""
+    return [document for document in documents if document.id not in unknown]
 
 
 def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:

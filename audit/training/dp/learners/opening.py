@@ -6,6 +6,7 @@ from audit.corpus.documents import Corpus
 from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.encoders.labelling import unknown_labels
 from audit.training.answering import AnsweringRecipe
 from audit.training.dp.interface import Learner
 from audit.training.dp.learners.answering import AnsweringLearner
@@ -45,4 +46,10 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
         return NluLearner(*fresh_nlu(start, corpus, seed), device)
     model, encoder = under_head(start, corpus, seed)
     encoder.check_vocabulary(corpus.documents)
+    strange = unknown_labels(encoder.task, encoder.labels, corpus.of("member"))
+    if strange:
+        raise TargetError(
+            f"{len(strange)} member documents have labels that [task] labels lacks, the first is {min(strange)}",
+            "leave them out of the data set: which units a training has follows from its documents",
+        )
     return EncoderLearner(model, encoder, start.path, recipe.mask_probability, device)
