@@ -246,6 +246,8 @@ class CorpusCard:
         near_copies: by split, the documents that were left out because they copy one of another split; `documents` and
             all other counts are without them, and without the next.
         unread: by split, the documents that were left out because they name labels or intents that the model lacks.
+        unread_questions: by split, the questions that were left out because the model points at words of the page, and
+            their answer does not stand there.
     """
 
     name: str
@@ -260,6 +262,7 @@ class CorpusCard:
     questions: dict[str, int] = Field(default_factory=dict)
     near_copies: dict[str, int] = Field(default_factory=dict)
     unread: dict[str, int] = Field(default_factory=dict)
+    unread_questions: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, config=STRICT)

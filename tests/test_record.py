@@ -333,6 +333,7 @@ TEXT_FIELDS = {
     "CorpusCard.questions": "keys: splits",
     "CorpusCard.near_copies": "keys: splits",
     "CorpusCard.unread": "keys: splits",
+    "CorpusCard.unread_questions": "keys: splits",
     "Completed.confounded": "a sentence of the attack's own, with numbers",
     "Environment.docaudit": "a version",
     "Environment.python": "a version",

@@ -32,6 +32,7 @@ from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.targets.environment import environment
+from audit.targets.unread import count_questions
 from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
 from audit.workflows.execution import choose_number_format, collect_outcomes
@@ -143,6 +144,7 @@ def run_scan(opened: ScanSetup, progress: Progress) -> AuditRecord:
             card(corpus),
             near_copies=_counted(opened, opened.copies.left_out),
             unread=_counted(opened, opened.unread.documents),
+            unread_questions=count_questions(opened.whole or opened.corpus, opened.unread),
         ),
         references=references().cards if _completed(results) else (),
         budget=opened.budget,

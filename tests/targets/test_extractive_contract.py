@@ -25,6 +25,7 @@ from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.extractive.windows import Window
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens
 from audit.targets.opening import target_of
+from audit.targets.unread import NONE_UNREAD, count_questions, find_unread, without_unread
 
 TEXT = "abc stores invoice no 77 date 01/02/2024 clerk anna berg item 3 x 4.00 total 12.00 paid"
 
@@ -239,12 +240,14 @@ def asked(**changed) -> Document:
 def test_documents_that_it_cannot_read_are_named(load):
     with pytest.raises(ManifestError, match=r"1 documents with questions, the first is d, have no words"):
         load("bert").check(corpus_of(asked(words=())))
-    load("bert").check(corpus_of(asked(words=(Word("a"),), size=None)))
+    load("bert").check(corpus_of(asked(words=(Word("12.00"),), size=None)))
     load("bert").check(corpus_of(asked(), kind="question-answering"))
     with pytest.raises(ManifestError, match="have no boxes"):
         load("layoutlm").check(corpus_of(asked(words=(Word("a"),))))
     with pytest.raises(ManifestError, match="have no image"):
         load("layoutlmv3").check(corpus_of(asked()))
+    with pytest.raises(ManifestError, match="no answer of a member document stands on its page"):
+        load("bert").check(corpus_of(asked(words=(Word("a"),))))
     with pytest.raises(ManifestError, match="the data set is for mlm"):
         load("bert").check(corpus_of(asked(), kind="mlm"))
     with pytest.raises(TargetError, match="without an image"):
@@ -271,3 +274,17 @@ def test_byte_pairs_are_read_with_their_spaces(load):
         (window,) = reader.windows(page("ab cd"), "who pays")
         own = window.ids[window.words >= 0]
         assert "".join(reader.tokenizer.convert_ids_to_tokens(own)).split("Ġ")[-1] == "cd"
+
+
+def test_questions_whose_answer_is_off_the_page_are_counted_and_left_out(load):
+    gone = Question("gone", "who?", ("nobody at all",))
+    documents = [asked(), asked(id="h", split="heldout", questions=(gone, Question("q", "total?", ("12.00",))))]
+    corpus = corpus_of(*documents)
+    load("bert").check(corpus)
+    unread = find_unread(load("bert"), corpus)
+    assert unread.warnings == (
+        "1 questions are left out of the audit (1 held-out): their answer does not stand on the page.",
+    )
+    assert [len(one.questions) for one in without_unread(corpus, unread).documents] == [1, 1]
+    assert count_questions(corpus, unread) == {"heldout": 1}
+    assert find_unread(load("bert"), corpus_of(asked())) == NONE_UNREAD

@@ -87,7 +87,7 @@ class ExtractiveTarget:
 
         Raises:
             ManifestError: the data set asks nothing, or documents that are asked about have no words, or lack the
-                boxes or images that the model reads.
+                boxes or images that the model reads, or no answer of a member stands on its page.
         """
         if not corpus.manifest.task.asks:
             raise ManifestError(
@@ -106,6 +106,12 @@ class ExtractiveTarget:
             _refuse(lacking, f"no boxes; {name} reads layout", "add boxes and sizes")
         if self.needs_image:
             _refuse([one for one in asked if one.image is None], f"no image; {name} sees pages", NO_IMAGE)
+        members = [one for one in asked if one.split == "member"]
+        if members and not any(_has_answer(one) for one in members):
+            raise ManifestError(
+                f"no answer of a member document stands on its page; {name} points at words",
+                "give the first of each question's answers as the page's words have it",
+            )
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`: nothing is asked of such a model about tokens in place of a page's own."""
@@ -300,6 +306,11 @@ def _scores_of(begins: Floats, ends: Floats, n_tokens: int, length: int) -> Scor
 def _without_padding(logits: torch.Tensor, n_tokens: int, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     length = inputs["input_ids"].shape[1]
     return torch.cat([logits[:, :n_tokens], logits[:, length:]], dim=1).float()
+
+
+def _has_answer(document: Document) -> bool:
+    """Whether an answer stands on the page, of those that training takes."""
+    return any(places_of(question.answers[0], document.words) for question in document.questions if question.answers)
 
 
 def _refuse(lacking: Sequence[Document], problem: str, hint: str) -> None:
