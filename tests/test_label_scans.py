@@ -23,6 +23,7 @@ from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.nlu.loading import load_nlu
 from audit.targets.opening import check, target_of
 from audit.targets.unread import find_unread, without_unread
+from audit.training.references import retrain as retraining
 from audit.training.references.retrain import under_head
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
@@ -151,3 +152,15 @@ def test_canaries_that_the_model_has_no_tag_for_are_refused(tmp_path):
     check(target, unnamed)
     with pytest.raises(TargetError, match="no name for canary"):
         find_unread(target, unnamed)
+
+
+def test_a_baseline_learns_nothing_from_documents_with_unknown_labels(tmp_path, monkeypatch):
+    pages = [strange(one) if one.id == "p0" else one for one in tiny.documents(members=6, heldout=5, public=3)]
+    corpus = data_set(tmp_path / "data", tiny.LABELS, pages=pages)
+    taught: list[int] = []
+    monkeypatch.setattr(retraining, "fit", lambda model, tokenizer, pages, *_, **__: taught.append(len(pages)))
+    monkeypatch.setattr(retraining, "save", lambda *_, **__: None)
+    start = tiny.checkpoint(tmp_path / "start", "bert", "mlm")
+    how = retraining.Retraining(retraining.recipe_for(corpus))
+    retraining.retrain(how, start, corpus, corpus.of("public"), tmp_path / "out")
+    assert taught == [2]

@@ -30,7 +30,7 @@ class Window:
         types: (n_tokens,) segments, as the tokenizer numbers them.
         boxes: (n_tokens, 4) in thousandths of the page.
         words: (n_tokens,) the index of each token's word on the page, -1 for all other tokens.
-        null: the position that stands for no answer: of [CLS], or the first.
+        null: the position that stands for no answer: of [CLS], else of the token that begins texts, else the first.
     """
 
     ids: Ints
@@ -100,6 +100,8 @@ class SpanReader:
         self.inputs = inputs
         self.page_images = page_images
         self._marks = marks_of(tokenizer)
+        named = (tokenizer.cls_token_id, tokenizer.bos_token_id)
+        self._nulls = [token for token in named if token is not None][:1]
 
     @property
     def needs_image(self) -> bool:
@@ -145,7 +147,7 @@ class SpanReader:
 
     def _window(self, columns: tuple[Ints, ...], chosen: Ints) -> Window:
         ids, types, boxes, words = (column[chosen] for column in columns)
-        null = np.flatnonzero(ids == self.tokenizer.cls_token_id)
+        null = np.flatnonzero(np.isin(ids, self._nulls))
         return Window(ids, types, boxes, words, int(null[0]) if len(null) else 0)
 
     def batch(self, samples: Sequence[WindowSample], length: int) -> dict[str, torch.Tensor]:
