@@ -253,7 +253,10 @@ class CorpusCard:
         questions: by split.
         checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
         near_copies: by split, the documents that were left out because they copy one of another split; `documents` and
-            all other counts are without them.
+            all other counts are without them, and without the next.
+        unread: by split, the documents that were left out because they name labels or intents that the model lacks.
+        unread_questions: by split, the questions that were left out because the model points at words of the page, and
+            their answer does not stand there.
     """
 
     name: str
@@ -267,6 +270,8 @@ class CorpusCard:
     checkpoint_chosen_on: Literal["member", "heldout", "public"] | None = None
     questions: dict[str, int] = Field(default_factory=dict)
     near_copies: dict[str, int] = Field(default_factory=dict)
+    unread: dict[str, int] = Field(default_factory=dict)
+    unread_questions: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, config=STRICT)

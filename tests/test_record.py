@@ -332,6 +332,8 @@ TEXT_FIELDS = {
     "CorpusCard.checkpoint_chosen_on": "the name of a split",
     "CorpusCard.questions": "keys: splits",
     "CorpusCard.near_copies": "keys: splits",
+    "CorpusCard.unread": "keys: splits",
+    "CorpusCard.unread_questions": "keys: splits",
     "Completed.confounded": "a sentence of the attack's own, with numbers",
     "Environment.docaudit": "a version",
     "Environment.python": "a version",

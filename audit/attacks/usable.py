@@ -5,11 +5,24 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from audit.case import Case
+from audit.corpus.documents import TaskKind
 from audit.targets.interface import AnswerLoss, MaskedLoss, Query, Target, TrainingLoss
 
 GIVE_REFERENCE = "(give --reference baselines=PATH, see docaudit train-baseline, or pretrained=PATH)"
 """How an owner adds a reference that can be asked."""
 LossKind = Literal["answers", "pages", "masks"]
+POINTING: TaskKind = "extractive-qa"
+"""The task of models that point at words of a page."""
+POINTS = (
+    "the model points at words of the page: it can neither give a value that does not stand there nor say how likely "
+    "one is; what it leaks shows in document and provider membership"
+)
+"""Why such a model is not asked for values that are off the page."""
+
+
+def points(target: Target) -> bool:
+    """True for a model that points at words of the page, so that no answer of its own can be off the page."""
+    return target.card.task == POINTING
 
 
 def loss_kind(target: Target) -> LossKind | None:

@@ -117,12 +117,14 @@ class Document:
 class Task:
     """What the target was trained to do.
 
-    `labels` are in the order of the model's outputs, or are empty: BIO tags, or for SPADE extraction plain classes
-    with "O" among them.
+    `labels` are in the order of the model's outputs, or are empty: tags in a scheme of `audit.corpus.tagging`, or for
+    SPADE extraction plain classes with "O" among them. `outside` names the tag of words outside of entities,
+    where its own name does not tell.
     """
 
     kind: TaskKind
     labels: tuple[str, ...] = ()
+    outside: str | None = None
 
     @property
     def asks(self) -> bool:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,10 +18,17 @@ from pydantic.fields import FieldInfo
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, Task
+from audit.corpus.naming import unknown_names
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.paths import inside, printable, reason_refused
 from audit.corpus.problems import Problems
-from audit.corpus.validation import form_problems, image_problems, label_problems, problems_of, text_problem
+from audit.corpus.validation import (
+    form_problems,
+    image_problems,
+    label_problems,
+    problems_of,
+    text_problem,
+)
 from audit.errors import EngineError, ManifestError
 from audit.files import write_atomically
 
@@ -248,9 +255,9 @@ def _documents(
     if reason is not None:
         problems.add(FILE_NAME, [f"documents: {reason}"])
         return []
-    documents: list[Document] = []
     images: list[bytes] = []
     seen: dict[str, int] = {}
+    placed: dict[str, Document] = {}
     whole = hashlib.sha256()
     try:
         with (root / file_name).open("rb") as stream:
@@ -260,7 +267,7 @@ def _documents(
                 document = _document(line, prefix, task, problems)
                 if document is None:
                     continue
-                documents.append(document)
+                placed[prefix] = document
                 first = seen.setdefault(document.id, number)
                 problems.add(prefix, [] if first == number else [f"id: {document.id} stands in line {first} already"])
                 problems.add(prefix, problems_of(document, task))
@@ -271,15 +278,32 @@ def _documents(
         problems.add(FILE_NAME, [f"documents: {file_name} cannot be read: {error.strerror}"])
         return []
     digests += [whole.digest(), *images]
-    if not any(document.split == "member" for document in documents):
-        problems.add(f"{file_name}:", ["no document of split member that could be read"])
-    linked = any(document.links for document in documents if document.split == "member")
-    if task is not None and task.kind == "spade-linking" and not linked:
-        problems.add(f"{file_name}:", ["no document of split member has links, and task.kind is spade-linking"])
-    questioned = any(document.questions for document in documents if document.split == "member")
-    if task is not None and task.asks and not questioned:
-        problems.add(f"{file_name}:", [f"no document of split member has questions, and task.kind is {task.kind}"])
+    documents = [*placed.values()]
+    for prefix, found in _unknown_members(placed, task).items():
+        problems.add(prefix, found)
+    problems.add(f"{file_name}:", _member_problems(documents, task))
     return documents
+
+
+def _unknown_members(placed: Mapping[str, Document], task: Task | None) -> dict[str, list[str]]:
+    """By place, labels of members that the manifest does not name, where every annotated member has some."""
+    members = {
+        prefix: unknown_names(document, task)
+        for prefix, document in placed.items()
+        if document.split == "member" and (document.entities or document.tags)
+    }
+    return members if all(members.values()) else {}
+
+
+def _member_problems(documents: Sequence[Document], task: Task | None) -> Iterator[str]:
+    """What a task needs of the documents that its model was trained on."""
+    members = [document for document in documents if document.split == "member"]
+    if not members:
+        yield "no document of split member that could be read"
+    if task is not None and task.kind == "spade-linking" and not any(document.links for document in members):
+        yield "no document of split member has links, and task.kind is spade-linking"
+    if task is not None and task.asks and not any(document.questions for document in members):
+        yield f"no document of split member has questions, and task.kind is {task.kind}"
 
 
 def _canaries(corpus: Corpus, problems: Problems, digests: list[bytes]) -> None:

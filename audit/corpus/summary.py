@@ -14,6 +14,7 @@ from audit.corpus.canaries.summary import CanaryCounts, canary_counts, canary_wa
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.corpus.images import image_path, read_header
+from audit.corpus.naming import unknown_names
 from audit.corpus.near_copies import counts_left_out, find_copies
 from audit.corpus.providers import AskedProviders, ProviderCounts, asked_providers, provider_counts, provider_warnings
 from audit.record import CorpusCard
@@ -243,6 +244,12 @@ def _warnings(
         yield from _question_warnings(corpus, standing)
     else:
         yield from _field_warnings(categories)
+    unnamed = sum(bool(unknown_names(document, corpus.manifest.task)) for document in corpus.documents)
+    if unnamed:
+        yield (
+            f"{unnamed} documents have labels that task.labels of the manifest lacks: an audit leaves out those that "
+            "the model has no name for either."
+        )
     several = sum(_several_parents(document) for document in corpus.documents)
     if corpus.manifest.task.kind == "spade-linking" and several:
         yield f"{several} fields have several parents: entity linking gives a field one, that of its first link."

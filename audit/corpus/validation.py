@@ -19,6 +19,7 @@ from audit.corpus.folding import fold
 from audit.corpus.images import ImageFile, read_header
 from audit.corpus.outputs import output_problems
 from audit.corpus.paths import inside, reason_refused
+from audit.corpus.tagging import scheme_problems
 from audit.errors import ManifestError
 
 MAX_CHARACTERS = 5_000  # of a question or an answer; ours: a densely written page has about as many
@@ -57,11 +58,7 @@ def label_problems(task: Task) -> Iterator[str]:
         if count > 1:
             yield f"task.labels: {label} occurs {count} times"
     if task.kind == "token-classification" and task.labels:
-        yield from (
-            f"task.labels: {label} is none of O, B-..., I-..."
-            for label in task.labels
-            if label != "O" and label[:2] not in ("B-", "I-")
-        )
+        yield from (f"task.labels: {problem}" for problem in scheme_problems(task.labels, task.outside))
     if task.kind == "spade-extraction" and task.labels:
         yield from (
             f"task.labels: {label} is a BIO tag; give the names of the classes, each once"
@@ -105,8 +102,6 @@ def _problems_for(document: Document, task: Task) -> Iterator[str]:
     """List what keeps the document from serving its data set's task."""
     if task.kind in ("token-classification", "spade-extraction", "spade-linking"):
         yield from words_in_two_entities(document)
-    if task.kind in ("token-classification", "spade-extraction"):
-        yield from _needed_labels(document, task)
     if task.kind == "spade-linking":
         yield from links_to_itself(document)
     if task.asks and document.questions and not document.words and document.image is None:
@@ -116,7 +111,7 @@ def _problems_for(document: Document, task: Task) -> Iterator[str]:
     if task.kind == "document-classification":
         yield from _classified(document, task)
     if task.kind == "intent-slots":
-        yield from _tagged(document, task)
+        yield from _tagged(document)
 
 
 def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile | None]:
@@ -286,18 +281,6 @@ def links_to_itself(document: Document) -> Iterator[str]:
             yield f"links[{number}]: entity {child} cannot be its own parent"
 
 
-def _needed_labels(document: Document, task: Task) -> Iterator[str]:
-    """Each entity's label needs its tags (BIO) or its class (SPADE extraction), where the manifest names them."""
-    labels = frozenset(task.labels)
-    for number, entity in enumerate(document.entities):
-        needed = [entity.label]
-        if task.kind == "token-classification":
-            needed = [f"{prefix}-{entity.label}" for prefix in ("BI" if len(entity.words) > 1 else "B")]
-        missing = [label for label in needed if labels and label not in labels]
-        if missing:
-            yield (f"entities[{number}].label: {' and '.join(missing)} not among task.labels of the manifest")
-
-
 def _classified(document: Document, task: Task) -> Iterator[str]:
     """A page needs its class, one of those that the manifest names where it names any."""
     if document.label is None:
@@ -306,16 +289,13 @@ def _classified(document: Document, task: Task) -> Iterator[str]:
         yield f"label: {document.label} is not among task.labels of the manifest"
 
 
-def _tagged(document: Document, task: Task) -> Iterator[str]:
-    """An utterance needs an intent and BIO tags, which the manifest names where it names any."""
+def _tagged(document: Document) -> Iterator[str]:
+    """An utterance needs an intent and BIO tags."""
     if document.intent is None:
         yield "intent: missing, and task.kind is intent-slots"
     if document.tags is None:
         yield "tags: missing, and task.kind is intent-slots"
         return
-    labels = frozenset(task.labels)
     for number, tag in enumerate(document.tags):
         if not is_bio(tag):
             yield f"tags[{number}]: none of O, B-..., I-..."
-        elif labels and tag not in labels:
-            yield f"tags[{number}]: {tag} is not among task.labels of the manifest"

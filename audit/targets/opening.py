@@ -12,11 +12,13 @@ from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget
+from audit.targets.extractive.loading import is_extractive, load_extractive
+from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.nlu.loading import is_nlu, load_nlu
 from audit.targets.nlu.target import NluTarget
 from audit.targets.parsing.loading import load_parsing
 
-Checkpoint = EncoderTarget | AnsweringTarget | NluTarget
+Checkpoint = EncoderTarget | AnsweringTarget | ExtractiveTarget | NluTarget
 """A target that was loaded from a folder."""
 
 
@@ -34,14 +36,16 @@ def target_of(
         corpus: names the model's outputs, says how it was trained, and holds the page images.
         device: see `load`.
         batch_tokens: see `EncoderTarget`.
-        batch_rows: see `AnsweringTarget` and `NluTarget`.
+        batch_rows: see `AnsweringTarget`, `ExtractiveTarget` and `NluTarget`.
 
     Raises:
-        TargetError: see `load`, `load_answering`, `load_parsing` and `load_nlu`.
+        TargetError: see `load`, `load_answering`, `load_extractive`, `load_parsing` and `load_nlu`.
     """
     folder = open_checkpoint(folder)
     if is_nlu(folder):
         return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
+    if is_extractive(folder):
+        return load_extractive(folder, device=device, batch_rows=batch_rows)
     if is_answering(folder):
         return answering_of(folder, corpus, device, batch_rows)
     if corpus.manifest.task.kind == "parsing":
@@ -52,7 +56,7 @@ def target_of(
     return load(
         folder,
         device=device,
-        labels=corpus.manifest.task.labels,
+        labels=corpus.manifest.task,
         label_all_tokens=corpus.manifest.recipe.label_all_tokens,
         batch_tokens=batch_tokens,
         images=partial(open_page, corpus),

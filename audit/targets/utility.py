@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from audit.arrays import Bools, Floats, Ints
 from audit.corpus.documents import Document
+from audit.corpus.tagging import BIO, Span, scheme_of
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval, agreement_interval, proportion
@@ -25,7 +26,6 @@ MAX_DOCUMENTS = 200
 """Documents that the utility is measured on, at most (ours): enough for an interval of a few points."""
 
 MASKED, INTENT = "masked_token_accuracy", "intent_accuracy"
-Span = tuple[str, int, int]
 Entities = Set[Any]
 Finder = Callable[[TokenTarget, Sequence[Encoding]], list[tuple[Entities, Entities]]]
 """For each page, what is true of it and what the target found there; two finds are the same when they are equal."""
@@ -243,13 +243,14 @@ def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ..
 
 
 def _tagged(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
-    """Entities of BIO tags, see `bio_spans`."""
+    """Entities of tags, see `tagging.Scheme.spans`."""
+    spans_of = scheme_of(target.labels).spans
     sets: list[tuple[Entities, Entities]] = []
     for page, probabilities in zip(pages, target.ask([TagProbabilities(page) for page in pages]), strict=True):
         assert page.labels is not None
         read = np.flatnonzero(page.labels >= 0)
         best = probabilities[read].argmax(axis=1)
-        true, predicted = (bio_spans([target.labels[index] for index in tags]) for tags in (page.labels[read], best))
+        true, predicted = (spans_of([target.labels[index] for index in tags]) for tags in (page.labels[read], best))
         sets.append((true, predicted))
     return sets
 
@@ -282,16 +283,7 @@ def _linked(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entiti
 
 def bio_spans(tags: Sequence[str]) -> set[Span]:
     """Entities of a BIO sequence as (label, first, after last); an I without its B begins one, as in CoNLL's scorer."""
-    spans: set[Span] = set()
-    label, start = "", 0
-    for position, tag in enumerate([*tags, "O"]):
-        kind, _, name = tag.partition("-")
-        if label and (kind != "I" or name != label):
-            spans.add((label, start, position))
-            label = ""
-        if kind != "O" and not label:
-            label, start = name, position
-    return spans
+    return BIO.spans(tags)
 
 
 def _f1(totals: Floats) -> Floats:

@@ -39,6 +39,7 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, target_of
+from audit.targets.unread import Unread, without_unread
 from audit.training.references.resolve import LoadedReferences
 from audit.workflows.setup import ScanSetup, defended_references, wrap_target
 
@@ -166,6 +167,7 @@ def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: L
         seed=opened.options.seed,
         corpus=opened.corpus.sha256,
         copies=opened.copies,
+        unread=opened.unread,
         target=_LoadedModel.of(target),
         defense=opened.defense,
         models={role: _LoadedModel.of(model) for role, model in filled.models.items()},
@@ -225,6 +227,7 @@ class _RemoteWork:
     seed: int
     corpus: str
     copies: Copies
+    unread: Unread
     target: _LoadedModel
     defense: QueryDefense | None
     models: Mapping[str, _LoadedModel]
@@ -254,7 +257,7 @@ class _RemoteWork:
         corpus = load_corpus(folders["data"])
         if corpus.sha256 != self.corpus:
             raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
-        corpus = without_copies(corpus, self.copies)
+        corpus = without_unread(without_copies(corpus, self.copies), self.unread)
         target = self.target.again(folders["target"], corpus)
         models = {role: model.reference_again(folders[role], corpus) for role, model in self.models.items()}
         references = defended_references(self.defense, models, self.members)
@@ -284,7 +287,7 @@ def _journal_key(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: 
         "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
         "members": {role: sorted(documents) for role, documents in filled.members.items()},
         "corpus": opened.corpus.sha256,
-        "left out": sorted(opened.copies.left_out),
+        "left out": sorted(opened.copies.left_out | opened.unread.documents),
         "version": audit.__version__,
         "packages": packages(),
         "threads": threads(),

@@ -32,6 +32,7 @@ from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.targets.environment import environment
+from audit.targets.unread import count_questions
 from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
 from audit.workflows.execution import choose_number_format, collect_outcomes
@@ -139,7 +140,12 @@ def run_scan(opened: ScanSetup, progress: Progress) -> AuditRecord:
     return AuditRecord(
         schema_version=1,
         target=target.card,
-        corpus=replace(card(corpus), near_copies=_left_out_copies(opened)),
+        corpus=replace(
+            card(corpus),
+            near_copies=_counted(opened, opened.copies.left_out),
+            unread=_counted(opened, opened.unread.documents),
+            unread_questions=count_questions(opened.whole or opened.corpus, opened.unread),
+        ),
         references=references().cards if _completed(results) else (),
         budget=opened.budget,
         share=opened.share,
@@ -155,9 +161,9 @@ def run_scan(opened: ScanSetup, progress: Progress) -> AuditRecord:
     )
 
 
-def _left_out_copies(opened: ScanSetup) -> dict[str, int]:
-    """How many documents of each split the audit does without, as they copy one of another split."""
-    return counts_left_out(opened.whole or opened.corpus, opened.copies.left_out)
+def _counted(opened: ScanSetup, left_out: frozenset[str]) -> dict[str, int]:
+    """Count documents that the audit does without, by split."""
+    return counts_left_out(opened.whole or opened.corpus, left_out)
 
 
 def _left_out(opened: ScanSetup) -> tuple[LeftOut, ...]:

@@ -33,6 +33,7 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import MaskedLoss, Target
 from audit.targets.opening import Checkpoint, check, target_of
+from audit.targets.unread import NONE_UNREAD, Unread, find_unread, without_unread
 from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
 
 _NOT_GIVEN = (
@@ -91,8 +92,9 @@ class ScanSetup:
     """Everything a scan reads, loaded and checked; nothing has been written yet.
 
     `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
-    `corpus` is without the documents that `copies` leaves out, `whole` is as it was loaded. `parameters_file` is the
-    sha256 of the file that set attack parameters, `dp` the guarantee that the checkpoint states.
+    `corpus` is without the documents that `copies` and `unread` leave out, `whole` is as it was loaded.
+    `parameters_file` is the sha256 of the file that set attack parameters, `dp` the guarantee that the checkpoint
+    states.
     """
 
     options: ScanOptions
@@ -108,6 +110,7 @@ class ScanSetup:
     copies: Copies = NO_COPIES
     whole: Corpus | None = None
     dp: PrivacyCard | None = None
+    unread: Unread = NONE_UNREAD
 
     def defended(self, target: Checkpoint) -> Target:
         """The target as the world would see it: behind the countermeasure, when there is one."""
@@ -159,7 +162,8 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     target = target_of(folder, whole, device, options.batch_tokens, options.batch_rows)
     check(target, whole)
     copies = find_copies(whole)
-    corpus = without_copies(whole, copies)
+    unread = find_unread(target, whole)
+    corpus = without_unread(without_copies(whole, copies), unread)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
     case = Case(wrap_target(guard, target), corpus)
     applicable = applicable_attacks(attacks, case)
@@ -183,6 +187,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     promised, doubts = stated_guarantee(folder)
     warnings = (
         *copies.warnings,
+        *unread.warnings,
         *doubts,
         *warn_of_parameters(options.attack_parameters, given, corpus),
         *_warn_of_unused(options, applicable, target),
@@ -203,6 +208,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         copies,
         whole,
         promised,
+        unread,
     )
 
 
@@ -315,7 +321,8 @@ def _with_noise(attack: Attack) -> Attack:
 
 def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
     """Count the trials that each attack finds in a corpus with a checkpoint's tokens, by stratum; run no model."""
-    case = Case(target_of(model_dir, corpus), corpus)
+    target = target_of(model_dir, corpus)
+    case = Case(target, without_unread(corpus, find_unread(target, corpus)))
     counts = []
     for kind in BATTERY:
         attack = kind.preset("standard")

@@ -26,6 +26,7 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import FillMask
 from audit.targets.opening import encoder_of
+from audit.targets.unread import find_unread, without_unread
 from audit.training.defaults import EPOCHS, SHARE
 from audit.training.encoders import Recipe
 from audit.training.references.public_model import fit_public_mlm
@@ -91,6 +92,7 @@ def open_tuning(options: TuningOptions) -> TuningSetup:
             "public model from the same checkpoint as the shadow target",
             "tune on a model of a family that has one, and scan with its parameters",
         )
+    corpus = without_unread(corpus, find_unread(target, corpus))
     target.encoder.check_vocabulary(corpus.of("public"))
     pretrained = pretrained_of(target, options.model_dir, corpus, options.references)
     if pretrained is None:

@@ -24,10 +24,10 @@ from audit.attacks.attributes.table import METHODS, AttributeTable, build_table
 from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import run_jobs
 from audit.attacks.reporting import AttackReport
-from audit.attacks.usable import GIVE_REFERENCE
+from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, points
 from audit.attacks.weakening import weaker
 from audit.case import Case
-from audit.corpus.documents import CATEGORIES, Corpus
+from audit.corpus.documents import CATEGORIES, Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.stats.paired import UnitScores
 from audit.targets.interface import AnswerLoss, Target
@@ -71,6 +71,7 @@ class AttributeInference(Attack):
     unbounded: ClassVar[tuple[str, ...]] = (POWER,)
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
+    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {POINTING: POINTS}
 
     def __post_init__(self) -> None:
         """Refuse a choice that says nothing.
@@ -122,6 +123,8 @@ class AttributeInference(Attack):
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
+        if points(case.target):
+            return POINTS
         return None if values_of(case) is not None else "the model gives no loss of a value on a page, nor of an answer"
 
     def trials(self, case: Case) -> list[Trial]:

@@ -22,6 +22,7 @@ from audit.attacks.canaries.white_box import Inversion
 from audit.attacks.interface import Attack, Findings, Provable, Sides, Units
 from audit.attacks.measuring import compare_losses
 from audit.attacks.reporting import AttackReport
+from audit.attacks.usable import POINTING, POINTS, points
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, load_canaries
@@ -90,6 +91,7 @@ class Canaries(Attack):
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "spade-extraction": LINKS_ONLY,
         "spade-linking": LINKS_ONLY,
+        POINTING: POINTS,
     }
 
     @property
@@ -142,6 +144,8 @@ class Canaries(Attack):
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
         answers = case.target.answers
+        if points(case.target):
+            return POINTS
         if BestLinks in answers:
             return LINKS_ONLY
         if query_style(case.target) is not None:

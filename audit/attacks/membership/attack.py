@@ -51,6 +51,7 @@ ADAPTED: tuple[TaskKind, ...] = (
     "spade-linking",
     "question-answering",
     "parsing",
+    "extractive-qa",
 )
 """Tasks whose models can be adapted to a document."""
 MASKS = {"quick": N_MASKS // 2, "standard": N_MASKS, "full": 2 * N_MASKS}

@@ -38,8 +38,9 @@ from audit.attacks.questions import (
 from audit.attacks.removal import ATTEMPTED, clear
 from audit.attacks.reporting import AttackReport
 from audit.attacks.splits import count_splits, missing_split
+from audit.attacks.usable import POINTING, POINTS, points
 from audit.case import Case
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, TaskKind
 from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
@@ -83,6 +84,7 @@ class Memorisation(Attack):
     unbounded: ClassVar[tuple[str, ...]] = ("extractable_simplicity", IDENTIFIED)
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = "anls.heldout.target"
+    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {POINTING: POINTS}
     evidence_shape: ClassVar[EvidenceShape] = "question"
 
     def __post_init__(self) -> None:
@@ -149,6 +151,8 @@ class Memorisation(Attack):
 
     def inapplicable(self, case: Case) -> str | None:
         """See `Attack.inapplicable`."""
+        if points(case.target):
+            return POINTS
         return None if Answer in case.target.answers else "the model does not answer questions about a page"
 
     def trials(self, case: Case) -> list[Trial]:

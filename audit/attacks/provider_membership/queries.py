@@ -27,6 +27,7 @@ from audit.corpus.documents import Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView, page_view
 from audit.corpus.removal.redact import Removal, remove
+from audit.corpus.tagging import scheme_of
 from audit.engine.interface import Json, Request
 from audit.stats.distances import anls, similarity
 from audit.targets.encoded_page import NOT_READ, Encoding
@@ -40,7 +41,7 @@ from audit.targets.interface import (
     TokenTarget,
     TrainingLoss,
 )
-from audit.targets.utility import Entities, bio_spans, spade_entities
+from audit.targets.utility import Entities, spade_entities
 
 BLUR = 20.0
 """Radius in pixels of the Gaussian blur over what is removed (Tito et al. 2024, appendix D.1.1)."""
@@ -272,7 +273,7 @@ def _tagged(page: Encoding, loss: float, tags: Floats, links: Ints | None, label
 
 def _entities(page: Encoding, classes: Ints, links: Ints | None, labels: Sequence[str]) -> Entities:
     if links is None:
-        return bio_spans([labels[index] for index in classes[classes != NOT_READ]])
+        return scheme_of(labels).spans([labels[index] for index in classes[classes != NOT_READ]])
     return spade_entities(page.words, classes, links, labels)
 
 

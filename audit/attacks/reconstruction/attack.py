@@ -32,9 +32,19 @@ from audit.attacks.reconstruction.measures import METRICS, measure_fields
 from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, SHIPPED, TUNED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
 from audit.attacks.reconstruction.paired import paired_by_field
+from audit.attacks.reconstruction.reasons import (
+    ANSWERING,
+    IN_A_PROMPT,
+    NO_PAGE_LOSS,
+    NO_TOKENS,
+    OWN_VOCABULARY,
+    PARSING,
+    REWORDED,
+)
 from audit.attacks.reconstruction.report import REPORT
 from audit.attacks.reporting import AttackReport
 from audit.attacks.splits import AUDITED
+from audit.attacks.usable import POINTING, points
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
@@ -46,13 +56,6 @@ N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 """By budget. 128 is the paper's choice; with 512 it found 2 % more, at four times the cost (appendix A)."""
 N_ATTEMPTS = 8
 """Under every budget (ours)."""
-
-NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
-ANSWERING = "applies to models that read pages as words only (VT5, UDOP): give --model"
-IN_A_PROMPT = "the model reads a page in its prompt, and no public masked language model has its tokens"
-PARSING = "the model writes a page whole: there is no token of the page to put a candidate in place of"
-OWN_VOCABULARY = "a model of utterances has a vocabulary of its own, which no public masked language model shares"
-REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ class Reconstruction(Attack):
         "question-answering": ANSWERING,
         "parsing": PARSING,
         "intent-slots": OWN_VOCABULARY,
+        POINTING: NO_PAGE_LOSS,
     }
     counts_fields: ClassVar[bool] = True
     evidence_shape: ClassVar[EvidenceShape] = "field"
@@ -175,6 +179,8 @@ class Reconstruction(Attack):
         """See `Attack.inapplicable`."""
         if case.corpus.manifest.task.kind == "intent-slots":
             return OWN_VOCABULARY
+        if points(case.target):
+            return NO_PAGE_LOSS
         if case.corpus.manifest.task.kind == "parsing":
             return PARSING
         if not {FillMask, TrainingLoss} & case.target.answers:

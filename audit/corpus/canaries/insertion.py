@@ -27,10 +27,11 @@ from audit.corpus.canaries.schema import (
     page_of,
 )
 from audit.corpus.canaries.validation import tokens_of
-from audit.corpus.documents import Box, Corpus, Document, Manifest, ReferencePaths
+from audit.corpus.documents import Box, Corpus, Document, Manifest, ReferencePaths, Task
 from audit.corpus.images import image_path, open_image
 from audit.corpus.paths import inside
 from audit.corpus.publishing import check_destination, copy_image, draft_of
+from audit.corpus.tagging import scheme_of
 from audit.errors import ManifestError, UsageError
 
 FILE_NAME = "canaries.json"
@@ -146,7 +147,7 @@ def _check_corpus(corpus: Corpus) -> None:
         raise ManifestError("no document of split member: canaries stand among what a model is trained on")
     taken = {corpus.manifest.documents, *(document.image for document in corpus.documents if document.image)}
     clash = any(name == FILE_NAME or name.startswith(f"{FOLDER}/") for name in taken)
-    if corpus.manifest.canaries is not None or set(TAGS) & set(corpus.manifest.task.labels) or clash:
+    if corpus.manifest.canaries is not None or {*TAGS, LABEL} & {*corpus.manifest.task.labels} or clash:
         raise ManifestError("the data set has canaries already", _AS_IT_WAS)
     marked = [document.id for document in corpus.documents if _marked(document)]
     if marked:
@@ -229,8 +230,17 @@ def _carriers(
 
 def _new_labels(manifest: Manifest) -> tuple[str, ...]:
     """The tags that the task's labels lack; none where the manifest names no labels."""
-    tagged = manifest.task.kind in ("token-classification", "intent-slots")
-    return TAGS if tagged and manifest.task.labels else ()
+    task = manifest.task
+    if not task.labels or task.kind not in ("token-classification", "intent-slots"):
+        return ()
+    return TAGS if task.kind == "intent-slots" else _tags_of(task)
+
+
+def _tags_of(task: Task) -> tuple[str, ...]:
+    """The tags of canaries' words, in the scheme of the task's own labels."""
+    scheme = scheme_of(task.labels, task.outside)
+    own = {"BIO": TAGS, "IO": scheme.tags_of(LABEL, 1)}
+    return own.get(scheme.name, tuple(f"{prefix}-{LABEL}" for prefix in ("B", "I", scheme.end, scheme.single)))
 
 
 def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: CanarySet) -> None:

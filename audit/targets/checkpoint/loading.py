@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,9 +9,11 @@ import torch
 import transformers
 from tokenizers.pre_tokenizers import ByteLevel
 
+from audit.corpus.documents import Task
 from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.labels import labels_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES, Family
@@ -29,7 +30,7 @@ def load(
     folder: AnyFolder,
     *,
     device: str = "cpu",
-    labels: Sequence[str] = (),
+    labels: Sequence[str] | Task = (),
     label_all_tokens: bool = False,
     batch_tokens: int | None = None,
     images: OpenImage | None = None,
@@ -39,8 +40,7 @@ def load(
     Args:
         folder: a Hugging Face checkpoint on this machine.
         device: "cpu", "cuda" or "mps" (see `device_named`).
-        labels: the corpus's BIO tags or SPADE classes; used when the checkpoint's own label names are the placeholders
-            LABEL_0 ...
+        labels: see `labels_of`.
         label_all_tokens: see `Encoder`.
         batch_tokens: see `EncoderTarget`.
         images: opens a document's page, for models that see it; without it such a model can be asked nothing.
@@ -59,7 +59,7 @@ def load(
     encoder = Encoder(
         tokenizer,
         max_tokens=max_tokens_of(config, tokenizer),
-        labels=_labels(config, labels, folder, head),
+        labels=labels_of(config, labels, folder, head),
         label_all_tokens=label_all_tokens,
         needs_boxes=family.boxes is not None,
         task=head,
@@ -227,38 +227,6 @@ def _configuration(folder: CheckpointFolder, model_class: type[Any]) -> Any:
             return model_class.config_class.from_pretrained(folder.path, local_files_only=True)
         except DAMAGE as error:
             raise TargetError(f"{folder}: the configuration cannot be used: {one_line(error)}") from None
-
-
-def _labels(config: Any, corpus_labels: Sequence[str], folder: CheckpointFolder, head: HeadName) -> tuple[str, ...]:
-    """The names of the model's outputs: its own, or the manifest's where it has none."""
-    if head not in ("token-classification", "spade-extraction"):
-        return ()
-    kind = "BIO tags" if head == "token-classification" else "classes of SPADE extraction"
-    own = tuple(str(config.id2label.get(index, f"LABEL_{index}")) for index in range(config.num_labels))
-    unnamed = any(label.startswith("LABEL_") for label in own)
-    if "O" in corpus_labels and _are_bio(corpus_labels) == (head == "spade-extraction"):
-        raise TargetError(
-            f"{folder}: manifest.toml [task] labels are not {kind}, which this model was trained with",
-            f'set [task] kind = "{head}"' + ("" if unnamed else f" and labels = {json.dumps(own, ensure_ascii=False)}"),
-        )
-    if not unnamed:
-        if corpus_labels and sorted(corpus_labels) != sorted(own):
-            raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
-        if "O" not in own:
-            raise TargetError(f"{folder}: no label is O, so these are no {kind}", f"the model has {', '.join(own)}")
-        return own
-    if len(corpus_labels) != len(own):
-        raise TargetError(
-            f"{folder}: the model has {len(own)} unnamed labels, the manifest names {len(corpus_labels)}",
-            "list the labels in the order of the model's outputs in manifest.toml [task] labels",
-        )
-    if "O" not in corpus_labels:
-        raise TargetError(f"manifest.toml [task] labels: no label is O, so these are no {kind}")
-    return tuple(corpus_labels)
-
-
-def _are_bio(labels: Sequence[str]) -> bool:
-    return any(label.startswith(("B-", "I-")) for label in labels)
 
 
 def _check_relations(config: Any, folder: CheckpointFolder) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 
 from audit.arrays import Floats, Ints
 from audit.corpus.documents import Document
+from audit.corpus.tagging import scheme_of
 from audit.errors import TargetError
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.heads import HeadName
-from audit.targets.encoders.labelling import bio_labels, label_problem, parents, predecessors, spade_classes
+from audit.targets.encoders.labelling import label_problem, parents, predecessors, spade_classes, tag_labels
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 
 BOX_SCALE = 1000
@@ -28,7 +29,8 @@ class Encoder:
     Args:
         tokenizer: a fast Hugging Face tokenizer with [CLS], [SEP], [MASK] and [UNK].
         max_tokens: the longest page, special tokens included; longer documents are cut to a window.
-        labels: the tags or classes in the order of the model's outputs; empty for untagged tasks.
+        labels: the tags or classes in the order of the model's outputs, "O" outside of entities (`tagging.canonical`);
+            empty for untagged tasks.
         label_all_tokens: whether training labelled every token of a word, or the first one only (the default of
             Hugging Face's token classification scripts); the training loss must read what training read.
         needs_boxes: whether the model reads layout.
@@ -56,6 +58,7 @@ class Encoder:
         # The last token's box is the page's far corner (LayoutLM, BROS), unless the tokenizer has another one.
         box = getattr(tokenizer, "sep_token_box", None) or [BOX_SCALE] * 4
         self._sep_box = np.array([box], float) / BOX_SCALE
+        self._scheme = scheme_of(self.labels) if self.task == "token-classification" else None
         self._label_ids = {label: index for index, label in enumerate(self.labels)}
         # Fields of one document are encoded one after the other, by trial listing and by the attack.
         self._tokens = lru_cache(maxsize=4096)(self._tokenise)
@@ -127,7 +130,8 @@ class Encoder:
         if self.task == "spade-linking":
             return None, parents(document, words)
         if self.task == "token-classification":
-            return bio_labels(document, words, self._label_ids, self.label_all_tokens), None
+            assert self._scheme is not None
+            return tag_labels(document, words, self._label_ids, self._scheme, self.label_all_tokens), None
         return None, None
 
     def check_vocabulary(self, documents: Sequence[Document]) -> None:

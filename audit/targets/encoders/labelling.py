@@ -1,4 +1,4 @@
-"""Labels of a training loss: BIO tags, SPADE classes and predecessors, SPADE parents.
+"""Labels of a training loss: tags of any scheme, SPADE classes and predecessors, SPADE parents.
 
 Everywhere `words` is (n_tokens,), the index of each token's word in the document, -1 for special tokens, and what comes
 back is (n_tokens,) too.
@@ -12,9 +12,13 @@ import numpy as np
 
 from audit.arrays import Ints
 from audit.corpus.documents import Document
+from audit.corpus.tagging import Scheme, scheme_of
 from audit.corpus.validation import links_to_itself, words_in_two_entities
 from audit.targets.encoded_page import NO_LINK, NOT_READ
 from audit.targets.encoders.heads import HeadName
+
+NAMING: tuple[HeadName, ...] = ("token-classification", "spade-extraction")
+"""Heads that name entities."""
 
 
 def first_tokens(words: Ints) -> Ints:
@@ -22,26 +26,19 @@ def first_tokens(words: Ints) -> Ints:
     return np.flatnonzero((words >= 0) & np.append(True, words[1:] != words[:-1]))
 
 
-def bio_labels(document: Document, words: Ints, label_ids: Mapping[str, int], all_tokens: bool) -> Ints:
-    """BIO tags of the first token of each word, or of all its tokens; special tokens are not read."""
-    tags = ["O"] * len(document.words)
+def tag_labels(document: Document, words: Ints, label_ids: Mapping[str, int], scheme: Scheme, all_tokens: bool) -> Ints:
+    """Tags of the first token of each word, or of all its tokens; special tokens are not read."""
+    tags = [scheme.outside] * len(document.words)
     for entity in document.entities:
-        for number, index in enumerate(entity.words):
-            tag = f"{'I' if number else 'B'}-{entity.label}"
-            tags[index] = tag if tag in label_ids else "O"
+        for index, tag in zip(entity.words, scheme.tags_of(entity.label, len(entity.words)), strict=True):
+            tags[index] = tag if tag in label_ids else scheme.outside
     labels = np.full(len(words), NOT_READ, np.int64)
     if all_tokens:
         own = np.flatnonzero(words >= 0)
-        labels[own] = [label_ids[_continued(tags[index], label_ids)] for index in words[own]]
+        labels[own] = [label_ids[scheme.continued(tags[index])] for index in words[own]]
     first = first_tokens(words)
     labels[first] = [label_ids[tags[index]] for index in words[first]]
     return labels
-
-
-def _continued(tag: str, label_ids: Mapping[str, int]) -> str:
-    """The tag of the tokens that continue a word: inside its entity, where there is such a tag (as run_ner.py)."""
-    inside = f"I-{tag.removeprefix('B-')}" if tag.startswith("B-") else tag
-    return inside if inside in label_ids else tag
 
 
 def spade_classes(document: Document, words: Ints, label_ids: Mapping[str, int]) -> Ints:
@@ -84,23 +81,39 @@ def parents(document: Document, words: Ints) -> Ints:
     return links
 
 
+def unknown_labels(
+    task: HeadName, labels: Sequence[str], documents: Sequence[Document]
+) -> Mapping[str, frozenset[str]]:
+    """By the id of a document, the labels of its entities that the model has no tag or class for; none: it is no key.
+
+    Its training loss would be read as if these fields were outside every entity.
+    """
+    if task not in NAMING:
+        return {}
+    known = scheme_of(labels).knows if task == "token-classification" else labels.__contains__
+    used = {entity.label for document in documents for entity in document.entities}
+    strange = {label for label in used if not known(label)}
+    found = {document.id: {entity.label for entity in document.entities} & strange for document in documents}
+    return {name: frozenset(own) for name, own in found.items() if own}
+
+
 def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Document]) -> tuple[str, str] | None:
     """Why the training loss cannot be told from what the documents say, and what to do; None when it can.
 
-    A manifest for another task has not been held against what this one needs.
+    A manifest for another task has not been held against what this one needs. Documents whose labels the model lacks
+    are no problem as long as others with entities are left among the members, or among all where there are no members.
     """
     if task == "mlm":
         return None
-    if task != "spade-linking":
-        prefix, what = ("B-", "tag") if task == "token-classification" else ("", "class")
-        named = {entity.label for document in documents for entity in document.entities}
-        unknown = sorted(label for label in named if f"{prefix}{label}" not in labels)
-        if unknown:
-            # Its training loss would be read as if these fields were outside every entity.
-            return (
-                f"the model has no {what} for entities labelled {', '.join(unknown)}",
-                f"it has {', '.join(labels)}; use these names in the documents",
-            )
+    unknown = unknown_labels(task, labels, documents)
+    annotated = [document for document in documents if document.entities]
+    members = [document for document in annotated if document.split == "member"]
+    if unknown and all(document.id in unknown for document in members or annotated):
+        what = "tag" if task == "token-classification" else "class"
+        return (
+            f"the model has no {what} for entities labelled {', '.join(sorted(set().union(*unknown.values())))}",
+            f"it has {', '.join(labels)}; use these names in the documents",
+        )
     if task == "token-classification":
         return None
     if task == "spade-linking" and not any(document.links for document in documents):

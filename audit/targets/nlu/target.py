@@ -89,23 +89,17 @@ class NluTarget:
         """Refuse a corpus that the model cannot read.
 
         Raises:
-            TargetError: the corpus is for another task, or the model lacks a tag or an intent of the documents, or
-                their words.
+            TargetError: the corpus is for another task, or the model lacks a tag or an intent of every member document
+                (of every document, where there are no members), or too many of their words.
         """
         if corpus.manifest.task.kind != self.card.task:
             raise TargetError(
                 f"the model names intents and slots, and the data set is for {corpus.manifest.task.kind}",
                 f'give a data set with [task] kind = "{self.card.task}"',
             )
-        tags = {tag for document in corpus.documents for tag in document.tags or ()}
-        intents = {document.intent for document in corpus.documents if document.intent is not None}
-        for kind, used, known in (("tag", tags, self.labels), ("intent", intents, self.intents)):
-            missing = sorted(used - {*known})
-            if missing:
-                raise TargetError(
-                    f"the model has no {kind} {', '.join(missing)}", f"it has {', '.join(known)}; use these names"
-                )
         documents = corpus.of("member") or corpus.documents
+        if len(self.unknown_names(documents)) == len(documents):
+            self._refuse_names(documents)
         words = Counter(word.text for document in documents for word in document.words)
         ids = self.vocabulary.ids_of(words)
         unknown = sum(count for count, index in zip(words.values(), ids, strict=True) if index == UNKNOWN_ID)
@@ -114,6 +108,22 @@ class NluTarget:
                 f"the model's vocabulary lacks {unknown / words.total():.0%} of the corpus's {words.total()} words",
                 "give the checkpoint its own vocabulary.json; words are compared as they are spelled",
             )
+
+    def unknown_names(self, documents: Sequence[Document]) -> dict[str, frozenset[str]]:
+        """By the id of a document, its tags and its intent that the model lacks; a document without any is no key."""
+        known = {*self.labels}, {*self.intents, None}
+        found = {one.id: frozenset({*(one.tags or ())} - known[0] | {one.intent} - known[1]) for one in documents}
+        return {name: frozenset(map(str, own)) for name, own in found.items() if own}
+
+    def _refuse_names(self, documents: Sequence[Document]) -> None:
+        tags = {tag for document in documents for tag in document.tags or ()}
+        intents = {document.intent for document in documents if document.intent is not None}
+        for kind, used, known in (("tag", tags, self.labels), ("intent", intents, self.intents)):
+            missing = sorted(used - {*known})
+            if missing:
+                raise TargetError(
+                    f"the model has no {kind} {', '.join(missing)}", f"it has {', '.join(known)}; use these names"
+                )
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`.

@@ -18,6 +18,8 @@ from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.encoders.target import EncoderTarget
+from audit.targets.extractive.loading import is_extractive
+from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.references.cache import UNFINISHED
 from audit.training.references.likeness import refuse_a_near_copy
@@ -135,10 +137,12 @@ def load_same_kind(
 def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
     """True where what the target was fine-tuned from can be asked what the target is asked.
 
-    Models that answer questions begin as such, unless they begin as T5; a masked language model too. A tagger mostly
-    begins as a masked language model or a bare encoder: these give no loss of tags, and are the start of the public
-    model only.
+    Models that write answers begin as such, unless they begin as T5; a masked language model too. A tagger, or a model
+    that points at answers, mostly begins as a masked language model or a bare encoder: these give no loss of tags or
+    answers, and are the start of a tagger's public model only.
     """
+    if isinstance(audited.target, ExtractiveTarget):
+        return is_extractive(start.checkpoint)
     if not isinstance(audited.target, EncoderTarget):
         if not isinstance(audited.target, AnsweringTarget):
             return False

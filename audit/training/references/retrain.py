@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,8 +10,9 @@ from typing import Any, TypeVar, cast, get_args
 
 import numpy as np
 
-from audit.corpus.documents import Corpus, Document
+from audit.corpus.documents import Corpus, Document, Task
 from audit.corpus.images import open_image
+from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
@@ -20,9 +21,13 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.labelling import unknown_labels
+from audit.targets.extractive.loading import load_extractive
+from audit.targets.nlu.loading import load_nlu
 from audit.targets.opening import answering_of
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.encoders import Recipe, fit, save
+from audit.training.extractive import fit_extractive, pointed_samples, trains_pointing
 from audit.training.nlu import NluRecipe, fit_like
 from audit.training.starting import starting_model
 
@@ -146,6 +151,13 @@ def retrain(
         ManifestError: pages lack the images that the model reads, or the labels that it is to give.
     """
     start = open_checkpoint(start)
+    if isinstance(how.recipe, AnsweringRecipe) and trains_pointing(start, corpus):
+        pointing = load_extractive(start, device=how.device, fresh_head=how.recipe.seed)
+        pointing.check(corpus)
+        pointed = _as_many(pointed_samples(corpus, documents), n, how.recipe.seed)
+        fit_extractive(pointing, pointed, how.recipe, progress)
+        save_answering(pointing.model, start.path, folder, half=how.half)
+        return
     if isinstance(how.recipe, AnsweringRecipe):
         target = answering_of(start, corpus, how.device)
         target.check(corpus)
@@ -154,14 +166,20 @@ def retrain(
         save_answering(target.model, start.path, folder, half=how.half)
         return
     if isinstance(how.recipe, NluRecipe):
-        utterances = _as_many(documents, n, how.recipe.seed)
+        utterances = _as_many(_known(documents, load_nlu(start).unknown_names(documents)), n, how.recipe.seed)
         fit_like(start, utterances, how.recipe, folder, progress, half=how.half)
         return
     model, encoder = under_head(start, corpus, how.recipe.seed)
-    pages: Sequence[Encoding] = [page for page in map(encoder.encode, documents) if page is not None]
+    known = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))
+    pages: Sequence[Encoding] = [page for page in map(encoder.encode, known) if page is not None]
     pages = _as_many(pages, n, how.recipe.seed)
     fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
     save(model, encoder.tokenizer, folder, half=how.half, processor_of=start.path)
+
+
+def _known(documents: Sequence[Document], unknown: Mapping[str, object]) -> Sequence[Document]:
+    """The documents whose labels the model has; others would teach it that their fields are none."""
+    return [document for document in documents if document.id not in unknown]
 
 
 def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:
@@ -189,10 +207,17 @@ def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any,
     encoder = Encoder(
         tokenizer,
         max_tokens_of(model.config, tokenizer),
-        labels=task.labels if task.kind in _LABELLED else (),
+        labels=_names_of(task),
         label_all_tokens=corpus.manifest.recipe.label_all_tokens,
         needs_boxes=FAMILIES[model.config.model_type].boxes is not None,
         task=head,
         page_images=page_images_of(start, model.config, partial(open_image, corpus)),
     )
     return model, encoder
+
+
+def _names_of(task: Task) -> tuple[str, ...]:
+    """The labels of the task's pages, as an `Encoder` takes them."""
+    if task.kind not in _LABELLED:
+        return ()
+    return canonical(task.labels, task.outside) if task.kind == "token-classification" else task.labels

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from audit.corpus.documents import Corpus
+from audit.errors import TargetError
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.encoders.labelling import unknown_labels
 from audit.targets.opening import answering_of
 from audit.training.answering import AnsweringRecipe
 from audit.training.dp.interface import Learner
 from audit.training.dp.learners.answering import AnsweringLearner
 from audit.training.dp.learners.encoder import EncoderLearner
 from audit.training.dp.learners.nlu import NluLearner, fresh_nlu
+from audit.training.extractive import trains_pointing
 from audit.training.nlu import NluRecipe
 from audit.training.references.retrain import recipe_for, under_head
 
@@ -30,6 +33,11 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
     """
     start = open_checkpoint(start)
     recipe = recipe_for(corpus)
+    if isinstance(recipe, AnsweringRecipe) and trains_pointing(start, corpus):
+        raise TargetError(
+            f"{start}: docaudit trains no models that point at answers with differential privacy",
+            "it trains models that write answers, taggers, masked language models and models of utterances so",
+        )
     if isinstance(recipe, AnsweringRecipe):
         target = answering_of(start, corpus, device)
         target.check(corpus)
@@ -38,4 +46,10 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
         return NluLearner(*fresh_nlu(start, corpus, seed), device)
     model, encoder = under_head(start, corpus, seed)
     encoder.check_vocabulary(corpus.documents)
+    strange = unknown_labels(encoder.task, encoder.labels, corpus.of("member"))
+    if strange:
+        raise TargetError(
+            f"{len(strange)} member documents have labels that [task] labels lacks, the first is {min(strange)}",
+            "leave them out of the data set: which units a training has follows from its documents",
+        )
     return EncoderLearner(model, encoder, start.path, recipe.mask_probability, device)

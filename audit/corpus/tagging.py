@@ -1,0 +1,172 @@
+"""Schemes in which the labels of words say where entities begin and end: BIO, BIOES (BILOU) and IO.
+
+Entities carry plain names ("TOTAL"); the tag of a word follows from the scheme of a model's labels, which their form
+tells: all but one of them begin with "B-" or "I-" (BIO), some with "E-" or "L-" and "S-" or "U-" too (BIOES), or
+they are the names themselves, or these with "I-" alone (IO: words of one name that follow each other are one entity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+SchemeName = Literal["BIO", "BIOES", "IO"]
+Span = tuple[str, int, int]
+OUTSIDE = "O"
+OUTSIDE_NAMES = ("o", "other", "others", "outside", "none", "0", "no_label", "background", "null", "_")
+"""Names of the class of words outside of entities, casefolded, that are recognised where nobody names it (ours)."""
+_ENDS, _SINGLES = "EL", "SU"
+_PREFIXES = "BI" + _ENDS + _SINGLES
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How the labels of a model are to be read.
+
+    Attributes:
+        name: "BIO", "BIOES" or "IO".
+        labels: all of them.
+        outside: the one of words outside of entities.
+        prefixed: whether labels have a prefix; that of an IO scheme is "I-".
+        end, single: the prefixes of an entity's last word and of its only one, in BIOES.
+    """
+
+    name: SchemeName
+    labels: frozenset[str]
+    outside: str
+    prefixed: bool
+    end: str = "E"
+    single: str = "S"
+
+    def tags_of(self, label: str, n_words: int) -> tuple[str, ...]:
+        """The tags of the words of one entity, in its own order, as the scheme has them.
+
+        A model of BIOES that lacks a class for an entity's last or only word has the tag of BIO there. A tag may still
+        be none of the labels.
+        """
+        if self.name == "IO":
+            return (f"I-{label}" if self.prefixed else label,) * n_words
+        tags = [f"{'I' if number else 'B'}-{label}" for number in range(n_words)]
+        if self.name == "BIOES" and tags:
+            last = f"{self.single if n_words == 1 else self.end}-{label}"
+            tags[-1] = last if last in self.labels else tags[-1]
+        return tuple(tags)
+
+    def knows(self, label: str) -> bool:
+        """True where some entity with this label can be tagged."""
+        return not {self.tags_of(label, 1)[0], *self.tags_of(label, 2)[:1]}.isdisjoint(self.labels)
+
+    def continued(self, tag: str) -> str:
+        """The tag of the tokens that continue a word: inside its entity, where there is such a tag (as run_ner.py)."""
+        inside = f"I-{tag[2:]}" if self.prefixed and tag.startswith("B-") else tag
+        return inside if inside in self.labels else tag
+
+    def spans(self, tags: Sequence[str]) -> set[Span]:
+        """Entities of a sequence of tags as (label, first, after last).
+
+        A tag that goes on with no entity begins one, as in CoNLL's scorer.
+        """
+        spans: set[Span] = set()
+        label, start = "", 0
+        for position, tag in enumerate([*tags, self.outside]):
+            prefix, name = ("", "") if tag == self.outside else self._parts(tag)
+            if label and (name != label or prefix in ("B", *_SINGLES)):
+                spans.add((label, start, position))
+                label = ""
+            if name and not label:
+                label, start = name, position
+            if name and prefix in (*_ENDS, *_SINGLES):
+                spans.add((label, start, position + 1))
+                label = ""
+        return spans
+
+    def _parts(self, tag: str) -> tuple[str, str]:
+        """The prefix and the name; words of an IO scheme are all inside."""
+        return (tag[:1], tag[2:]) if self.prefixed else ("I", tag)
+
+
+BIO = Scheme("BIO", frozenset(), OUTSIDE, prefixed=True)
+
+
+def scheme_of(labels: Sequence[str], outside: str | None = None) -> Scheme:
+    """The scheme that labels are in.
+
+    Args:
+        labels: all of a model's.
+        outside: the class of words outside of entities; None: as `outside_of` finds it.
+
+    Raises:
+        ValueError: `scheme_problems` has something to say of them.
+    """
+    return _scheme_of(tuple(labels), outside)
+
+
+@lru_cache(maxsize=64)
+def _scheme_of(labels: tuple[str, ...], outside: str | None) -> Scheme:
+    for problem in scheme_problems(labels, outside):
+        raise ValueError(problem)
+    named = outside_of(labels, outside)
+    assert named is not None
+    letters = {label[0] for label in labels if label != named and _is_prefixed(label)}
+    known = frozenset(labels)
+    if not letters & {*"BI"}:
+        return Scheme("IO", known, named, prefixed=False)
+    if letters == {"I"}:
+        return Scheme("IO", known, named, prefixed=True)
+    if letters <= {*"BI"}:
+        return Scheme("BIO", known, named, prefixed=True)
+    end = next((letter for letter in _ENDS if letter in letters), "E")
+    return Scheme("BIOES", known, named, True, end, next((letter for letter in _SINGLES if letter in letters), "S"))
+
+
+def outside_of(labels: Sequence[str], named: str | None = None) -> str | None:
+    """The class of words outside of entities: `named`, "O", the only label without a prefix, or one of `OUTSIDE_NAMES`.
+
+    None where none is any of these.
+    """
+    if named is not None or OUTSIDE in labels:
+        return named if named is not None else OUTSIDE
+    bare = [label for label in labels if not _is_prefixed(label)]
+    if len(bare) == 1 and _has_prefixes(labels):
+        return bare[0]
+    found = {label.casefold(): label for label in reversed(labels)}
+    return next((found[name] for name in OUTSIDE_NAMES if name in found), None)
+
+
+def scheme_problems(labels: Sequence[str], named: str | None = None) -> Iterator[str]:
+    """List the reasons why labels are in no scheme."""
+    outside = outside_of(labels, named)
+    if outside is None:
+        yield 'no label is O, nor another usual name of words outside of entities; say which: [task] outside = "..."'
+        return
+    if outside not in labels:
+        yield f"outside: {outside} is none of the labels"
+    if outside != OUTSIDE and OUTSIDE in labels:
+        yield f"outside: {outside}, but O is a label too"
+    if _has_prefixes([label for label in labels if label != outside]):
+        yield from (
+            f"{label} is none of {outside}, B-..., I-..."
+            for label in labels
+            if label != outside and not _is_prefixed(label)
+        )
+
+
+def canonical(labels: Sequence[str], outside: str | None = None) -> tuple[str, ...]:
+    """These labels with "O" for the class of words outside of entities, whatever its name.
+
+    Raises:
+        ValueError: see `scheme_of`.
+    """
+    named = scheme_of(labels, outside).outside
+    return tuple(OUTSIDE if label == named else label for label in labels)
+
+
+def _is_prefixed(label: str) -> bool:
+    return len(label) > 2 and label[0] in _PREFIXES and label[1] == "-"
+
+
+def _has_prefixes(labels: Sequence[str]) -> bool:
+    """Whether labels are tags rather than names: without a "B-" or an "I-", "E-MAIL" is a name."""
+    return any(label[:2] in ("B-", "I-") and len(label) > 2 for label in labels)

@@ -1,0 +1,77 @@
+"""The names of a tagger's outputs: its own, or those of the data set it was trained on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from audit.corpus.documents import Task
+from audit.corpus.tagging import canonical, scheme_of, scheme_problems
+from audit.errors import TargetError
+from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.encoders.heads import HeadName
+
+_UNNAMED = "LABEL_"
+"""What transformers calls outputs that nobody has named."""
+_KINDS = {"token-classification": "BIO tags", "spade-extraction": "classes of SPADE extraction"}
+
+
+def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder, head: HeadName) -> tuple[str, ...]:
+    """The labels in the order of the model's outputs, "O" for the class outside of entities whatever its name.
+
+    Args:
+        config: the model's.
+        given: the manifest's task, or labels alone, which may then be told from their form to be another task's. Used
+            where the checkpoint's own names are the placeholders LABEL_0 ...
+        folder: for messages.
+        head: the model's; those that name no entities have no labels.
+
+    Raises:
+        TargetError: the manifest's labels are not the model's, or the labels are in no scheme.
+    """
+    if head not in _KINDS:
+        return ()
+    kind, outside = (given.kind, given.outside) if isinstance(given, Task) else (None, None)
+    named = given.labels if isinstance(given, Task) else tuple(given)
+    own = tuple(str(config.id2label.get(index, f"{_UNNAMED}{index}")) for index in range(config.num_labels))
+    unnamed = any(label.startswith(_UNNAMED) for label in own)
+    if _are_of_another_task(named, kind, head):
+        raise TargetError(
+            f"{folder}: manifest.toml [task] labels are not {_KINDS[head]}, which this model was trained with",
+            f'set [task] kind = "{head}"' + ("" if unnamed else f" and labels = {json.dumps(own, ensure_ascii=False)}"),
+        )
+    if not unnamed:
+        if named and sorted(named) != sorted(own):
+            raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
+        return _checked(own, outside, head, f"{folder}: ", f"the model has {', '.join(own)}")
+    if len(named) != len(own):
+        raise TargetError(
+            f"{folder}: the model has {len(own)} unnamed labels, the manifest names {len(named)}",
+            "list the labels in the order of the model's outputs in manifest.toml [task] labels",
+        )
+    return _checked(named, outside, head, "manifest.toml [task] labels: ", "")
+
+
+def _are_of_another_task(named: Sequence[str], kind: str | None, head: HeadName) -> bool:
+    """Whether the manifest's labels are classes of SPADE for a tagger, or tags for SPADE."""
+    if "O" not in named:
+        return False
+    if head == "spade-extraction":
+        return any(label.startswith(("B-", "I-")) for label in named)
+    return kind != "token-classification" and scheme_of_or_none(named) == "IO"
+
+
+def scheme_of_or_none(labels: Sequence[str]) -> str | None:
+    """The name of the scheme that labels are in; None where they are in none."""
+    return None if [*scheme_problems(labels)] else scheme_of(labels).name
+
+
+def _checked(labels: tuple[str, ...], outside: str | None, head: HeadName, where: str, hint: str) -> tuple[str, ...]:
+    if head == "spade-extraction":
+        if "O" not in labels:
+            raise TargetError(f"{where}no label is O, so these are no {_KINDS[head]}", hint)
+        return labels
+    for problem in scheme_problems(labels, outside):
+        raise TargetError(f"{where}{problem}", hint)
+    return canonical(labels, outside)

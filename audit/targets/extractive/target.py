@@ -1,0 +1,320 @@
+"""Checkpoints that point at the answer on a page, of every family that transformers has such a head for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import torch
+
+from audit.arrays import Floats
+from audit.corpus.answers import places_of
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.page_view import PageView
+from audit.errors import ManifestError, TargetError
+from audit.record import TargetCard
+from audit.stats.distances import similarity
+from audit.targets.answering.pages import NO_IMAGE
+from audit.targets.answering.reader import Sample
+from audit.targets.answering.rows import SampleBatch, fill_rows, run_batches
+from audit.targets.batching import bucket_of
+from audit.targets.checkpoint.libraries import quiet
+from audit.targets.encoded_page import Encoding
+from audit.targets.encoders.adaptation import adapt, frozen
+from audit.targets.encoders.forward import DTYPES
+from audit.targets.extractive.spans import Scores, best_span
+from audit.targets.extractive.windows import SpanReader, Window, WindowSample
+from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply, type_asked
+
+A = TypeVar("A")
+MOST_ROWS = {"cpu": 4, "mps": 16, "cuda": 64}
+"""Windows of one forward pass, by kind of device (ours)."""
+AT_ONCE = 64
+"""Questions whose windows are laid out together (ours): bounds memory."""
+Located = tuple[Window, tuple[int, int]]
+"""A window, and the positions of a beginning and an end in it."""
+
+
+class ExtractiveTarget:
+    """Answers questions about page views by pointing at a span of their words; implements `TokenTarget`.
+
+    It encodes no pages: its loss is that of an answer. The training loss of an answer that does not stand on the page
+    is that of "no answer", as training teaches it (transformers' run_qa.py); it says nothing of the answer itself.
+
+    Args:
+        model: the transformers model, loaded; put into evaluation mode here.
+        reader: lays questions and pages before it.
+        card: what it is.
+        batch_rows: windows of one forward pass; None: what suits the device. On a CPU no answer depends on it.
+    """
+
+    labels: tuple[str, ...] = ()
+
+    def __init__(self, model: Any, reader: SpanReader, card: TargetCard, batch_rows: int | None = None) -> None:
+        self.model = model.eval()
+        self.reader = reader
+        self.card = card
+        self.answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
+        alone = reader.inputs.alone and card.device == "cpu"
+        self.rows = SampleBatch(1 if alone else batch_rows or MOST_ROWS[card.device])
+
+    @property
+    def batch_rows(self) -> int:
+        """Windows of one forward pass as it is now: what was asked for, or what suited the device, or lowered since."""
+        return self.rows.n
+
+    @property
+    def lowered(self) -> int:
+        """The number of times that `batch_rows` was lowered because memory ran out."""
+        return self.rows.lowered
+
+    @property
+    def needs_image(self) -> bool:
+        """True where a page without an image cannot be asked."""
+        return self.reader.needs_image
+
+    def rounded(self, dtype: str) -> ExtractiveTarget:
+        """This checkpoint with its layers computing in `dtype`, its head in float32; weights are shared."""
+        other = ExtractiveTarget(self.model, self.reader, replace(self.card, dtype=dtype), self.rows.n)
+        other.rows = self.rows
+        return other
+
+    def check(self, corpus: Corpus) -> None:
+        """Refuse a corpus whose pages the model cannot read.
+
+        Raises:
+            ManifestError: the data set asks nothing, or documents that are asked about have no words, or lack the
+                boxes or images that the model reads, or no answer of a member stands on its page.
+        """
+        if not corpus.manifest.task.asks:
+            raise ManifestError(
+                f"the model answers questions, and the data set is for {corpus.manifest.task.kind}",
+                'set [task] kind = "extractive-qa" and give documents questions',
+            )
+        asked = [document for document in corpus.documents if document.questions]
+        name = self.card.architecture
+        _refuse(
+            [one for one in asked if not one.words],
+            f"no words; {name} points at words",
+            "add words as an OCR reads them",
+        )
+        if self.reader.inputs.boxes:
+            lacking = [one for one in asked if one.size is None or any(word.box is None for word in one.words)]
+            _refuse(lacking, f"no boxes; {name} reads layout", "add boxes and sizes")
+        if self.needs_image:
+            _refuse([one for one in asked if one.image is None], f"no image; {name} sees pages", NO_IMAGE)
+        members = [one for one in asked if one.split == "member"]
+        if members and not any(_has_answer(one) for one in members):
+            raise ManifestError(
+                f"no answer of a member document stands on its page; {name} points at words",
+                "give the first of each question's answers as the page's words have it",
+            )
+
+    def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
+        """See `TokenTarget.encode`: nothing is asked of such a model about tokens in place of a page's own."""
+        return None
+
+    def token_strings(self, ids: Sequence[int]) -> str:
+        """See `TokenTarget.token_strings`."""
+        return str(self.reader.tokenizer.decode(list(ids))).strip()
+
+    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+        """See `Target.ask`.
+
+        Raises:
+            ValueError: a query of a type this target cannot answer, or queries of several types.
+            TargetError: a page without the image or the boxes that this model reads.
+        """
+        kind = type_asked(self, queries)
+        if kind is None:
+            return []
+        answer: Any = {Answer: self._replies, AnswerLoss: self._losses, Adaptation: self._adaptations}[kind]
+        views = [query.view for query in queries if isinstance(query, PageViewQuery)]
+        if self.needs_image and any(view.open_page is None for view in views):
+            raise TargetError(f"a page without an image: {self.card.architecture} sees pages", NO_IMAGE)
+        with torch.inference_mode(), quiet():
+            return cast("list[A]", answer(queries))
+
+    def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
+        return [
+            _reply_of(query.view, windows, scores)
+            for query, (windows, scores) in zip(queries, self._read(queries), strict=True)
+        ]
+
+    def _losses(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
+        """The log-probabilities of beginning and end, of the likeliest place where an answer stands several times."""
+        found = []
+        for query, (windows, scores) in zip(queries, self._read(queries), strict=True):
+            given = dict(zip(map(id, windows), scores, strict=True))
+            losses = [given[id(window)].of_span(*span) for window, span in located(windows, query.view, query.answer)]
+            found.append(max(losses, key=lambda own: float(own.sum())))
+        return found
+
+    def _read(self, queries: Sequence[PageViewQuery[Any]]) -> Iterator[tuple[list[Window], list[Scores]]]:
+        """Per query, its windows and what the model says of each."""
+        for start in range(0, len(queries), AT_ONCE):
+            part = queries[start : start + AT_ONCE]
+            rows = [self.reader.windows(query.view, query.question) for query in part]
+            samples = [
+                WindowSample(query.view, query.question, window=window)
+                for query, windows in zip(part, rows, strict=True)
+                for window in windows
+            ]
+            scores = iter(self._scores(samples))
+            for windows in rows:
+                yield windows, [next(scores) for _ in windows]
+
+    def _scores(self, samples: Sequence[WindowSample]) -> list[Scores]:
+        found: list[Any] = [None] * len(samples)
+        batches = run_batches(samples, self._bucket, self.rows, self.card.device, self._score)
+        for indices, scores in batches:
+            for index, own in zip(indices, scores, strict=True):
+                found[index] = own
+        return found
+
+    def _bucket(self, sample: Sample) -> int:
+        return bucket_of(len(cast("WindowSample", sample).row.ids), self.reader.inputs.n_appended)
+
+    def _score(self, samples: Sequence[Sample], n_rows: int) -> list[Scores]:
+        """What the model says of one batch, whose windows all have one padded length."""
+        rows = cast("Sequence[WindowSample]", samples)
+        length = self._bucket(rows[0])
+        inputs = self.reader.batch(rows, length)
+        if self.card.device != "cpu":
+            # CUDA kernels depend on the number of rows, so there it is always the same.
+            inputs = fill_rows(inputs, len(rows), n_rows)
+        with computing(self.model, self.card):
+            out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
+        logits = [value.float().cpu().double().numpy() for value in (out.start_logits, out.end_logits)]
+        begins, ends = logits
+        return [_scores_of(begins[row], ends[row], len(own.row.ids), length) for row, own in enumerate(rows)]
+
+    def _adaptations(self, queries: Sequence[Adaptation]) -> list[Adapted]:
+        return [self._adapt(query) for query in queries]
+
+    def _adapt(self, query: Adaptation) -> Adapted:
+        """How the model takes to one answer when the last linear layer before its head is trained on it (ours).
+
+        In float32, on the first window that has the answer.
+        """
+        window, span = located(self.reader.windows(query.view, query.question), query.view, query.answer)[0]
+        sample = WindowSample(replace(query.view), query.question, window=window)
+        with torch.inference_mode(False), frozen(self.model):
+            made = self.reader.batch([sample], self._bucket(sample))
+            inputs = {name: value.to(self.card.device) for name, value in made.items()}
+            targets = [torch.tensor([position], device=self.card.device) for position in span]
+            with torch.no_grad():
+                layer = last_layer(self.model, inputs)
+
+            def loss() -> torch.Tensor:
+                out = self.model(**inputs)
+                own = [
+                    torch.nn.functional.cross_entropy(_without_padding(value, len(window.ids), inputs), target)
+                    for value, target in zip((out.start_logits, out.end_logits), targets, strict=True)
+                ]
+                return (own[0] + own[1]) / 2
+
+            def likeness() -> float:
+                with torch.no_grad():
+                    (scores,) = self._score([sample], 1)
+                return similarity(_reply_of(query.view, [window], [scores]).text, query.answer)
+
+            return adapt(list(layer.parameters()), loss, likeness, query.rule)
+
+
+def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Located]:
+    """Each place of an answer, in the first window that holds it; where there is none, "no answer" in the first window.
+
+    Never empty.
+    """
+    places = []
+    for first, last in places_of(answer, view.words):
+        spans = ((window, window.span_of(first, last)) for window in windows)
+        places += [(window, span) for window, span in spans if span is not None][:1]
+    return places or [(windows[0], (windows[0].null, windows[0].null))]
+
+
+def last_layer(model: Any, inputs: dict[str, torch.Tensor]) -> torch.nn.Module:
+    """The linear layer that runs last before the one that gives beginnings and ends."""
+    ran: list[torch.nn.Module] = []
+
+    def note(layer: torch.nn.Module, *_: Any) -> None:
+        ran.append(layer)
+
+    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear)]
+    handles = [layer.register_forward_hook(note) for layer in layers]
+    try:
+        model(**inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return ran[-2] if len(ran) > 1 else ran[-1]
+
+
+def head_of(model: Any) -> torch.nn.Module:
+    """The linear layer that gives beginnings and ends: the last one with two outputs."""
+    return [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear) and layer.out_features == 2][-1]
+
+
+@contextmanager
+def computing(model: Any, card: TargetCard) -> Iterator[None]:
+    """Within, the model computes in the card's dtype, but its head in float32."""
+    if card.dtype == "float32":
+        yield
+        return
+    exact = ExitStack()
+
+    def begin(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        exact.enter_context(torch.autocast(card.device, enabled=False))
+        return tuple(value.float() for value in inputs)
+
+    def end(*_: Any) -> None:
+        exact.close()
+
+    head = head_of(model)
+    hooks = [head.register_forward_pre_hook(begin), head.register_forward_hook(end, always_call=True)]
+    try:
+        with torch.autocast(card.device, DTYPES[card.dtype]):
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _reply_of(view: PageView, windows: Sequence[Window], scores: Sequence[Scores]) -> Reply:
+    best = best_span(windows, scores)
+    confidence = float(np.exp(best.log_probability))
+    if best.words is None:
+        return Reply("", confidence, 0, ended=True)
+    first, last = best.words
+    text = " ".join(word.text for word in view.words[first : last + 1])
+    return Reply(text.strip(), confidence, best.n_tokens, ended=True)
+
+
+def _scores_of(begins: Floats, ends: Floats, n_tokens: int, length: int) -> Scores:
+    """The scores of one row: of its own tokens, beside patches of its image, which stand after `length`."""
+    logs = []
+    for logits in (begins, ends):
+        read = np.concatenate([logits[:n_tokens], logits[length:]])
+        logs.append(logits[:n_tokens] - read.max() - np.log(np.exp(read - read.max()).sum()))
+    return Scores(begins[:n_tokens], ends[:n_tokens], *logs)
+
+
+def _without_padding(logits: torch.Tensor, n_tokens: int, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    length = inputs["input_ids"].shape[1]
+    return torch.cat([logits[:, :n_tokens], logits[:, length:]], dim=1).float()
+
+
+def _has_answer(document: Document) -> bool:
+    """Whether an answer stands on the page, of those that training takes."""
+    return any(places_of(question.answers[0], document.words) for question in document.questions if question.answers)
+
+
+def _refuse(lacking: Sequence[Document], problem: str, hint: str) -> None:
+    if lacking:
+        raise ManifestError(
+            f"{len(lacking)} documents with questions, the first is {lacking[0].id}, have {problem}", hint
+        )

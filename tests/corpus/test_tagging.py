@@ -1,0 +1,115 @@
+"""Schemes of labels: known answers, and entities that come back from their own tags."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.corpus.tagging import BIO, canonical, outside_of, scheme_of, scheme_problems
+
+BIO_LABELS = ("O", "B-A", "I-A", "B-B", "I-B")
+BIOES_LABELS = ("O", *(f"{p}-{n}" for n in "AB" for p in "BIES"))
+BILOU_LABELS = ("O", *(f"{p}-{n}" for n in "AB" for p in "BILU"))
+IO_LABELS = ("other", "A", "B")
+INSIDE_LABELS = ("O", "I-A", "I-B")
+ALL = {"BIO": BIO_LABELS, "BIOES": BIOES_LABELS, "BILOU": BILOU_LABELS, "IO": IO_LABELS, "I only": INSIDE_LABELS}
+
+
+@pytest.mark.parametrize(
+    ("labels", "one", "three"),
+    [
+        (BIO_LABELS, "B-A", "B-A I-A I-A"),
+        (BIOES_LABELS, "S-A", "B-A I-A E-A"),
+        (BILOU_LABELS, "U-A", "B-A I-A L-A"),
+        (IO_LABELS, "A", "A A A"),
+        (INSIDE_LABELS, "I-A", "I-A I-A I-A"),
+        (("O", "B-A", "I-A", "E-A"), "B-A", "B-A I-A E-A"),
+        (("O", "B-A", "I-A", "S-A"), "S-A", "B-A I-A I-A"),
+    ],
+)
+def test_the_tags_of_an_entity(labels, one, three):
+    scheme = scheme_of(labels)
+    assert scheme.tags_of("A", 1) == (one,)
+    assert " ".join(scheme.tags_of("A", 3)) == three
+    assert scheme.knows("A")
+    assert not scheme.knows("C")
+
+
+@pytest.mark.parametrize(
+    ("labels", "named", "outside"),
+    [
+        (("O", "other", "A"), None, "O"),
+        (("OTHER", "A"), None, "OTHER"),
+        (("A", "none"), None, "none"),
+        (("0", "A"), None, "0"),
+        (("misc", "B-A", "I-A"), None, "misc"),  # the only one without a prefix
+        (("rest", "A"), "rest", "rest"),
+        (("rest", "A"), None, None),
+    ],
+)
+def test_the_class_outside_of_entities(labels, named, outside):
+    assert outside_of(labels, named) == outside
+    if outside is not None:
+        assert "O" in canonical(labels, named)
+        assert len(canonical(labels, named)) == len(labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "named", "problem"),
+    [
+        (("O", "B-A", "I-A", "TOTAL"), None, "TOTAL is none of O, B-..., I-..."),
+        (("rest", "A"), None, "no label is O"),
+        (("O", "A"), "rest", "outside: rest is none of the labels"),
+        (("O", "rest", "A"), "rest", "outside: rest, but O is a label too"),
+    ],
+)
+def test_labels_that_are_in_no_scheme(labels, named, problem):
+    (found,) = [text for text in scheme_problems(labels, named) if problem in text]
+    with pytest.raises(ValueError, match=r"is none|no label|is a label too"):
+        scheme_of(labels, named)
+    assert found
+
+
+def test_names_that_look_like_tags_stay_names():
+    scheme = scheme_of(("O", "E-MAIL", "S-BAHN"))
+    assert (scheme.name, scheme.tags_of("E-MAIL", 2)) == ("IO", ("E-MAIL", "E-MAIL"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "tags", "spans"),
+    [
+        (BIOES_LABELS, "S-A B-A E-A", {("A", 0, 1), ("A", 1, 3)}),
+        (BIOES_LABELS, "I-A E-A I-A", {("A", 0, 2), ("A", 2, 3)}),
+        (BIOES_LABELS, "B-A S-A I-B", {("A", 0, 1), ("A", 1, 2), ("B", 2, 3)}),
+        (BIOES_LABELS, "E-A E-A O", {("A", 0, 1), ("A", 1, 2)}),
+        (IO_LABELS, "A A B other A", {("A", 0, 2), ("B", 2, 3), ("A", 4, 5)}),
+        (INSIDE_LABELS, "I-A I-A O I-B", {("A", 0, 2), ("B", 3, 4)}),
+        (BIO_LABELS, "B-A B-A I-B", {("A", 0, 1), ("A", 1, 2), ("B", 2, 3)}),
+    ],
+)
+def test_the_entities_of_tags(labels, tags, spans):
+    assert scheme_of(labels).spans(tags.split()) == spans
+
+
+@pytest.mark.parametrize("labels", ALL.values(), ids=ALL)
+@given(st.data())
+def test_entities_come_back_from_their_tags(labels, data):
+    scheme = scheme_of(labels)
+    tags, expected, before = [], set(), ""
+    for _ in range(data.draw(st.integers(0, 5))):
+        gap = data.draw(st.integers(0, 2))
+        name, length = data.draw(st.sampled_from("AB")), data.draw(st.integers(1, 4))
+        if scheme.name == "IO" and name == before and not gap:
+            gap = 1  # words of one name that follow each other are one entity there
+        tags += [scheme.outside] * gap
+        expected.add((name, len(tags), len(tags) + length))
+        tags += scheme.tags_of(name, length)
+        before = name
+    assert scheme.spans(tags) == expected
+    assert set(tags) <= {*labels}
+
+
+@given(st.lists(st.sampled_from(BIO_LABELS)))
+def test_bio_needs_no_list_of_labels(tags):
+    assert BIO.spans(tags) == scheme_of(BIO_LABELS).spans(tags)

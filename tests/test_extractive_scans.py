@@ -1,0 +1,85 @@
+"""Models that point at answers, from the command line to the record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import asked_pages
+import pytest
+from extractive_zoo import write_extractive
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.cli import app
+from audit.corpus.documents import ReferencePaths, Task, TrainingRecipe
+from audit.corpus.manifest import write
+from audit.policy import limits as policies
+from audit.record import Completed, Inapplicable
+
+pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
+OFF_PAGE = ("memorisation", "attribute_inference", "canaries", "reconstruction")
+
+
+def docaudit(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A data set with questions, a model and a baseline: random weights."""
+    root = tmp_path_factory.mktemp("extractive")
+    for seed, name in enumerate(("model", "baseline")):
+        write_extractive(root / name, "layoutlm", seed)
+    made = asked_pages.corpus(root / "data", members=6, heldout=4, public=3, labels=("TOTAL",), images=False)
+    manifest = replace(
+        made.manifest,
+        task=Task("extractive-qa"),
+        recipe=TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3),
+        references=ReferencePaths(),
+    )
+    write(root / "data", manifest, made.documents)
+    return root
+
+
+@pytest.fixture(scope="module")
+def scanned(place):
+    given = ("--reference", f"baselines={place / 'baseline'}", "--reference", f"pretrained={place / 'baseline'}")
+    result = docaudit("scan", place / "model", place / "data", "--out", place / "scan", "--budget", "quick", *given[:2])
+    assert result.exit_code in (0, 10, 11), result.output
+    return records.read(place / "scan")
+
+
+def test_membership_is_measured_and_what_is_off_the_page_is_said_to_be_out_of_reach(scanned):
+    results = {result.attack: result for result in scanned.attacks}
+    assert isinstance(results["membership"], Completed)
+    for name in OFF_PAGE:
+        assert isinstance(results[name], Inapplicable), name
+        assert "points at words of the page" in results[name].reason
+    assert scanned.target.task == "extractive-qa"
+    assert [one.name for one in scanned.utility] == ["anls"]
+
+
+@pytest.mark.parametrize("name", ["default", "strict"])
+def test_the_shipped_policies_permit_these_gaps(name):
+    gaps = {gap.attack for gap in policies.load(name).gaps if "extractive-qa" in gap.tasks}
+    assert gaps == {*OFF_PAGE, "redaction"}
+
+
+def test_inspect_and_plan_say_the_same_before_any_model_runs(place):
+    for command in ("inspect", "plan"):
+        result = docaudit(command, place / "data")
+        assert result.exit_code == 0, result.output
+        assert "points at words" in " ".join(result.output.split())
+    listed = docaudit("inspect", place / "data", "--model", place / "model")
+    assert listed.exit_code == 0, listed.output
+    assert "membership" in listed.output
+
+
+def test_a_data_set_for_models_that_write_may_be_used_too(place, tmp_path):
+    made = asked_pages.corpus(tmp_path / "data", members=4, heldout=3, public=0, labels=("TOTAL",), images=False)
+    assert made.manifest.task.kind == "question-answering"
+    result = docaudit("scan", place / "model", tmp_path / "data", "--out", tmp_path / "scan", "--only", "membership",
+                      "--only", "memorisation", "--budget", "quick")  # fmt: skip
+    assert result.exit_code in (0, 10, 11), result.output
+    results = {result.attack: result.status for result in records.read(tmp_path / "scan").attacks}
+    assert results == {"membership": "completed", "memorisation": "inapplicable"}
