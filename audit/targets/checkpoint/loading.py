@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import transformers
 from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.pre_tokenizers import Sequence as SplitterSequence
 
 from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import FAMILIES, Family
+from audit.targets.encoders.families import Family, family_of
+from audit.targets.checkpoint.known import unknown_hint
 from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 
-_VOCABULARIES = ("tokenizer.json", "vocab.txt")
+_VOCABULARIES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "spm.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+_SAVE_TOKENIZER = "save the tokenizer beside the model"
 _MIN_TOKENS = 16
 """A model that reads no longer pages than this has a mistake in its settings (ours)."""
 
@@ -59,7 +70,9 @@ def load(
     encoder = Encoder(
         tokenizer,
         max_tokens=max_tokens_of(config, tokenizer),
-        labels=_labels(config, labels, folder, head),
+        labels=_class_names(config, labels, folder)
+        if head == "document-classification"
+        else _labels(config, labels, folder, head),
         label_all_tokens=label_all_tokens,
         needs_boxes=family.boxes is not None,
         task=head,
@@ -144,14 +157,26 @@ def load_tokenizer(folder: AnyFolder) -> Any:
     """The checkpoint's own fast tokenizer, for an encoder.
 
     Raises:
-        TargetError: there is none, or it lacks [CLS], [SEP], [MASK], [PAD] or [UNK].
+        TargetError: there is none, or it lacks [MASK], [PAD], or [UNK] where it is not one of bytes.
     """
-    tokenizer = open_tokenizer(folder, ("cls", "sep", "mask", "pad", "unk"))
-    splitter = tokenizer.backend_tokenizer.pre_tokenizer
-    if isinstance(splitter, ByteLevel):
-        # Words come one by one here: without it each would be spelled as if it continued the one before.
-        splitter.add_prefix_space = True
+    tokenizer = open_tokenizer(folder, ("mask", "pad"))
+    of_bytes = _by_words(tokenizer.backend_tokenizer)
+    if tokenizer.unk_token_id is None and not of_bytes:
+        raise TargetError(f"{folder}: the tokenizer lacks the unk token", _SAVE_TOKENIZER)
     return tokenizer
+
+
+def _by_words(backend: Any) -> bool:
+    """Have each word spelled as one that begins; True for a tokenizer of bytes, which knows every word.
+
+    Words come one by one here: without it each would be spelled as if it continued the one before.
+    """
+    splitter = backend.pre_tokenizer
+    parts = [*splitter] if isinstance(splitter, SplitterSequence) else [splitter]
+    of_bytes = [part for part in parts if isinstance(part, ByteLevel)]
+    for part in of_bytes:
+        part.add_prefix_space = True
+    return bool(of_bytes)
 
 
 def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str] = _VOCABULARIES) -> Any:
@@ -168,7 +193,7 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str
     folder = open_checkpoint(folder)
     if not any((folder.path / name).is_file() for name in files):
         # transformers would make up a tokenizer without a vocabulary.
-        raise TargetError(f"{folder}: no {' or '.join(files)}", "save the tokenizer beside the model")
+        raise TargetError(f"{folder}: no {' or '.join(files)}", _SAVE_TOKENIZER)
     with quiet():
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
@@ -182,13 +207,13 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str
     lacking = [name for name in needed if getattr(tokenizer, f"{name}_token_id") is None]
     if lacking or not tokenizer.is_fast:
         what = f"lacks the {', '.join(lacking)} token" if lacking else "is not a fast tokenizer"
-        raise TargetError(f"{folder}: the tokenizer {what}", "save the tokenizer beside the model")
+        raise TargetError(f"{folder}: the tokenizer {what}", _SAVE_TOKENIZER)
     return tokenizer
 
 
 def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:
     """The configuration, family and head of a checkpoint."""
-    family = _family_of(folder, [known.name for known in FAMILIES.values()])
+    family = _family_of(folder)
     named = folder.config.get("architectures")
     architectures = [str(name) for name in named] if isinstance(named, list) else []
     for head, model_class in family.heads.items():
@@ -209,15 +234,14 @@ def config_of(folder: AnyFolder) -> Any:
         TargetError: the folder holds none.
     """
     folder = open_checkpoint(folder)
-    family = _family_of(folder, FAMILIES)
-    return _configuration(folder, next(iter(family.heads.values())))
+    return _configuration(folder, next(iter(_family_of(folder).heads.values())))
 
 
-def _family_of(folder: CheckpointFolder, known: Iterable[str]) -> Family:
+def _family_of(folder: CheckpointFolder) -> Family:
     kind = folder.config.get("model_type")
-    family = FAMILIES.get(str(kind))
+    family = family_of(str(kind))
     if family is None:
-        raise TargetError(f"{folder}: unknown architecture {kind!r}", f"docaudit knows {', '.join(known)}")
+        raise TargetError(f"{folder}: unknown architecture {kind!r}", unknown_hint(str(kind)))
     return family
 
 
@@ -227,6 +251,24 @@ def _configuration(folder: CheckpointFolder, model_class: type[Any]) -> Any:
             return model_class.config_class.from_pretrained(folder.path, local_files_only=True)
         except DAMAGE as error:
             raise TargetError(f"{folder}: the configuration cannot be used: {one_line(error)}") from None
+
+
+def _class_names(config: Any, corpus_labels: Sequence[str], folder: CheckpointFolder) -> tuple[str, ...]:
+    """The names of a classifier's classes: its own, or the manifest's where it has none."""
+    own = tuple(str(config.id2label.get(index, f"LABEL_{index}")) for index in range(config.num_labels))
+    if config.num_labels < 2 or config.problem_type in ("regression", "multi_label_classification"):
+        raise TargetError(
+            f"{folder}: the model does not put pages into one of several classes",
+            "models that give a number, or several classes at once, cannot be audited",
+        )
+    if not any(label.startswith("LABEL_") for label in own):
+        return own
+    if len(corpus_labels) != len(own):
+        raise TargetError(
+            f"{folder}: the model does not name its {len(own)} classes",
+            "name them, in the order of the model's outputs, in manifest.toml [task] labels",
+        )
+    return tuple(corpus_labels)
 
 
 def _labels(config: Any, corpus_labels: Sequence[str], folder: CheckpointFolder, head: HeadName) -> tuple[str, ...]:
@@ -274,8 +316,14 @@ def page_images_of(folder: AnyFolder, config: Any, images: OpenImage | None) -> 
     Raises:
         TargetError: the settings of the checkpoint's image processor cannot be used.
     """
-    sight = FAMILIES[config.model_type].sight_of(config)
+    sight = _known(config).sight_of(config)
     return None if sight is None else PageImageReader(images, sight.as_processed(open_checkpoint(folder).path))
+
+
+def _known(config: Any) -> Family:
+    family = family_of(config.model_type)
+    assert family is not None, "the configuration was opened as one of a known family"
+    return family
 
 
 def max_tokens_of(config: Any, tokenizer: Any) -> int:
@@ -285,10 +333,11 @@ def max_tokens_of(config: Any, tokenizer: Any) -> int:
         TargetError: one of them takes no page worth the name.
     """
     limit = tokenizer.model_max_length
-    family = FAMILIES[config.model_type]
+    family = _known(config)
     sight = family.sight_of(config)
     longest = longest_row(family.n_positions(config), 0 if sight is None else sight.n_appended)
-    max_tokens = min(longest, limit if isinstance(limit, int) else 0)
+    # Tokenizers without a limit say 1e30.
+    max_tokens = min(longest, int(limit) if isinstance(limit, int | float) and limit > 0 else 0)
     if max_tokens < _MIN_TOKENS:
         raise TargetError(
             f"the checkpoint takes pages of at most {max(0, max_tokens)} tokens",

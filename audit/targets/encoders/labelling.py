@@ -91,6 +91,8 @@ def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Doc
     """
     if task == "mlm":
         return None
+    if task == "document-classification":
+        return _class_problem(labels, documents)
     if task != "spade-linking":
         prefix, what = ("B-", "tag") if task == "token-classification" else ("", "class")
         named = {entity.label for document in documents for entity in document.entities}
@@ -111,4 +113,14 @@ def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Doc
             problems += links_to_itself(document)
         if problems:
             return f"document {document.id} {problems[0]}", "correct the data set"
+    return None
+
+
+def _class_problem(labels: Sequence[str], documents: Sequence[Document]) -> tuple[str, str] | None:
+    """See `label_problem`; classes of documents that it did not train on may be unknown to the model."""
+    if any(document.label is None for document in documents):
+        return "the model classifies pages, and some documents have no class", "give each document its label"
+    unknown = sorted({document.label or "" for document in documents if document.split == "member"} - {*labels})
+    if unknown:
+        return f"the model has no class {', '.join(unknown)}", f"it has {', '.join(labels)}; use these names as labels"
     return None
