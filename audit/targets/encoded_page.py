@@ -117,7 +117,9 @@ class Encoding:
     @property
     def has_loss(self) -> bool:
         """True where the training loss reads anything of this page."""
-        return self.page_class is not None or any(values is not None and bool((values != NOT_READ).any()) for values in (self.labels, self.links))
+        return self.page_class is not None or any(
+            values is not None and bool((values != NOT_READ).any()) for values in (self.labels, self.links)
+        )
 
     def positions_of(self, words: Iterable[int]) -> tuple[int, ...]:
         """Positions of the tokens of these words, left to right."""

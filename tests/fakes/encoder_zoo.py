@@ -121,9 +121,11 @@ def tokenizer(kind: str) -> Any:
     made_of = KINDS.get(kind, "wordpiece")
     if made_of == "wordpiece":
         return tiny.tokenizer(POSITIONS)
-    return tiny.bpe_tokenizer("layoutlmv3" if kind == "layoutlmv3" else "roberta", POSITIONS) if (
-        made_of == "bytes"
-    ) else _pieces()
+    return (
+        tiny.bpe_tokenizer("layoutlmv3" if kind == "layoutlmv3" else "roberta", POSITIONS)
+        if (made_of == "bytes")
+        else _pieces()
+    )
 
 
 def _pieces() -> Any:

@@ -20,7 +20,8 @@ from safetensors.torch import load_file, save_file
 from audit.corpus.documents import Document
 from audit.errors import TargetError, UsageError
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load, load_model, load_tokenizer
+from audit.targets.checkpoint.loading import load, load_model
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.environment import device_named
 from audit.targets.interface import TrainingLoss
 

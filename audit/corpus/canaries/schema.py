@@ -36,7 +36,7 @@ MAX_LENGTH = 10
 """Words of a completion; the paper's longest."""
 MAX_REPEAT = 10_000
 """Ours; the paper's largest is 2,000 (10,000 in its appendix)."""
-TASKS = ("mlm", "token-classification", "question-answering", "intent-slots")
+TASKS = ("mlm", "token-classification", "document-classification", "question-answering", "intent-slots")
 """Kinds of tasks whose training reads a completion. A linking head's loss depends on no single word; SPADE extraction
 is left out because its loss says little of what a word is."""
 
@@ -229,7 +229,7 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
     cells = _cells(canary, completion)
     texts = (*canary.prefix, *completion)
     if canary.carrier is None or canary.box is None:
-        page = Document(canary.id, "member")
+        page = Document(canary.id, "member", label=_any_class(corpus))
         words = tuple(map(Word, texts))
     else:
         page = corpus.document(canary.carrier)
@@ -251,6 +251,11 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
         asked = Question(LABEL, question_of(canary), (" ".join(completion),), entity=LABEL)
         changed = replace(changed, questions=(asked,))
     return changed
+
+
+def _any_class(corpus: Corpus) -> str | None:
+    """A class for a page of a canary's own, the first by name that members have; None for tasks without."""
+    return min((one.label for one in corpus.of("member") if one.label is not None), default=None)
 
 
 def positions_of(canary: Canary, document: Document) -> tuple[int, ...]:

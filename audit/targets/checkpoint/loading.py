@@ -7,31 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-import transformers
-from tokenizers.pre_tokenizers import ByteLevel
-from tokenizers.pre_tokenizers import Sequence as SplitterSequence
 
 from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.known import unknown_hint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import Family, family_of
-from audit.targets.checkpoint.known import unknown_hint
 from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 
-_VOCABULARIES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "spiece.model",
-    "spm.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
-)
-_SAVE_TOKENIZER = "save the tokenizer beside the model"
 _MIN_TOKENS = 16
 """A model that reads no longer pages than this has a mistake in its settings (ours)."""
 
@@ -151,64 +139,6 @@ def load_model(
     if left_over:
         raise TargetError(f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}")
     return model, sorted(report["missing_keys"])
-
-
-def load_tokenizer(folder: AnyFolder) -> Any:
-    """The checkpoint's own fast tokenizer, for an encoder.
-
-    Raises:
-        TargetError: there is none, or it lacks [MASK], [PAD], or [UNK] where it is not one of bytes.
-    """
-    tokenizer = open_tokenizer(folder, ("mask", "pad"))
-    of_bytes = _by_words(tokenizer.backend_tokenizer)
-    if tokenizer.unk_token_id is None and not of_bytes:
-        raise TargetError(f"{folder}: the tokenizer lacks the unk token", _SAVE_TOKENIZER)
-    return tokenizer
-
-
-def _by_words(backend: Any) -> bool:
-    """Have each word spelled as one that begins; True for a tokenizer of bytes, which knows every word.
-
-    Words come one by one here: without it each would be spelled as if it continued the one before.
-    """
-    splitter = backend.pre_tokenizer
-    parts = [*splitter] if isinstance(splitter, SplitterSequence) else [splitter]
-    of_bytes = [part for part in parts if isinstance(part, ByteLevel)]
-    for part in of_bytes:
-        part.add_prefix_space = True
-    return bool(of_bytes)
-
-
-def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str] = _VOCABULARIES) -> Any:
-    """The checkpoint's own fast tokenizer.
-
-    Args:
-        folder: the checkpoint.
-        needed: the special tokens it must have, such as "pad".
-        files: it must lie in one of these.
-
-    Raises:
-        TargetError: there is none, or it lacks a special token.
-    """
-    folder = open_checkpoint(folder)
-    if not any((folder.path / name).is_file() for name in files):
-        # transformers would make up a tokenizer without a vocabulary.
-        raise TargetError(f"{folder}: no {' or '.join(files)}", _SAVE_TOKENIZER)
-    with quiet():
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(
-                folder.path, local_files_only=True, trust_remote_code=False, use_fast=True
-            )
-        except Exception as error:
-            # The tokenizers library raises bare `Exception`s; anything of another class goes on as a bug.
-            if not (isinstance(error, DAMAGE) or type(error) is Exception):
-                raise
-            raise TargetError(f"{folder}: the tokenizer cannot be loaded: {one_line(error)}") from None
-    lacking = [name for name in needed if getattr(tokenizer, f"{name}_token_id") is None]
-    if lacking or not tokenizer.is_fast:
-        what = f"lacks the {', '.join(lacking)} token" if lacking else "is not a fast tokenizer"
-        raise TargetError(f"{folder}: the tokenizer {what}", _SAVE_TOKENIZER)
-    return tokenizer
 
 
 def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:

@@ -94,7 +94,7 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def share_right(head: Head, model: torch.nn.Module, hidden: torch.Tensor, page: Encoding) -> float:
-    """Of all tags, links and classes that the training loss of `page` reads, the share that the model has right, in [0, 1].
+    """Of all that the training loss of `page` reads, the share that the model has right, in [0, 1].
 
     Args:
         head: the model's.

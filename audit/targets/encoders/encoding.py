@@ -91,9 +91,7 @@ class Encoder:
         labels, links = self._read_by_the_loss(document, own)
         return Encoding(
             ids=np.concatenate([first, ids, last]).astype(np.int64),
-            boxes=np.concatenate(
-                [np.zeros((len(first), 4)), self._boxes(document, words), self._sep_box[: len(last)]]
-            ),
+            boxes=np.concatenate([np.zeros((len(first), 4)), self._boxes(document, words), self._sep_box[: len(last)]]),
             words=own,
             labels=labels,
             mask_id=self.tokenizer.mask_token_id,

@@ -72,6 +72,7 @@ class Family:
         sight_of: how a model of this configuration sees the page's image; None: it sees none.
         vocabulary_head: the attribute of a masked language model that holds its head, which takes hidden states and
             nothing else; None: the model's own forward pass scores tokens (`own_head.own_scores`).
+        alone: whether pages go through the model one by one, because those beside one would change its last bits.
         counts_from_padding: whether positions are numbered from the one after the padding token's id, as in RoBERTa.
     """
 
@@ -82,6 +83,7 @@ class Family:
     sight_of: Callable[[Any], ImageInput | None] = _blind
     vocabulary_head: str | None = "cls"
     counts_from_padding: bool = False
+    alone: bool = False
 
     def n_positions(self, config: Any) -> int:
         """The number of tokens of a page that have a position; `UNBOUNDED` where the configuration names none."""
@@ -221,6 +223,8 @@ _WRITTEN = {
 """Names as people write them, where transformers' classes are spelled in another way."""
 _ENCODE_AND_DECODE = {"bart", "mbart", "mvp"}
 """Among transformers' masked language models, those that write text."""
+_ALONE = {"longformer"}
+"""Its global attention sums in an order that follows the number of pages."""
 _OF_SOMETHING_ELSE = {
     "esm": "proteins",
     "esmc": "proteins",
@@ -255,6 +259,7 @@ def family_of(kind: str) -> Family | None:
         None,
         vocabulary_head=None,
         counts_from_padding=_counts_from_padding(model_class),
+        alone=kind in _ALONE,
     )
 
 

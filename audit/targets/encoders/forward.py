@@ -115,8 +115,7 @@ class Forward:
         return self._run_batches(lengths, page_of, self._states)
 
     def exact(self, page: Encoding) -> torch.Tensor:
-        """The last hidden states of one page in float32, (1, n_padded_tokens, n_hidden); gradients as the caller has it.
-        """
+        """The last hidden states of one page, (1, n_padded_tokens, n_hidden), float32; differentiable."""
         bucket = bucket_of(len(page.ids), self._n_appended)
         with torch.no_grad():
             inputs = self._padded([page], bucket, 1)
@@ -189,7 +188,7 @@ class Forward:
         self.batch.lowered = 0
 
     def _n_rows(self, bucket: int, cost: int = 1) -> int:
-        return max(1, self.batch_tokens // cost // (bucket + self._n_appended))
+        return 1 if self.family.alone else max(1, self.batch_tokens // cost // (bucket + self._n_appended))
 
     def _lower(self, tokens: int) -> None:
         """Halve the batch that did not fit."""

@@ -213,9 +213,7 @@ HEADS: dict[HeadName, Head] = {
         "masked language model", frozenset({FillMask, BestTokens, CandidateLogits, MaskedLoss, MaskedCompletionLoss})
     ),
     "token-classification": Head("token classification (BIO)", LOSSES | {TagProbabilities}, bio_costs, bio_tags),
-    "document-classification": Head(
-        "document classification", LOSSES | {BestClass}, class_costs, classes=class_scores
-    ),
+    "document-classification": Head("document classification", LOSSES | {BestClass}, class_costs, classes=class_scores),
     "spade-extraction": Head(
         "entity extraction (SPADE)",
         LOSSES | {TagProbabilities, BestLinks},

@@ -27,7 +27,7 @@ def own_scores(model: Any, rows: torch.Tensor) -> torch.Tensor:
 
 def own_token_scores(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     """Scores (n_pages, n_tokens, n_outputs) of whole pages' hidden states, of a head that scores each token alone."""
-    return own_scores(model, hidden.flatten(0, 1)).unflatten(0, hidden.shape[:2])
+    return own_scores(model, hidden.flatten(0, 1)).reshape(*hidden.shape[:2], -1)
 
 
 def own_page_scores(model: Any, hidden: torch.Tensor, lengths: Sequence[int]) -> torch.Tensor:
@@ -54,7 +54,7 @@ def scores_alone(model: Any) -> bool:
     return sorted(own) == sorted({model.base_model_prefix, "classifier"})
 
 
-class _Encoded(BaseModelOutputWithPooling):  # type: ignore[misc]  # transformers' are untyped
+class _Encoded(BaseModelOutputWithPooling):  # type: ignore[misc]  # transformers is untyped here
     """What an encoder gives; None for all that families add to it and no head reads (Longformer's attention)."""
 
     def __getattr__(self, name: str) -> None:

@@ -16,7 +16,8 @@ from audit.errors import TargetError, UsageError
 from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.loading import config_of, load_tokenizer, page_images_of
+from audit.targets.checkpoint.loading import config_of, page_images_of
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import EncoderTarget
