@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import transformers
+from tokenizers import normalizers
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.pre_tokenizers import Sequence as SplitterSequence
 
@@ -45,13 +46,16 @@ def _by_words(backend: Any) -> bool:
     Words come one by one here: without it each would be spelled as if it continued the one before.
     """
     splitter: Any = backend.pre_tokenizer
-    parts = [splitter]
-    if isinstance(splitter, SplitterSequence):
-        parts = list(iter(backend.pre_tokenizer))
-    of_bytes = [part for part in parts if isinstance(part, ByteLevel)]
-    for part in of_bytes:
-        part.add_prefix_space = True
-    return bool(of_bytes)
+    if isinstance(splitter, ByteLevel):
+        splitter.add_prefix_space = True
+        return True
+    of_bytes = isinstance(splitter, SplitterSequence) and any(isinstance(part, ByteLevel) for part in iter(splitter))
+    normalizer = backend.normalizer
+    if of_bytes and (normalizer is None or not normalizer.normalize_str("a").startswith(" ")):
+        # Its own switch would put a space before every piece that the splitters before it cut from a word.
+        before = [] if normalizer is None else [normalizer]
+        backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(" ")])
+    return of_bytes
 
 
 def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str] = _VOCABULARIES) -> Any:
