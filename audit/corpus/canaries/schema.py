@@ -229,7 +229,9 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
     cells = _cells(canary, completion)
     texts = (*canary.prefix, *completion)
     if canary.carrier is None or canary.box is None:
-        page = Document(canary.id, "member", label=_any_class(corpus))
+        # A page of its own has the first class by name.
+        classes = (one.label for one in corpus.of("member") if one.label is not None)
+        page = Document(canary.id, "member", label=min(classes, default=None))
         words = tuple(map(Word, texts))
     else:
         page = corpus.document(canary.carrier)
@@ -251,11 +253,6 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
         asked = Question(LABEL, question_of(canary), (" ".join(completion),), entity=LABEL)
         changed = replace(changed, questions=(asked,))
     return changed
-
-
-def _any_class(corpus: Corpus) -> str | None:
-    """A class for a page of a canary's own, the first by name that members have; None for tasks without."""
-    return min((one.label for one in corpus.of("member") if one.label is not None), default=None)
 
 
 def positions_of(canary: Canary, document: Document) -> tuple[int, ...]:

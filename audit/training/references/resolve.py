@@ -228,8 +228,7 @@ def pretrained_of(
     """The folder that the target was fine-tuned from, checked; None when nobody names it.
 
     Raises:
-        TargetError: it is no folder, is the target itself, has other tokens, or sees pages in another way than a target
-            for which it becomes the public model.
+        TargetError: it is no folder, is the target itself, has other tokens, or, where that matters, sees other pages.
         UsageError: `given` names something that is no reference.
     """
     folders = _locate(corpus, given)
