@@ -64,7 +64,15 @@ def test_an_unknown_architecture_is_told_all_that_is_known_by_head(tmp_path: Pat
     assert "BROS" not in by_head["for document classification"]
 
 
-@pytest.mark.parametrize(("kind", "sentence"), [("layoutlmv2", "detectron2"), ("beit", "classify pictures alone")])
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("layoutlmv2", "detectron2"),
+        ("beit", "classify pictures alone"),
+        ("fnet", "reads the padding"),
+        ("bart", "writes text"),
+    ],
+)
 def test_families_that_cannot_be_audited_are_said_to_be(kind: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="unknown architecture") as raised:
         load(renamed(tmp_path, model_type=kind))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from audit.targets.encoders.families import known_families
+from audit.targets.encoders.families import LEFT_OUT, known_families
 from audit.targets.encoders.heads import HEADS, HeadName
 
 _VISUAL_BACKBONE = {"layoutlmv2": "LayoutLMv2 and LayoutXLM"}
@@ -20,7 +20,8 @@ def unknown_hint(kind: str) -> str:
         )
     if kind in _PICTURES_ALONE:
         return f"{_PICTURES_ALONE[kind]} classify pictures alone; classifiers of pages must read words to be audited"
-    return f"docaudit knows {known_models()}"
+    left_out = f"{kind} cannot be audited: {LEFT_OUT[kind]}; " if kind in LEFT_OUT else ""
+    return f"{left_out}docaudit knows {known_models()}"
 
 
 def known_models() -> str:

@@ -221,39 +221,43 @@ _WRITTEN = {
     "mpnet": "MPNet",
 }
 """Names as people write them, where transformers' classes are spelled in another way."""
-_ENCODE_AND_DECODE = {"bart", "mbart", "mvp"}
-"""Among transformers' masked language models, those that write text."""
 _ALONE = {"longformer"}
 """Its global attention sums in an order that follows the number of pages."""
-_OF_SOMETHING_ELSE = {
-    "esm": "proteins",
-    "esmc": "proteins",
-    "modernvbert": "pictures and text",
-    "neomme": "pictures and text",
-    "perceiver": "bytes",
-    "reformer": "text of one fixed length",
-    "tapas": "tables",
-    "ultravbert": "pictures and text",
+_READS_PADDING = "it reads the padding behind a page, so that answers would follow the padding"
+LEFT_OUT = {
+    **dict.fromkeys(("bart", "mbart", "mvp"), "it writes text"),
+    **dict.fromkeys(("esm", "esmc"), "it reads proteins"),
+    **dict.fromkeys(("modernvbert", "neomme", "ultravbert"), "it reads pictures and text together"),
+    **dict.fromkeys(("convbert", "fnet", "mobilebert", "nystromformer", "yoso"), _READS_PADDING),
+    "big_bird": "its attention to a page follows the pages before",
+    "funnel": "it shortens pages on the way",
+    "ibert": "it computes with whole numbers",
+    "mra": "its attention is computed by code for one kind of GPU",
+    "perceiver": "it reads bytes",
+    "reformer": "it reads text of one length",
+    "squeezebert": "it has no dense layers",
+    "tapas": "it reads tables",
+    "xmod": "it must be told the language of each page",
 }
-"""Masked language models that read no words of a page."""
+"""Masked language models of transformers that are no family, and why."""
 
 
 @lru_cache(maxsize=256)
 def family_of(kind: str) -> Family | None:
     """The family of encoders with this `model_type`; None where it is none that reads the words of a page.
 
-    That are the families of `FAMILIES`, and all that transformers has a masked language model of.
+    That are the families of `FAMILIES`, and all that transformers has a masked language model of but for `LEFT_OUT`.
     """
     special = FAMILIES.get(kind)
     classes = {head: names[kind] for head, names in _CLASSES.items() if kind in names}
-    if special is None and ("mlm" not in classes or kind in _ENCODE_AND_DECODE or kind in _OF_SOMETHING_ELSE):
+    if special is None and ("mlm" not in classes or kind in LEFT_OUT):
         return None
     heads: dict[HeadName, type[Any]] = {head: getattr(transformers, name) for head, name in classes.items()}
     if special is not None:
         return replace(special, heads={**heads, **special.heads})
     model_class = heads["mlm"]
     return Family(
-        _WRITTEN.get(kind, model_class.__name__.partition("For")[0]),
+        _WRITTEN.get(kind, model_class.__name__.removesuffix("ForMaskedLM").removesuffix("WithLMHeadModel")),
         model_class.base_model_prefix,
         heads,
         None,
