@@ -35,7 +35,8 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
 from audit.corpus.importers.registry import FORMATS
-from audit.targets.checkpoint.loading import load, load_tokenizer
+from audit.targets.checkpoint.loading import load
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.training.encoders import Fitted, Recipe, fit
 from audit.training.starting import starting_model
 from audit.workflows.scan import claim_folder, run_scan

@@ -23,7 +23,7 @@ from transformers.models.donut.image_processing_pil_donut import DonutImageProce
 
 from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.answering.vt5_config import VT5Config
-from audit.targets.checkpoint.loading import load_tokenizer
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 
 Shape = Literal["donut", "vt5"]
 SEED = 0

@@ -75,27 +75,12 @@ def follow(page: str, folder: Path) -> list[str]:
     return done
 
 
-def make_camembert(folder: Path) -> Path:
-    """A tiny tagger of a family that docaudit does not ship."""
-    import torch
-    from transformers import CamembertConfig, CamembertForTokenClassification
-
-    labels = dict(enumerate(tiny.LABELS))
-    torch.manual_seed(0)
-    tokenizer = tiny.bpe_tokenizer()
-    config = CamembertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=tiny.POSITIONS + 2,
-        pad_token_id=1,
-        id2label=labels,
-        label2id={label: index for index, label in labels.items()},
-    )
-    CamembertForTokenClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+def make_coarse_layoutlm(folder: Path) -> Path:
+    """A tiny tagger of a family that docaudit does not ship: LayoutLM's weights under another name."""
+    tiny.checkpoint(folder, "layoutlm", "token-classification")
+    path = folder / "config.json"
+    named = {"model_type": "coarse-layoutlm", "architectures": ["CoarseLayoutLMForTokenClassification"]}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **named}))
     return folder
 
 
@@ -107,9 +92,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("audit", "templates", "policies"):
         shutil.copytree(ROOT / name, made / name, ignore=ignored)
     done = follow((ROOT / "docs" / "extending.md").read_text(), made)
-    assert len(done) == 7, done
+    assert len(done) == 8, done
     tiny.corpus(made / "receipts")
-    make_camembert(made / "camembert")
+    make_coarse_layoutlm(made / "coarse")
     make_donut(made / "donut", 0)
     asked_corpus(made / "questions", members=6, heldout=4, public=4)
     (made / "letters").mkdir()
@@ -122,11 +107,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def outputs(folder: Path) -> dict[str, tuple[int, str]]:
     """Exit code and output of every command, by name."""
-    receipts, camembert = folder / "receipts", folder / "camembert"
+    receipts, coarse = folder / "receipts", folder / "coarse"
     policy = ("--policy", folder / "mine.toml")
     commands = {
         "plan": ("plan", receipts, *policy),
-        "scan": ("scan", camembert, receipts, "--out", folder / "scan", *policy, "--only", "loss_gap"),
+        "scan": ("scan", coarse, receipts, "--out", folder / "scan", *policy, "--only", "loss_gap"),
         "gate": ("gate", folder / "scan", *policy),
         "import": ("import", "lines", folder / "letters", folder / "imported"),
         "inspect": ("inspect", folder / "imported"),
@@ -152,7 +137,7 @@ def test_the_attack_is_planned_run_and_gated_on_the_new_family(
 ) -> None:
     assert "loss_gap" in outputs["plan"][1]
     record = json.loads((folder / "scan" / "record.json").read_text())
-    assert record["target"]["family"] == "CamemBERT"
+    assert record["target"]["family"] == "LayoutLM with coarse boxes"
     (result,) = record["attacks"]
     assert (result["attack"], result["status"], result["parameters"]) == ("loss_gap", "completed", {"least_words": 1})
     assert [one["name"] for one in result["measurements"]] == ["auc", "blind_auc"]

@@ -230,6 +230,8 @@ def _counts(document: Document) -> Counter[str]:
     counts.update(f"asked for {question.category}" for question in document.questions)
     counts.update(f"tag {tag}" for tag in document.tags or ())
     counts[f"intent {document.intent}"] += 1
+    if document.label is not None:
+        counts[f"class {document.label}"] += 1
     counts[f"file {None if document.image is None else PurePosixPath(document.image).suffix.lower()}"] += 1
     return counts
 

@@ -18,6 +18,8 @@ def unknown_names(document: Document, task: Task | None) -> list[str]:
         return []
     if task.kind in ("token-classification", "spade-extraction"):
         return [*_needed_labels(document, task)]
+    if task.kind == "document-classification" and document.label is not None and document.label not in task.labels:
+        return [f"label: {document.label} is not among task.labels of the manifest"] if task.labels else []
     if task.kind != "intent-slots" or not task.labels:
         return []
     return [

@@ -109,7 +109,7 @@ def _problems_for(document: Document, task: Task) -> Iterator[str]:
     if task.kind == "parsing" and (document.output is None or text_problem(_in_one_line(document.output)) is None):
         yield from output_problems(document)
     if task.kind == "document-classification":
-        yield from _classified(document, task)
+        yield from _classified(document)
     if task.kind == "intent-slots":
         yield from _tagged(document)
 
@@ -281,12 +281,10 @@ def links_to_itself(document: Document) -> Iterator[str]:
             yield f"links[{number}]: entity {child} cannot be its own parent"
 
 
-def _classified(document: Document, task: Task) -> Iterator[str]:
-    """A page needs its class, one of those that the manifest names where it names any."""
+def _classified(document: Document) -> Iterator[str]:
+    """A page needs its class."""
     if document.label is None:
         yield "label: missing, and task.kind is document-classification"
-    elif task.labels and document.label not in task.labels:
-        yield f"label: {document.label} is not among task.labels of the manifest"
 
 
 def _tagged(document: Document) -> Iterator[str]:

@@ -20,6 +20,7 @@ USEFUL = {
     "entity_f1": "held-out entity F1",
     "link_f1": "held-out link F1",
     "masked_token_accuracy": "share of hidden tokens that it names on held-out pages",
+    "class_accuracy": "share of held-out pages whose class it names",
     "intent_accuracy": "share of held-out intents that it names",
 }
 """The measures of what a model is good for, in words."""

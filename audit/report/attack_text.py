@@ -27,6 +27,7 @@ UTILITY = AttackReport(
     metrics={
         "masked_token_accuracy": MetricText("Hidden words guessed correctly", form="share"),
         "entity_f1": MetricText("Fields found (F1)", form="share", counted=False),
+        "class_accuracy": MetricText("Pages classified correctly", form="share"),
         "intent_accuracy": MetricText("Intents named correctly", form="share"),
         "link_f1": MetricText("Links between fields found (F1)", form="share", counted=False),
         "anls": MetricText("Answers given (ANLS)", form="share", counted=False),

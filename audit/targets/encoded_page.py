@@ -100,6 +100,7 @@ class Encoding:
             linking), `NO_LINK` where it has none, `NOT_READ` where the loss does not read it; None for other tasks.
         page_image: the page's image, for targets that see it.
         intent: class of the whole utterance, for models that name intents.
+        page_class: class of the whole page, for models that classify pages; None where the model has no such class.
     """
 
     ids: Ints
@@ -111,11 +112,14 @@ class Encoding:
     links: Ints | None = None
     page_image: PageImage | None = None
     intent: int | None = None
+    page_class: int | None = None
 
     @property
     def has_loss(self) -> bool:
         """True where the training loss reads anything of this page."""
-        return any(values is not None and bool((values != NOT_READ).any()) for values in (self.labels, self.links))
+        return self.page_class is not None or any(
+            values is not None and bool((values != NOT_READ).any()) for values in (self.labels, self.links)
+        )
 
     def positions_of(self, words: Iterable[int]) -> tuple[int, ...]:
         """Positions of the tokens of these words, left to right."""

@@ -93,6 +93,11 @@ class BestIntent(PageQuery[int]):
 
 
 @dataclass(frozen=True, eq=False)
+class BestClass(PageQuery[int]):
+    """The most likely class of a page, as `Encoding.page_class` has it; ties to the lower index."""
+
+
+@dataclass(frozen=True, eq=False)
 class CandidateLogits(PageQuery[Floats]):
     """The masked language model's logit of each of `candidates` at `position`: shape (n_candidates,)."""
 
@@ -228,7 +233,7 @@ class Adapted:
         distance: L2 norm of the change of the trained parameters.
         losses: (n_steps + 1,) the training loss before the first step and after each, nats.
         similarities: NLS of the model's answer to the true one, in [0, 1], before the first step and after the last;
-            for token classifiers the share of tokens tagged right.
+            for token classifiers the share of tokens tagged right, for classifiers of pages 1 where the class is right.
     """
 
     distance: float
@@ -255,7 +260,7 @@ class Adaptation(PageViewQuery[Adapted]):
 
 @dataclass(frozen=True, eq=False)
 class PageAdaptation(PageQuery[Adapted]):
-    """The same on a page and its labels, for token classifiers."""
+    """The same on a page and its labels or class, for classifiers."""
 
     rule: AdaptationRule
 
@@ -295,7 +300,7 @@ class TokenTarget(Target, Protocol):
     """A target that reads pages as tokens: it answers queries about an `Encoding` of its own.
 
     Attributes:
-        labels: the tags in the order of its outputs; empty for untagged tasks.
+        labels: the tags or classes in the order of its outputs; empty for tasks without.
     """
 
     labels: tuple[str, ...]

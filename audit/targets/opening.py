@@ -109,6 +109,17 @@ def check(target: Checkpoint, corpus: Corpus) -> None:
         TargetError: the model does not know the corpus's words, tags or intents, or is for another task.
     """
     if isinstance(target, EncoderTarget):
+        _check_task(target, corpus)
         target.encoder.check_vocabulary(corpus.documents)
     else:
         target.check(corpus)
+
+
+def _check_task(target: EncoderTarget, corpus: Corpus) -> None:
+    """Refuse classes of pages where the model gives tags of tokens, and the other way round."""
+    own, asked = target.card.task, corpus.manifest.task.kind
+    if own != "mlm" and own != asked and "document-classification" in (own, asked):
+        raise TargetError(
+            f"the model is for {own}, and the data set for {asked}",
+            f'give a data set with [task] kind = "{own}"',
+        )

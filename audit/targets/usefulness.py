@@ -16,9 +16,10 @@ from audit.measurements import ALPHAS, Measurement, Unresolved
 from audit.stats.distances import anls
 from audit.stats.means import mean
 from audit.stats.paired import Ratios
-from audit.targets.interface import Answer, BestIntent, Target, TokenTarget
+from audit.targets.interface import Answer, BestClass, BestIntent, Target, TokenTarget
 from audit.targets.utility import (
     MAX_DOCUMENTS,
+    class_accuracy,
     estimate,
     intent_accuracy,
     sum_by_document,
@@ -35,11 +36,14 @@ _AT_ONCE = 64
 def usefulness(target: Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
     """The measures of the target's task on held-out documents.
 
-    See `utility`, with `intent_accuracy` where the model names intents, and `held_out_anls` for questions.
+    See `utility`, with `intent_accuracy` where the model names intents, `class_accuracy` where it classifies pages, and
+    `held_out_anls` for questions.
     """
     if Answer in target.answers:
         return (held_out_anls(target, corpus, seed),)
     target_tokens, documents = cast("TokenTarget", target), corpus.of("heldout")
+    if BestClass in target.answers:
+        return (class_accuracy(target_tokens, documents, seed),)
     own = utility(target_tokens, documents, seed)
     return (own, intent_accuracy(target_tokens, documents, seed)) if BestIntent in target.answers else (own,)
 

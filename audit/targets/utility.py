@@ -18,14 +18,15 @@ from audit.stats.intervals import Interval, agreement_interval, proportion
 from audit.stats.paired import Ratios
 from audit.stats.resampling import bootstrap
 from audit.targets.encoded_page import NOT_READ, Encoding
-from audit.targets.interface import BestIntent, BestLinks, BestTokens, TagProbabilities, TokenTarget
+from audit.targets.interface import BestClass, BestIntent, BestLinks, BestTokens, TagProbabilities, TokenTarget
 
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""
 MAX_DOCUMENTS = 200
 """Documents that the utility is measured on, at most (ours): enough for an interval of a few points."""
 
-MASKED, INTENT = "masked_token_accuracy", "intent_accuracy"
+MASKED, INTENT, CLASS = "masked_token_accuracy", "intent_accuracy", "class_accuracy"
+
 Entities = Set[Any]
 Finder = Callable[[TokenTarget, Sequence[Encoding]], list[tuple[Entities, Entities]]]
 """For each page, what is true of it and what the target found there; two finds are the same when they are equal."""
@@ -66,7 +67,7 @@ def utility(target: TokenTarget, documents: Sequence[Document], seed: int) -> Me
 
 
 def utility_by_document(target: TokenTarget, documents: Sequence[Document], seed: int) -> dict[str, Ratios]:
-    """The sums behind `utility`, and `intent_accuracy` where the model names intents, by document.
+    """The sums behind `utility`, or `class_accuracy`, and `intent_accuracy` where the model names intents, by document.
 
     Args:
         target: as it is measured.
@@ -81,6 +82,10 @@ def utility_by_document(target: TokenTarget, documents: Sequence[Document], seed
     if BestTokens in target.answers:
         _, hits, clusters = _masked_hits(target, pages, rng)
         return {MASKED: Ratios(names, *sum_by_document(hits, clusters))}
+    if BestClass in target.answers:
+        best = target.ask([BestClass(page) for page in pages])
+        named_right = [float(own == page.page_class) for own, page in zip(best, pages, strict=True)]
+        return {CLASS: Ratios(names, np.array(named_right), np.ones(len(pages)))}
     find = _finder(target)
     counts = _counts(find(target, pages))
     name = "link_f1" if find is _linked else "entity_f1"
@@ -151,11 +156,27 @@ def intent_accuracy(target: TokenTarget, documents: Sequence[Document], seed: in
     pages = [page for page in _pages(target, documents, np.random.default_rng(seed)) if page.intent is not None]
     if len(pages) < 2:
         return Unresolved(INTENT, "fewer than two held-out utterances with an intent", len(pages))
-    truth = np.array([page.intent for page in pages])
-    hits = np.array(target.ask([BestIntent(page) for page in pages])) == truth
-    commonest = np.bincount(truth).max() / len(truth)
-    share = proportion(hits, np.arange(len(pages)), alphas=ALPHAS)
-    return estimate(INTENT, share, "utterances", float(commonest), "chance")
+    best = target.ask([BestIntent(page) for page in pages])
+    return _share_right(INTENT, "utterances", best, [page.intent for page in pages])
+
+
+def class_accuracy(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
+    """Share of held-out pages whose class the model puts first; null: naming the commonest.
+
+    Pages of a class that the model does not have count as wrong.
+    """
+    pages = _pages(target, documents, np.random.default_rng(seed))
+    if len(pages) < 2:
+        return Unresolved(CLASS, "fewer than two held-out documents to measure on", len(pages))
+    best = target.ask([BestClass(page) for page in pages])
+    return _share_right(CLASS, "documents", best, [page.page_class for page in pages])
+
+
+def _share_right(name: str, unit: str, best: Sequence[int], truth: Sequence[int | None]) -> Measurement:
+    """The share of pages, one in each cluster, of which the model's best class is the true one."""
+    hits = np.array([own == true for own, true in zip(best, truth, strict=True)])
+    commonest = Counter(truth).most_common(1)[0][1] / len(truth)
+    return estimate(name, proportion(hits, np.arange(len(hits)), alphas=ALPHAS), unit, commonest, "chance")
 
 
 def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str]) -> set[tuple[str, frozenset[int]]]:

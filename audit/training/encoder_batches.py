@@ -24,7 +24,7 @@ class Example:
         page: as the checkpoint reads it.
         ids: (n_tokens,) its token ids, masked already where `labels` is given for a masked language model.
         labels: (n_tokens,) what the loss reads, `NOT_READ` elsewhere; None: mask anew whenever it is drawn. SPADE
-            reads the page's links too, or (linking) instead of them.
+            reads the page's links too, or (linking) instead of them; of a page with a class it is that alone, (1,).
     """
 
     page: Encoding
@@ -34,6 +34,8 @@ class Example:
 
 def labelled(page: Encoding) -> Example:
     """The page with the labels it carries; an example of a masked language model when it carries none."""
+    if page.page_class is not None:
+        return Example(page, page.ids, np.array([page.page_class], np.int64))
     return Example(page, page.ids, page.links if page.labels is None else page.labels)
 
 
@@ -90,9 +92,11 @@ def _pixel_values(examples: Sequence[Example]) -> torch.Tensor:
 def _targets(examples: Sequence[Example], length: int) -> dict[str, torch.Tensor]:
     """What the loss reads, all (n_pages, length), under the names of transformers' models.
 
-    Taggers and masked language models take `labels`. SPADE models take links, where `length` stands for "none", and
-    which tokens are the first of their word.
+    Taggers and masked language models take `labels`; classifiers of pages as well, (n_pages,). SPADE models take links,
+    where `length` stands for "none", and which tokens are the first of their word.
     """
+    if examples[0].page.page_class is not None:
+        return {"labels": torch.tensor([example.page.page_class for example in examples])}
     labels = padded_labels([example.labels for example in examples], length)
     if examples[0].page.links is None:
         return {"labels": torch.from_numpy(labels)}

@@ -1,4 +1,4 @@
-"""Fine-tuning of an encoder checkpoint on pages: masked language model, BIO tags, SPADE extraction or linking.
+"""Fine-tuning of an encoder on pages: masked language model, tags, classes of pages, SPADE extraction or linking.
 
 The loop is transformers' Trainer; what is ours is the batch (`pages.Collator`), the score of each epoch, and keeping
 the two checkpoints that the CDMI paper attacks: best validation accuracy ("Precision") and lowest validation loss
@@ -24,8 +24,9 @@ from transformers import (
 )
 
 from audit.errors import TargetError
+from audit.targets.checkpoint.known import known_models
 from audit.targets.encoded_page import NOT_READ, Encoding
-from audit.targets.encoders.families import FAMILIES, Family
+from audit.targets.encoders.families import Family, family_of
 from audit.targets.encoders.page_images import PROCESSOR_FILES
 from audit.training.encoder_batches import Collator, Example, labelled
 from audit.training.trainer import EpochScore, EpochWatch, MixedTrainer, Schedule, store, train
@@ -157,9 +158,9 @@ def fit(
 ) -> Fitted:
     """Fine-tune `model` on pages, in place.
 
-    Pages with `labels` train a token classifier, pages with `labels` and `links` SPADE extraction, pages with `links`
-    SPADE linking, pages with neither a masked language model (`recipe.mask_probability`, a new mask each time a page is
-    drawn).
+    Pages with a `page_class` train a classifier of pages, pages with `labels` a token classifier, pages with `labels`
+    and `links` SPADE extraction, pages with `links` SPADE linking, pages with none of these a masked language model
+    (`recipe.mask_probability`, a new mask each time a page is drawn).
 
     Args:
         model: a transformers model of a known family.
@@ -224,23 +225,24 @@ def _fixed(page: Encoding, collator: Collator) -> Example:
 
 
 def _family_of(model: Any) -> Family:
-    kind = model.config.model_type
-    if kind not in FAMILIES:
-        raise TargetError(f"cannot train a model of type {kind!r}", f"known: {', '.join(sorted(FAMILIES))}")
-    return FAMILIES[kind]
+    family = family_of(model.config.model_type)
+    if family is None:
+        raise TargetError(f"cannot train a {model.config.model_type!r}", f"docaudit knows {known_models()}")
+    return family
 
 
 def _vocabulary_head(model: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """The head of a masked language model; None for models that are none."""
-    head: Callable[[torch.Tensor], torch.Tensor] | None = getattr(model, _family_of(model).vocabulary_head, None)
+    """The head of a masked language model, where it can be run on some tokens alone; else None."""
+    named = _family_of(model).vocabulary_head
+    head: Callable[[torch.Tensor], torch.Tensor] | None = None if named is None else getattr(model, named, None)
     return head
 
 
 def _accuracy(prediction: EvalPrediction) -> dict[str, float]:
     """The share of read labels that are right.
 
-    Masked tokens of a masked language model, tags of a tagger, parents of first tokens of words (SPADE linking), or
-    classes of first tokens of words and predecessors of all tokens together (SPADE extraction).
+    Masked tokens of a masked language model, tags of a tagger, classes of pages, parents of first tokens of words
+    (SPADE linking), or classes of first tokens of words and predecessors of all tokens together (SPADE extraction).
     """
     labels = np.asarray(prediction.label_ids)
     read = labels != NOT_READ

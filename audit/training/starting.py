@@ -9,9 +9,16 @@ import torch
 
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.known import unknown_hint
 from audit.targets.checkpoint.loading import load_model
-from audit.targets.encoders.families import FAMILIES, Family
+from audit.targets.encoders.families import FAMILIES, Family, family_of
 from audit.targets.encoders.heads import HeadName
+
+_READ_BY = {
+    "layoutlmv3": "a RoBERTa such as roberta-base",
+    "lilt": "the RoBERTa or XLM-RoBERTa that the LiLT was made from",
+}
+"""Families without a masked language model, and those with the same tokens."""
 
 
 def starting_model(
@@ -31,7 +38,7 @@ def starting_model(
     Args:
         folder: a checkpoint of a known family, with any head or none.
         head: the head it is to have.
-        labels: the names of its outputs, for taggers and SPADE extraction.
+        labels: the names of its outputs, for taggers, classifiers of pages and SPADE extraction.
         images: give a text-and-layout encoder (LayoutLM, BROS) an image branch, fresh; nothing changes for a checkpoint
             that has one.
         image_size: of a fresh image branch, see `audit.targets.encoders.image_branch_config`; None: the default.
@@ -44,11 +51,11 @@ def starting_model(
     folder = open_checkpoint(folder)
     kind = str(folder.config.get("model_type"))
     gains_images = images and f"docaudit-{kind}-image" in FAMILIES
-    family = FAMILIES.get(f"docaudit-{kind}-image" if gains_images else kind)
+    family = family_of(f"docaudit-{kind}-image" if gains_images else kind)
     if family is None:
-        raise TargetError(f"{folder}: not a checkpoint of a known family", f"docaudit knows {', '.join(FAMILIES)}")
+        raise TargetError(f"{folder}: not a checkpoint of a known family", unknown_hint(kind))
     if head not in family.heads:
-        raise TargetError(f"{folder}: {family.name} has no head for {head}", f"it has {', '.join(family.heads)}")
+        raise TargetError(f"{folder}: {family.name} has no head for {head}", _other_hint(kind, family, head))
     model_class = family.heads[head]
     # The folder's own configuration may name the text-and-layout model.
     settings: dict[str, Any] = {"model_type": model_class.config_class.model_type}
@@ -66,6 +73,13 @@ def starting_model(
     if images and family.sight_of(model.config) is None:
         raise TargetError(f"{folder}: {family.name} has no image branch", "give a LayoutLM or a BROS")
     return model
+
+
+def _other_hint(kind: str, family: Family, head: HeadName) -> str:
+    """What serves where transformers has no such head of a family."""
+    if head == "mlm" and kind in _READ_BY:
+        return f"give a masked language model that reads the same tokens, {_READ_BY[kind]}, as reference auxiliary"
+    return f"it has {', '.join(family.heads)}"
 
 
 def _refuse_holes(folder: CheckpointFolder, family: Family, missing: Sequence[str], *, fresh_branch: bool) -> None:

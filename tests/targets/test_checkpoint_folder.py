@@ -13,7 +13,8 @@ import pytest
 from audit.errors import TargetError
 from audit.targets.checkpoint import folder as module
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load, load_model, load_tokenizer
+from audit.targets.checkpoint.loading import load, load_model
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.opening import target_of
 from audit.workflows.setup import ScanOptions, open_scan
 

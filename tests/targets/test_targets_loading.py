@@ -20,7 +20,8 @@ from safetensors.torch import load_file, save_file
 from audit.corpus.documents import Document
 from audit.errors import TargetError, UsageError
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load, load_model, load_tokenizer
+from audit.targets.checkpoint.loading import load, load_model
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.environment import device_named
 from audit.targets.interface import TrainingLoss
 
@@ -367,4 +368,7 @@ def test_a_head_that_a_family_does_not_have_is_refused_with_what_it_has(checkpoi
     changed(CONFIG, architectures=["LayoutLMv3ForQuestionAnswering"])(folder)
     with pytest.raises(TargetError, match="LayoutLMv3ForQuestionAnswering") as raised:
         load(folder)
-    assert "LayoutLMv3ForTokenClassification; transformers has no masked language model" in raised.value.hint
+    assert raised.value.hint == (
+        "docaudit knows LayoutLMv3ForTokenClassification, LayoutLMv3ForSequenceClassification; "
+        "transformers has no masked language model of LayoutLMv3"
+    )

@@ -47,6 +47,7 @@ N_ADAPTED = {"quick": 0, "standard": 150, "full": 1000}
 of their questions. With 150 a limit can be held against it, see `scores.gated_scores`."""
 ADAPTED: tuple[TaskKind, ...] = (
     "token-classification",
+    "document-classification",
     "spade-extraction",
     "spade-linking",
     "question-answering",

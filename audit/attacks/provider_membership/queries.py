@@ -34,6 +34,7 @@ from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.interface import (
     Answer,
     AnswerLoss,
+    BestClass,
     BestLinks,
     Reply,
     TagProbabilities,
@@ -245,7 +246,8 @@ def read_page(model: Target, document: Document) -> Generator[Request, Any, Ques
 
     Accuracy is F1 of the page's fields (entities, or links where the model only links), none where neither page nor
     model has any; similarity the share of the tokens that the loss reads which are tagged, or linked, right; confidence
-    the mean probability of the best tag over these tokens (ours), which models that only link do not have.
+    the mean probability of the best tag over these tokens (ours), which models that only link do not have. Of a
+    classifier of pages accuracy and similarity are 1 where the class is right, and there is no confidence.
     """
     reader = cast("TokenTarget", model)
     page = reader.encode(document)
@@ -256,6 +258,9 @@ def read_page(model: Target, document: Document) -> Generator[Request, Any, Ques
     tags = (yield from ask(model, TagProbabilities(page))) if TagProbabilities in model.answers else None
     links = (yield from ask(model, BestLinks(page))) if BestLinks in model.answers else None
     loss = float(losses[0])
+    if BestClass in model.answers:
+        right = float((yield from ask(model, BestClass(page))) == page.page_class)
+        return QuestionScores(loss, accuracy=right, similarity=right)
     if tags is not None:
         return _tagged(page, loss, tags, links, reader.labels)
     return QuestionScores(loss) if links is None else _linked(page, loss, links)

@@ -36,7 +36,7 @@ MAX_LENGTH = 10
 """Words of a completion; the paper's longest."""
 MAX_REPEAT = 10_000
 """Ours; the paper's largest is 2,000 (10,000 in its appendix)."""
-TASKS = ("mlm", "token-classification", "question-answering", "intent-slots")
+TASKS = ("mlm", "token-classification", "document-classification", "question-answering", "intent-slots")
 """Kinds of tasks whose training reads a completion. A linking head's loss depends on no single word; SPADE extraction
 is left out because its loss says little of what a word is."""
 
@@ -229,7 +229,9 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
     cells = _cells(canary, completion)
     texts = (*canary.prefix, *completion)
     if canary.carrier is None or canary.box is None:
-        page = Document(canary.id, "member")
+        # A page of its own has the first class by name.
+        classes = (one.label for one in corpus.of("member") if one.label is not None)
+        page = Document(canary.id, "member", label=min(classes, default=None))
         words = tuple(map(Word, texts))
     else:
         page = corpus.document(canary.carrier)

@@ -50,7 +50,8 @@ from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.answering.vt5_reader import NOWHERE
 from audit.targets.answering.wording import special_tokens
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer
+from audit.targets.checkpoint.loading import load_whole_model
+from audit.targets.checkpoint.tokenizer import open_tokenizer
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import best_first

@@ -17,7 +17,7 @@ from audit.targets.answering.parts import image_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.wording import special_tokens
 from audit.targets.checkpoint.folder import AnyFolder
-from audit.targets.checkpoint.loading import open_tokenizer
+from audit.targets.checkpoint.tokenizer import open_tokenizer
 from audit.targets.encoded_page import NOT_READ
 
 BOX_SCALE = 1000

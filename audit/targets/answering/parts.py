@@ -15,7 +15,7 @@ from audit.errors import TargetError
 from audit.targets.answering.reader import Sample
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
-from audit.targets.checkpoint.loading import open_tokenizer
+from audit.targets.checkpoint.tokenizer import open_tokenizer
 
 VOCABULARIES = (
     "tokenizer.json",

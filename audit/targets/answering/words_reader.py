@@ -28,7 +28,7 @@ from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION, continued,
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
-from audit.targets.checkpoint.loading import open_tokenizer
+from audit.targets.checkpoint.tokenizer import open_tokenizer
 from audit.targets.encoded_page import NOT_READ
 
 TEXT = "{text}"

@@ -1,4 +1,4 @@
-"""The names of a tagger's outputs: its own, or those of the data set it was trained on."""
+"""The names of the outputs of a tagger or classifier: its own, or those of the data set it was trained on."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder
     Raises:
         TargetError: the manifest's labels are not the model's, or the labels are in no scheme.
     """
+    if head == "document-classification":
+        return _class_names(config, given.labels if isinstance(given, Task) else tuple(given), folder)
     if head not in _KINDS:
         return ()
     kind, outside = (given.kind, given.outside) if isinstance(given, Task) else (None, None)
@@ -51,6 +53,24 @@ def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder
             "list the labels in the order of the model's outputs in manifest.toml [task] labels",
         )
     return _checked(named, outside, head, "manifest.toml [task] labels: ", "")
+
+
+def _class_names(config: Any, named: tuple[str, ...], folder: CheckpointFolder) -> tuple[str, ...]:
+    """The names of a classifier's classes: its own, or the manifest's where it has none."""
+    own = tuple(str(config.id2label.get(index, f"{_UNNAMED}{index}")) for index in range(config.num_labels))
+    if config.num_labels < 2 or config.problem_type in ("regression", "multi_label_classification"):
+        raise TargetError(
+            f"{folder}: the model does not put pages into one of several classes",
+            "models that give a number, or several classes at once, cannot be audited",
+        )
+    if not any(label.startswith(_UNNAMED) for label in own):
+        return own
+    if len(named) != len(own):
+        raise TargetError(
+            f"{folder}: the model does not name its {len(own)} classes",
+            "name them, in the order of the model's outputs, in manifest.toml [task] labels",
+        )
+    return named
 
 
 def _are_of_another_task(named: Sequence[str], kind: str | None, head: HeadName) -> bool:

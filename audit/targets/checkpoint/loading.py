@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-import transformers
-from tokenizers.pre_tokenizers import ByteLevel
 
 from audit.corpus.documents import Task
 from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.known import unknown_hint
 from audit.targets.checkpoint.labels import labels_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import FAMILIES, Family
+from audit.targets.encoders.families import Family, family_of
 from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 
-_VOCABULARIES = ("tokenizer.json", "vocab.txt")
+_LAYERS = (".layer.", ".layers.", "albert_layer_groups.")
+"""Parts of the names of encoders' weights that stand for their layers."""
 _MIN_TOKENS = 16
 """A model that reads no longer pages than this has a mistake in its settings (ours)."""
 
@@ -134,61 +135,16 @@ def load_model(
             shapes = "ignore_mismatched_sizes" in str(error)
             reason = "their shapes are not those of config.json" if shapes else one_line(error)
             raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
-    left_over = sorted(name for name in report["unexpected_keys"] if ".layer." in name)
+    of_layers = _LAYERS if family_of(str(folder.config.get("model_type"))) else (".layer.",)
+    left_over = sorted(name for name in report["unexpected_keys"] if any(part in name for part in of_layers))
     if left_over:
         raise TargetError(f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}")
     return model, sorted(report["missing_keys"])
 
 
-def load_tokenizer(folder: AnyFolder) -> Any:
-    """The checkpoint's own fast tokenizer, for an encoder.
-
-    Raises:
-        TargetError: there is none, or it lacks [CLS], [SEP], [MASK], [PAD] or [UNK].
-    """
-    tokenizer = open_tokenizer(folder, ("cls", "sep", "mask", "pad", "unk"))
-    splitter = tokenizer.backend_tokenizer.pre_tokenizer
-    if isinstance(splitter, ByteLevel):
-        # Words come one by one here: without it each would be spelled as if it continued the one before.
-        splitter.add_prefix_space = True
-    return tokenizer
-
-
-def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str] = _VOCABULARIES) -> Any:
-    """The checkpoint's own fast tokenizer.
-
-    Args:
-        folder: the checkpoint.
-        needed: the special tokens it must have, such as "pad".
-        files: it must lie in one of these.
-
-    Raises:
-        TargetError: there is none, or it lacks a special token.
-    """
-    folder = open_checkpoint(folder)
-    if not any((folder.path / name).is_file() for name in files):
-        # transformers would make up a tokenizer without a vocabulary.
-        raise TargetError(f"{folder}: no {' or '.join(files)}", "save the tokenizer beside the model")
-    with quiet():
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(
-                folder.path, local_files_only=True, trust_remote_code=False, use_fast=True
-            )
-        except Exception as error:
-            # The tokenizers library raises bare `Exception`s; anything of another class goes on as a bug.
-            if not (isinstance(error, DAMAGE) or type(error) is Exception):
-                raise
-            raise TargetError(f"{folder}: the tokenizer cannot be loaded: {one_line(error)}") from None
-    lacking = [name for name in needed if getattr(tokenizer, f"{name}_token_id") is None]
-    if lacking or not tokenizer.is_fast:
-        what = f"lacks the {', '.join(lacking)} token" if lacking else "is not a fast tokenizer"
-        raise TargetError(f"{folder}: the tokenizer {what}", "save the tokenizer beside the model")
-    return tokenizer
-
-
 def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:
     """The configuration, family and head of a checkpoint."""
-    family = _family_of(folder, [known.name for known in FAMILIES.values()])
+    family = _family_of(folder)
     named = folder.config.get("architectures")
     architectures = [str(name) for name in named] if isinstance(named, list) else []
     for head, model_class in family.heads.items():
@@ -209,15 +165,14 @@ def config_of(folder: AnyFolder) -> Any:
         TargetError: the folder holds none.
     """
     folder = open_checkpoint(folder)
-    family = _family_of(folder, FAMILIES)
-    return _configuration(folder, next(iter(family.heads.values())))
+    return _configuration(folder, next(iter(_family_of(folder).heads.values())))
 
 
-def _family_of(folder: CheckpointFolder, known: Iterable[str]) -> Family:
+def _family_of(folder: CheckpointFolder) -> Family:
     kind = folder.config.get("model_type")
-    family = FAMILIES.get(str(kind))
+    family = family_of(str(kind))
     if family is None:
-        raise TargetError(f"{folder}: unknown architecture {kind!r}", f"docaudit knows {', '.join(known)}")
+        raise TargetError(f"{folder}: unknown architecture {kind!r}", unknown_hint(str(kind)))
     return family
 
 
@@ -242,8 +197,14 @@ def page_images_of(folder: AnyFolder, config: Any, images: OpenImage | None) -> 
     Raises:
         TargetError: the settings of the checkpoint's image processor cannot be used.
     """
-    sight = FAMILIES[config.model_type].sight_of(config)
+    sight = _known(config).sight_of(config)
     return None if sight is None else PageImageReader(images, sight.as_processed(open_checkpoint(folder).path))
+
+
+def _known(config: Any) -> Family:
+    family = family_of(config.model_type)
+    assert family is not None, "the configuration was opened as one of a known family"
+    return family
 
 
 def max_tokens_of(config: Any, tokenizer: Any) -> int:
@@ -253,10 +214,11 @@ def max_tokens_of(config: Any, tokenizer: Any) -> int:
         TargetError: one of them takes no page worth the name.
     """
     limit = tokenizer.model_max_length
-    family = FAMILIES[config.model_type]
+    family = _known(config)
     sight = family.sight_of(config)
     longest = longest_row(family.n_positions(config), 0 if sight is None else sight.n_appended)
-    max_tokens = min(longest, limit if isinstance(limit, int) else 0)
+    # Tokenizers without a limit say 1e30.
+    max_tokens = min(longest, int(limit) if isinstance(limit, int | float) and limit > 0 else 0)
     if max_tokens < _MIN_TOKENS:
         raise TargetError(
             f"the checkpoint takes pages of at most {max(0, max_tokens)} tokens",

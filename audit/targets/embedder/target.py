@@ -19,7 +19,8 @@ from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, files_of, open_checkpoint
-from audit.targets.checkpoint.loading import load_model, not_finite, open_tokenizer
+from audit.targets.checkpoint.loading import load_model, not_finite
+from audit.targets.checkpoint.tokenizer import open_tokenizer
 from audit.targets.embedder.pooling import Reading, pooling_file, reading_of
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family

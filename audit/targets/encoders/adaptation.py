@@ -94,7 +94,7 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def share_right(head: Head, model: torch.nn.Module, hidden: torch.Tensor, page: Encoding) -> float:
-    """Of all tags and links that the training loss of `page` reads, the share that the model has right, in [0, 1].
+    """Of all that the training loss of `page` reads, the share that the model has right, in [0, 1].
 
     Args:
         head: the model's.
@@ -110,6 +110,8 @@ def share_right(head: Head, model: torch.nn.Module, hidden: torch.Tensor, page: 
         if head.links is not None and page.links is not None:
             links = head.links(model, hidden, [page])[0]
             right.append((links == page.links)[page.links != NOT_READ])
+        if head.classes is not None and page.page_class is not None:
+            right.append(np.array([int(head.classes(model, hidden, [page])[0].argmax()) == page.page_class]))
     return float(np.concatenate(right).mean())
 
 

@@ -19,15 +19,27 @@ from audit.targets.encoders.page_images import OpenImage, PageImageReader
 
 BOX_SCALE = 1000
 """Tokenizers of layout models give the boxes of special tokens in thousandths of the page."""
+NO_UNKNOWN = -1
+"""In place of the id of [UNK], for byte-level tokenizers, which know every word."""
 UNKNOWN_SHARE = 0.01
 """A tokenizer that turns more than this share of a corpus's words into [UNK] is refused (methods.md#reconstruction)."""
+
+
+def ends_of(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens before and after a page: [CLS] and [SEP], or the tokens of beginning and end, or none."""
+    names = (("cls_token_id", "bos_token_id"), ("sep_token_id", "eos_token_id"))
+    first, last = (
+        [token for name in own if (token := getattr(tokenizer, name, None)) is not None][:1] for own in names
+    )
+    return first, last
 
 
 class Encoder:
     """Turns documents into `Encoding`s with one checkpoint's tokenizer.
 
     Args:
-        tokenizer: a fast Hugging Face tokenizer with [CLS], [SEP], [MASK] and [UNK].
+        tokenizer: a fast Hugging Face tokenizer with [MASK]. Pages begin with its [CLS] and end with its [SEP], or with
+            what stands for them where there is none (`ends_of`).
         max_tokens: the longest page, special tokens included; longer documents are cut to a window.
         labels: the tags or classes in the order of the model's outputs, "O" outside of entities (`tagging.canonical`);
             empty for untagged tasks.
@@ -59,6 +71,8 @@ class Encoder:
         box = getattr(tokenizer, "sep_token_box", None) or [BOX_SCALE] * 4
         self._sep_box = np.array([box], float) / BOX_SCALE
         self._scheme = scheme_of(self.labels) if self.task == "token-classification" else None
+        self._ends = ends_of(tokenizer)
+        self._unknown_id: int = NO_UNKNOWN if tokenizer.unk_token_id is None else tokenizer.unk_token_id
         self._label_ids = {label: index for index, label in enumerate(self.labels)}
         # Fields of one document are encoded one after the other, by trial listing and by the attack.
         self._tokens = lru_cache(maxsize=4096)(self._tokenise)
@@ -75,18 +89,19 @@ class Encoder:
         if window is None or not len(ids):
             return None
         ids, words = ids[window], words[window]
-        special = self.tokenizer
-        own = np.concatenate([[-1], words, [-1]]).astype(np.int64)
+        first, last = self._ends
+        own = np.concatenate([[-1] * len(first), words, [-1] * len(last)]).astype(np.int64)
         labels, links = self._read_by_the_loss(document, own)
         return Encoding(
-            ids=np.concatenate([[special.cls_token_id], ids, [special.sep_token_id]]).astype(np.int64),
-            boxes=np.concatenate([np.zeros((1, 4)), self._boxes(document, words), self._sep_box]),
+            ids=np.concatenate([first, ids, last]).astype(np.int64),
+            boxes=np.concatenate([np.zeros((len(first), 4)), self._boxes(document, words), self._sep_box[: len(last)]]),
             words=own,
             labels=labels,
-            mask_id=special.mask_token_id,
-            unknown_id=special.unk_token_id,
+            mask_id=self.tokenizer.mask_token_id,
+            unknown_id=self._unknown_id,
             links=links,
             page_image=None if self.page_images is None else self.page_images(document),
+            page_class=self._label_ids.get(document.label or "") if self.task == "document-classification" else None,
         )
 
     def _tokenise(self, document: Document) -> tuple[Ints, Ints]:
@@ -102,12 +117,17 @@ class Encoder:
         return np.array(encoded.ids, np.int64), np.array(encoded.word_ids, np.int64)
 
     def _window(self, words: Ints, around: Sequence[int]) -> slice | None:
-        """The tokens to keep: all of them when they fit, else a window with the field in its middle."""
-        room = self.max_tokens - 2
+        """The tokens to keep: all of them when they fit, else a window with the field in its middle.
+
+        Classifiers of pages were trained on the beginning of long ones, and read that alone.
+        """
+        room = self.max_tokens - sum(map(len, self._ends))
         if around:
             held = np.flatnonzero(np.isin(words, list(around)))
             if not len(held) or held[-1] - held[0] + 1 > room:
                 return None
+            if self.task == "document-classification":
+                return slice(0, room) if held[-1] < room else None
             centre = int(held[0] + held[-1] + 1) // 2
         else:
             centre = 0
@@ -146,7 +166,7 @@ class Encoder:
         for document in documents:
             ids, token_words = self._tokens(document)
             words += len(document.words)
-            known = {*token_words.tolist()} - {*token_words[ids == self.tokenizer.unk_token_id].tolist()}
+            known = {*token_words.tolist()} - {*token_words[ids == self._unknown_id].tolist()}
             # Some tokenizers leave out what they do not know, so that a word may have no token at all.
             unknown += sum(index not in known for index, word in enumerate(document.words) if word.text.strip())
         if words and unknown / words > UNKNOWN_SHARE:

@@ -1,13 +1,19 @@
-"""The families of encoder checkpoints: their classes, and the form in which each takes boxes."""
+"""The families of encoder checkpoints: their classes, and the form in which each takes boxes.
+
+transformers' own tables say which class a checkpoint's `model_type` and head are; `FAMILIES` holds what is special.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from numpy.typing import NDArray
 from transformers import (
     BertForMaskedLM,
@@ -24,6 +30,7 @@ from transformers import (
     XLMRobertaForMaskedLM,
     XLMRobertaForTokenClassification,
 )
+from transformers.models.auto import modeling_auto
 
 from audit.arrays import Floats, Ints
 from audit.targets.encoders.bros_mlm import BrosForMaskedLM
@@ -45,6 +52,10 @@ LAYOUTLM_SCALE = 1000
 """LayoutLM's boxes are whole numbers from 0 to 1000 (Xu et al. 2020, section 2.2)."""
 
 
+UNBOUNDED = 512
+"""Tokens of a page for models whose configuration sets no limit (ours; what BERT reads)."""
+
+
 def _blind(config: Any) -> ImageInput | None:
     return None
 
@@ -59,7 +70,9 @@ class Family:
         heads: the class for each head.
         boxes: turns shares of the page, (n_pages, n_tokens, 4) in [0, 1], into the model's own input; None: no layout.
         sight_of: how a model of this configuration sees the page's image; None: it sees none.
-        vocabulary_head: the attribute of a masked language model that holds its head.
+        vocabulary_head: the attribute of a masked language model that holds its head, which takes hidden states and
+            nothing else; None: the model's own forward pass scores tokens (`own_head.own_scores`).
+        alone: whether pages go through the model one by one, because those beside one would change its last bits.
         counts_from_padding: whether positions are numbered from the one after the padding token's id, as in RoBERTa.
     """
 
@@ -68,12 +81,16 @@ class Family:
     heads: dict[HeadName, type[Any]]
     boxes: Callable[[Floats], NDArray[Any]] | None
     sight_of: Callable[[Any], ImageInput | None] = _blind
-    vocabulary_head: str = "cls"
+    vocabulary_head: str | None = "cls"
     counts_from_padding: bool = False
+    alone: bool = False
 
     def n_positions(self, config: Any) -> int:
-        """The number of tokens of a page that have a position."""
-        return int(config.max_position_embeddings - ((config.pad_token_id or 0) + 1 if self.counts_from_padding else 0))
+        """The number of tokens of a page that have a position; `UNBOUNDED` where the configuration names none."""
+        given = getattr(config, "max_position_embeddings", None)
+        if not isinstance(given, int) or given < 1:
+            return UNBOUNDED
+        return given - ((config.pad_token_id or 0) + 1 if self.counts_from_padding else 0)
 
     def inputs(self, ids: Ints, attention_mask: Ints, boxes: Floats, device: str) -> dict[str, torch.Tensor]:
         """The keyword arguments of the model's (or its encoder's) forward pass, on `device`."""
@@ -185,4 +202,77 @@ FAMILIES: dict[str, Family] = {
     ),
     "bert": Family("BERT", "bert", {"mlm": BertForMaskedLM, "token-classification": BertForTokenClassification}, None),
 }
-"""Families by the `model_type` of their configuration."""
+"""What is special of a family, by the `model_type` of its configuration; the heads that it does not name are
+transformers' own."""
+_CLASSES: dict[HeadName, dict[str, Any]] = {
+    "mlm": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    "token-classification": modeling_auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES,
+    "document-classification": modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
+}
+_WRITTEN = {
+    "albert": "ALBERT",
+    "camembert": "CamemBERT",
+    "deberta": "DeBERTa",
+    "deberta-v2": "DeBERTa-v2",
+    "distilbert": "DistilBERT",
+    "electra": "ELECTRA",
+    "longformer": "Longformer",
+    "modernbert": "ModernBERT",
+    "mpnet": "MPNet",
+}
+"""Names as people write them, where transformers' classes are spelled in another way."""
+_ALONE = {"longformer"}
+"""Its global attention sums in an order that follows the number of pages."""
+_READS_PADDING = "it reads the padding behind a page, so that answers would follow the padding"
+LEFT_OUT = {
+    **dict.fromkeys(("bart", "mbart", "mvp"), "it writes text"),
+    **dict.fromkeys(("esm", "esmc"), "it reads proteins"),
+    **dict.fromkeys(("modernvbert", "neomme", "ultravbert"), "it reads pictures and text together"),
+    **dict.fromkeys(("convbert", "fnet", "mobilebert", "nystromformer", "yoso"), _READS_PADDING),
+    "big_bird": "its attention to a page follows the pages before",
+    "funnel": "it shortens pages on the way",
+    "ibert": "it computes with whole numbers",
+    "mra": "its attention is computed by code for one kind of GPU",
+    "perceiver": "it reads bytes",
+    "reformer": "it reads text of one length",
+    "squeezebert": "it has no dense layers",
+    "tapas": "it reads tables",
+    "xmod": "it must be told the language of each page",
+}
+"""Masked language models of transformers that are no family, and why."""
+
+
+@lru_cache(maxsize=256)
+def family_of(kind: str) -> Family | None:
+    """The family of encoders with this `model_type`; None where it is none that reads the words of a page.
+
+    That are the families of `FAMILIES`, and all that transformers has a masked language model of but for `LEFT_OUT`.
+    """
+    special = FAMILIES.get(kind)
+    classes = {head: names[kind] for head, names in _CLASSES.items() if kind in names}
+    if special is None and ("mlm" not in classes or kind in LEFT_OUT):
+        return None
+    heads: dict[HeadName, type[Any]] = {head: getattr(transformers, name) for head, name in classes.items()}
+    if special is not None:
+        return replace(special, heads={**heads, **special.heads})
+    model_class = heads["mlm"]
+    return Family(
+        _WRITTEN.get(kind, model_class.__name__.removesuffix("ForMaskedLM").removesuffix("WithLMHeadModel")),
+        model_class.base_model_prefix,
+        heads,
+        None,
+        vocabulary_head=None,
+        counts_from_padding=_counts_from_padding(model_class),
+        alone=kind in _ALONE,
+    )
+
+
+def known_families() -> dict[str, Family]:
+    """The families that people use, by `model_type`: those of `FAMILIES`, and some of transformers' many others."""
+    return {kind: family for kind in (*FAMILIES, *_WRITTEN) if (family := family_of(kind)) is not None}
+
+
+def _counts_from_padding(model_class: type[Any]) -> bool:
+    """True where the model numbers positions as RoBERTa does, with the function that transformers has for that."""
+    module = sys.modules[model_class.__module__]
+    return any(hasattr(one, "create_position_ids_from_input_ids") for one in (module, *vars(module).values()))

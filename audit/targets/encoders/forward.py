@@ -50,10 +50,20 @@ class Forward:
         batch_tokens: padded tokens a batch may hold.
         dtype: what matrix products are computed in; sums and layer norms stay in float32 (autocast), and so do heads
             and losses, which run elsewhere.
+        through_head: let the model call its encoder, for heads that give it something of their own (the global
+            attention of Longformer); what the head itself makes of it is thrown away.
     """
 
     def __init__(
-        self, model: Any, family: Family, pad_id: int, device: str, batch_tokens: int, dtype: str = "float32"
+        self,
+        model: Any,
+        family: Family,
+        pad_id: int,
+        device: str,
+        batch_tokens: int,
+        dtype: str = "float32",
+        *,
+        through_head: bool = False,
     ) -> None:
         self.family = family
         self.device = device
@@ -62,6 +72,7 @@ class Forward:
         # CUDA kernels depend on the number of rows, so there it is always the same.
         self.fixed_rows = device != "cpu"
         self._encoder = getattr(model, family.encoder)
+        self._model = model if through_head else None
         self._words = self._encoder.get_input_embeddings()
         # What a backward pass needs of a row, compared with a forward pass: the states of all layers, not of one.
         self._backward_cost: int = model.config.num_hidden_layers
@@ -102,6 +113,14 @@ class Forward:
             EngineError: not even a single page fits.
         """
         return self._run_batches(lengths, page_of, self._states)
+
+    def exact(self, page: Encoding) -> torch.Tensor:
+        """The last hidden states of one page, (1, n_padded_tokens, n_hidden), float32; differentiable."""
+        bucket = bucket_of(len(page.ids), self._n_appended)
+        with torch.no_grad():
+            inputs = self._padded([page], bucket, 1)
+        states: torch.Tensor = self._last_states(inputs)[:, : padded_rows(bucket)]
+        return states
 
     def gradients(
         self, pages: Sequence[Encoding], judge: Judge, change: Change = lambda _, embedded: embedded
@@ -169,7 +188,7 @@ class Forward:
         self.batch.lowered = 0
 
     def _n_rows(self, bucket: int, cost: int = 1) -> int:
-        return max(1, self.batch_tokens // cost // (bucket + self._n_appended))
+        return 1 if self.family.alone else max(1, self.batch_tokens // cost // (bucket + self._n_appended))
 
     def _lower(self, tokens: int) -> None:
         """Halve the batch that did not fit."""
@@ -186,10 +205,18 @@ class Forward:
 
     def _encode(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
         with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
-            states = self._encoder(**inputs).last_hidden_state
+            states = self._last_states(inputs)
         # Of tokens that the model appended, only as many go on as fill the last block of the text's.
         kept: torch.Tensor = states[:, : padded_rows(bucket)].float()
         return kept
+
+    def _last_states(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        if self._model is None:
+            states: torch.Tensor = self._encoder(**inputs).last_hidden_state
+            return states
+        with outputs_of(self._encoder) as seen:
+            self._model(**inputs)
+        return seen[-1].last_hidden_state  # type: ignore[no-any-return]  # whatever transformers' models return
 
     def _differentiate(
         self, judge: Judge, change: Change, pages: Sequence[Encoding], bucket: int, n_rows: int
@@ -231,6 +258,21 @@ class Forward:
             ids[row, :length], mask[row, :length], boxes[row, :length] = page.ids, 1, page.boxes
         inputs = self.family.inputs(ids, mask, boxes, self.device)
         return inputs if self._visual is None else {**inputs, **self._visual.batch(pages, bucket)}
+
+
+@contextmanager
+def outputs_of(module: torch.nn.Module) -> Iterator[list[Any]]:
+    """Within, collects what the module gives."""
+    seen: list[Any] = []
+
+    def keep(_: torch.nn.Module, __: Any, output: Any) -> None:
+        seen.append(output)
+
+    handle = module.register_forward_hook(keep)
+    try:
+        yield seen
+    finally:
+        handle.remove()
 
 
 def unless_out_of_memory(run: Callable[[], B]) -> B | None:

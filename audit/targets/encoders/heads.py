@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,8 +13,10 @@ import torch
 from audit.arrays import Floats, Ints
 from audit.targets.batching import padded_rows
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
+from audit.targets.encoders.own_head import own_page_scores, own_scores, own_token_scores, scores_alone
 from audit.targets.encoders.spade import masked_relations
 from audit.targets.interface import (
+    BestClass,
     BestLinks,
     BestTokens,
     CandidateLogits,
@@ -28,7 +31,7 @@ from audit.targets.interface import (
     TrainingLoss,
 )
 
-HeadName = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
+HeadName = Literal["mlm", "token-classification", "document-classification", "spade-extraction", "spade-linking"]
 LOSSES: frozenset[type[Query[Any]]] = frozenset({TrainingLoss, CompletionLoss, FirstOrderLoss, RelaxedLoss})
 """What every head with a training loss over tokens answers."""
 
@@ -71,6 +74,7 @@ class Head:
             (n_pages, n_padded_tokens, n_hidden) in float32; None where no attack asks for one.
         tags: gives the log-probability of each tag for each token, (n_pages, n_padded_tokens, n_labels).
         links: gives the best predecessor or parent of each token of each page, see `BestLinks`.
+        classes: gives the log-probability of each class for each page, (n_pages, n_labels).
     """
 
     words: str
@@ -78,6 +82,7 @@ class Head:
     costs: CostsOf | None = None
     tags: Callable[[Any, torch.Tensor], torch.Tensor] | None = None
     links: Callable[[Any, torch.Tensor, Sequence[Encoding]], list[Ints]] | None = None
+    classes: Callable[[Any, torch.Tensor, Sequence[Encoding]], torch.Tensor] | None = None
 
 
 def page_losses(terms: Sequence[Costs]) -> Floats:
@@ -106,7 +111,8 @@ def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Te
 
 def bio_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
     """Cross-entropies of the tokens that have a tag to read."""
-    return (label_costs(model.classifier, hidden, [page.labels for page in pages]),)
+    head = model.classifier if scores_alone(model) else partial(own_scores, model)
+    return (label_costs(head, hidden, [page.labels for page in pages]),)
 
 
 def label_costs(
@@ -122,7 +128,21 @@ def label_costs(
 
 def bio_tags(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     """Log-probabilities of BIO tags."""
-    return torch.log_softmax(model.classifier(hidden), dim=-1)
+    scores = model.classifier(hidden) if scores_alone(model) else own_token_scores(model, hidden)
+    return torch.log_softmax(scores, dim=-1)
+
+
+def class_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
+    """Cross-entropies of the pages' classes, one a page; all of them have one."""
+    true = torch.tensor([page.page_class for page in pages], device=hidden.device)
+    chosen = class_scores(model, hidden, pages).gather(-1, true[:, None])[:, 0]
+    return (Costs(-chosen, np.ones(len(pages), np.int64)),)
+
+
+def class_scores(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> torch.Tensor:
+    """Log-probabilities (n_pages, n_labels) of classes of pages."""
+    scores = own_page_scores(model, hidden, [len(page.ids) for page in pages])
+    return torch.log_softmax(scores, dim=-1)
 
 
 def spade_extraction_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
@@ -193,6 +213,7 @@ HEADS: dict[HeadName, Head] = {
         "masked language model", frozenset({FillMask, BestTokens, CandidateLogits, MaskedLoss, MaskedCompletionLoss})
     ),
     "token-classification": Head("token classification (BIO)", LOSSES | {TagProbabilities}, bio_costs, bio_tags),
+    "document-classification": Head("document classification", LOSSES | {BestClass}, class_costs, classes=class_scores),
     "spade-extraction": Head(
         "entity extraction (SPADE)",
         LOSSES | {TagProbabilities, BestLinks},

@@ -86,8 +86,13 @@ def unknown_labels(
 ) -> Mapping[str, frozenset[str]]:
     """By the id of a document, the labels of its entities that the model has no tag or class for; none: it is no key.
 
-    Its training loss would be read as if these fields were outside every entity.
+    Its training loss would be read as if these fields were outside every entity. For classifiers of pages it is the
+    page's own class.
     """
+    if task == "document-classification":
+        return {
+            one.id: frozenset({one.label}) for one in documents if one.label is not None and one.label not in labels
+        }
     if task not in NAMING:
         return {}
     known = scheme_of(labels).knows if task == "token-classification" else labels.__contains__
@@ -105,15 +110,15 @@ def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Doc
     """
     if task == "mlm":
         return None
+    if task == "document-classification" and any(document.label is None for document in documents):
+        return "the model classifies pages, and some documents have no class", "give each document its label"
     unknown = unknown_labels(task, labels, documents)
-    annotated = [document for document in documents if document.entities]
+    annotated = [document for document in documents if document.entities or task == "document-classification"]
     members = [document for document in annotated if document.split == "member"]
     if unknown and all(document.id in unknown for document in members or annotated):
-        what = "tag" if task == "token-classification" else "class"
-        return (
-            f"the model has no {what} for entities labelled {', '.join(sorted(set().union(*unknown.values())))}",
-            f"it has {', '.join(labels)}; use these names in the documents",
-        )
+        return _nothing_known(task, labels, sorted(set().union(*unknown.values())))
+    if task == "document-classification":
+        return None
     if task == "token-classification":
         return None
     if task == "spade-linking" and not any(document.links for document in documents):
@@ -125,3 +130,15 @@ def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Doc
         if problems:
             return f"document {document.id} {problems[0]}", "correct the data set"
     return None
+
+
+def _nothing_known(task: HeadName, labels: Sequence[str], unknown: Sequence[str]) -> tuple[str, str]:
+    """See `label_problem`: no document is left."""
+    named = ", ".join(unknown)
+    if task == "document-classification":
+        return f"the model has no class {named}", f"it has {', '.join(labels)}; use these names as labels"
+    what = "tag" if task == "token-classification" else "class"
+    return (
+        f"the model has no {what} for entities labelled {named}",
+        f"it has {', '.join(labels)}; use these names in the documents",
+    )

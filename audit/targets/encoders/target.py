@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -14,15 +15,18 @@ from audit.corpus.documents import Document
 from audit.record import TargetCard
 from audit.targets.batching import padded_rows
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.adaptation import adapt, inputs_of, plain, share_right
+from audit.targets.encoders.adaptation import adapt, share_right
+from audit.targets.encoders.adapted_layer import adapted_layer
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
 from audit.targets.encoders.heads import HEADS, HeadName, sum_of_losses
 from audit.targets.encoders.losses import TokenLosses
+from audit.targets.encoders.own_head import own_scores
 from audit.targets.interface import (
     AdaptationRule,
     Adapted,
+    BestClass,
     BestLinks,
     BestTokens,
     CandidateLogits,
@@ -72,7 +76,13 @@ class EncoderTarget:
         pad_id = model.config.pad_token_id if family.counts_from_padding else tokenizer.pad_token_id
         self.sight = family.sight_of(model.config)
         self.forward = Forward(
-            model, family, pad_id, card.device, batch_tokens or BATCH_TOKENS[card.device], card.dtype
+            model,
+            family,
+            pad_id,
+            card.device,
+            batch_tokens or BATCH_TOKENS[card.device],
+            card.dtype,
+            through_head=self.head.classes is not None,
         )
         self._losses: dict[type[Query[Any]], Any] = {}
         if self.head.costs is not None:
@@ -85,7 +95,8 @@ class EncoderTarget:
             }
         # Vocabularies are often padded: the model's last outputs may stand for no token at all.
         padding = range(len(tokenizer), model.config.vocab_size)
-        self._never_candidates = sorted({*tokenizer.all_special_ids, tokenizer.unk_token_id, *padding})
+        unknown = () if tokenizer.unk_token_id is None else (tokenizer.unk_token_id,)
+        self._never_candidates = sorted({*tokenizer.all_special_ids, *unknown, *padding})
 
     @property
     def batch_tokens(self) -> int:
@@ -125,6 +136,7 @@ class EncoderTarget:
             **self._losses,
             TagProbabilities: self._tag_probabilities,
             BestLinks: self._best_links,
+            BestClass: self._best_classes,
             PageAdaptation: self._page_adaptation,
         }[kind]
         with torch.inference_mode():
@@ -208,37 +220,42 @@ class EncoderTarget:
                 answers[row] = links
         return answers
 
+    def _best_classes(self, queries: Sequence[BestClass]) -> list[int]:
+        classes_of = self.head.classes
+        assert classes_of is not None
+        pages = [query.page for query in queries]
+        answers = [0] * len(queries)
+        for rows, hidden in self._hidden(pages):
+            own = [pages[row] for row in rows]
+            own += own[:1] * (len(hidden) - len(rows))
+            best = classes_of(self.model, hidden.float(), own)[: len(rows)].cpu().double().numpy().argmax(axis=1)
+            for row, number in zip(rows, best.tolist(), strict=True):
+                answers[row] = number
+        return answers
+
     def _page_adaptation(self, queries: Sequence[PageAdaptation]) -> list[Adapted]:
         return [self._adapt(query.page, query.rule) for query in queries]
 
     def _adapt(self, page: Encoding, rule: AdaptationRule) -> Adapted:
         """How the model takes to one page when the last dense layer of its encoder is trained on it.
 
-        That of the last layer's output block (ours; DocMIA trains one layer of a generative model). All families have
-        it, under any head; what lies under it stays as it is and is computed once, and its block gives the last hidden
-        states. In float32, whatever the encoder computes in.
+        Which layer is ours; DocMIA trains one of a generative model. In float32, whatever the encoder computes in.
         """
         costs_of = self.head.costs
         assert costs_of is not None
-        block = getattr(self.model, self.family.encoder).encoder.layer[-1].output
-        with inputs_of(block) as seen:
-            ((_, states),) = self.forward.hidden([len(page.ids)], [page].__getitem__)
-        arguments, n_tokens = [plain(tensor) for tensor in seen[-1]], states.shape[1]
-
-        def hidden() -> torch.Tensor:
-            return cast("torch.Tensor", block(*arguments))[:, :n_tokens]
-
-        return adapt(
-            list(block.dense.parameters()),
-            lambda: sum_of_losses(costs_of(self.model, hidden(), [page])),
-            lambda: share_right(self.head, self.model, hidden(), page),
-            rule,
-        )
+        with adapted_layer(self.model, self.family.encoder, self.forward, page) as layer:
+            return adapt(
+                layer.parameters,
+                lambda: sum_of_losses(costs_of(self.model, layer.hidden(), [page])),
+                lambda: share_right(self.head, self.model, layer.hidden(), page),
+                rule,
+            )
 
     def _vocabulary_logits(self, hidden: torch.Tensor) -> Floats:
         """Logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""
         n_rows = len(hidden)
-        head = getattr(self.model, self.family.vocabulary_head)
+        named = self.family.vocabulary_head
+        head = partial(own_scores, self.model) if named is None else getattr(self.model, named)
         filled = torch.nn.functional.pad(hidden.float(), (0, 0, 0, padded_rows(n_rows) - n_rows))
         return cast("Floats", head(filled)[:n_rows].cpu().double().numpy())
 

@@ -22,7 +22,8 @@ from audit.targets.answering.rows import trial_sample
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
-from audit.targets.checkpoint.loading import load_model, load_whole_model, open_tokenizer
+from audit.targets.checkpoint.loading import load_model, load_whole_model
+from audit.targets.checkpoint.tokenizer import open_tokenizer
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.extractive.windows import Inputs, SpanReader
 from audit.targets.interface import Answer

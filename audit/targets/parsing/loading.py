@@ -14,7 +14,7 @@ from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
-from audit.targets.checkpoint.loading import open_tokenizer
+from audit.targets.checkpoint.tokenizer import open_tokenizer
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.parsing.reader import parsing_reader
 from audit.targets.parsing.target import ParsingTarget

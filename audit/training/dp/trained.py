@@ -18,8 +18,11 @@ from torch import nn
 
 from audit.errors import UsageError
 
-ADAPTED = frozenset({"query", "value", "layout_query", "layout_value", "q", "v", "q_proj", "v_proj"})
+_KINDS = ("query", "value", "layout_query", "layout_value", "q", "v", "q_proj", "v_proj", "q_lin", "v_lin")
+ADAPTED = frozenset({*_KINDS, "query_proj", "value_proj"})
 """The last part of the names of adapted layers, in every family: queries and values, as Hu et al. chose."""
+FUSED = frozenset({"Wqkv", "qkv_proj", "in_proj"})
+"""Those of layers that make queries, keys and values in one: adapters would change keys too."""
 _MOVE = 0.02
 """Standard deviation of a move, that of usual starting weights (ours)."""
 _LORA = re.compile(r"lora:([1-9][0-9]{0,3})")
@@ -124,9 +127,11 @@ def choose_trained(
             for every trained number costs as much noise as any other.
 
     Raises:
-        UsageError: there is no such choice; or nothing but embeddings would be trained.
+        UsageError: there is no such choice, adapters have no place; or nothing but embeddings would be trained.
     """
     rank = rank_of(trained)
+    if rank is not None:
+        _refuse_fused(model, trained)
     embedded = {
         id(own) for module in model.modules() if isinstance(module, nn.Embedding) for own in module.parameters()
     }
@@ -170,6 +175,16 @@ def merge_adapters(model: nn.Module) -> None:
     for parent, name, layer in _layers(model, LoraLinear):
         setattr(parent, name, layer.merged())
     model.requires_grad_(True)
+
+
+def _refuse_fused(model: nn.Module, trained: str) -> None:
+    names = {name for _, name, _ in _layers(model, nn.Linear)}
+    if names & FUSED and not names & ADAPTED:
+        raise UsageError(
+            f"--train {trained}: this model makes queries, keys and values with one matrix, and adapters are for "
+            "queries and values",
+            "give --train head or --train full",
+        )
 
 
 def _adapt(model: nn.Module, rank: int, seed: int) -> set[int]:

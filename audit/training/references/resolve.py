@@ -16,7 +16,8 @@ from audit.errors import TargetError, UsageError
 from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.loading import config_of, load_tokenizer, page_images_of
+from audit.targets.checkpoint.loading import config_of, page_images_of
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.embedder.target import load_embedder
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.page_images import OpenImage
@@ -245,8 +246,7 @@ def pretrained_of(
     """The folder that the target was fine-tuned from, checked; None when nobody names it.
 
     Raises:
-        TargetError: it is no folder, is the target itself, has other tokens, or sees pages in another way than a target
-            for which it becomes the public model.
+        TargetError: it is no folder, is the target itself, has other tokens, or, where that matters, sees other pages.
         UsageError: `given` names something that is no reference.
     """
     folders = _locate(corpus, given)

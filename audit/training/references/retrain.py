@@ -16,10 +16,11 @@ from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.loading import load_tokenizer, max_tokens_of, page_images_of
+from audit.targets.checkpoint.loading import max_tokens_of, page_images_of
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.labelling import unknown_labels
 from audit.targets.extractive.loading import load_extractive
@@ -33,7 +34,7 @@ from audit.training.starting import starting_model
 
 AnyRecipe = AnsweringRecipe | Recipe | NluRecipe
 Item = TypeVar("Item")
-_LABELLED = ("token-classification", "spade-extraction")
+_LABELLED = ("token-classification", "document-classification", "spade-extraction")
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,8 @@ def retrain(
     model, encoder = under_head(start, corpus, how.recipe.seed)
     known = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))
     pages: Sequence[Encoding] = [page for page in map(encoder.encode, known) if page is not None]
+    if encoder.task == "document-classification":
+        pages = [page for page in pages if page.has_loss]
     pages = _as_many(pages, n, how.recipe.seed)
     fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
     save(model, encoder.tokenizer, folder, half=how.half, processor_of=start.path)
@@ -203,13 +206,14 @@ def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any,
         raise ManifestError("manifest.toml task.labels: missing, and a model is to be trained to give them")
     head = cast("HeadName", task.kind)
     model = starting_model(start, head, labels=task.labels, seed=seed)
-    tokenizer = load_tokenizer(start)
+    tokenizer, family = load_tokenizer(start), family_of(model.config.model_type)
+    assert family is not None
     encoder = Encoder(
         tokenizer,
         max_tokens_of(model.config, tokenizer),
         labels=_names_of(task),
         label_all_tokens=corpus.manifest.recipe.label_all_tokens,
-        needs_boxes=FAMILIES[model.config.model_type].boxes is not None,
+        needs_boxes=family.boxes is not None,
         task=head,
         page_images=page_images_of(start, model.config, partial(open_image, corpus)),
     )

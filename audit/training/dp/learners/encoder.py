@@ -1,4 +1,4 @@
-"""Encoders under a head, which learn from pages: masked language models, taggers, SPADE extraction and linking."""
+"""Encoders under a head, which learn from pages: masked language models, taggers, classifiers, SPADE heads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from audit.corpus.documents import Document
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.spade import masked_relations
 from audit.training.dp.interface import Batch, Learner
@@ -41,7 +41,9 @@ class EncoderLearner(Learner):
         self.device = device
         self._encoder = encoder
         self._start = start
-        self._family = FAMILIES[model.config.model_type]
+        family = family_of(model.config.model_type)
+        assert family is not None, "only models of known families are put under a head"
+        self._family = family
         self._collator = self._collate_with(mask_probability, seed=0)
         self._mask_probability = mask_probability
         self._costs_of = self._costs_of_head(encoder.task)
@@ -90,18 +92,27 @@ class EncoderLearner(Learner):
         return {
             "mlm": self._masked_costs,
             "token-classification": self._tag_costs,
+            "document-classification": self._class_costs,
             "spade-extraction": self._extraction_costs,
             "spade-linking": self._linking_costs,
         }[head]
 
     def _masked_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
-        """The vocabulary's scores are computed for the predicted tokens only, a seventh of all."""
+        """The vocabulary's scores are computed for the predicted tokens only, a seventh of all, where that can be."""
+        named = self._family.vocabulary_head
+        if named is None:
+            scores = self.model(**inputs).logits
+            at = batch["read_at"][..., None].expand(-1, -1, scores.shape[-1])
+            return mean_costs(scores.gather(1, at), batch["labels"])
         hidden = getattr(self.model, self._family.encoder)(**inputs).last_hidden_state
         at = batch["read_at"][..., None].expand(-1, -1, hidden.shape[-1])
-        return mean_costs(getattr(self.model, self._family.vocabulary_head)(hidden.gather(1, at)), batch["labels"])
+        return mean_costs(getattr(self.model, named)(hidden.gather(1, at)), batch["labels"])
 
     def _tag_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
         return mean_costs(self.model(**inputs).logits, batch["labels"])
+
+    def _class_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
+        return mean_costs(self.model(**inputs).logits[:, None], batch["labels"][:, None])
 
     def _extraction_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
         output = self.model(**inputs)

@@ -1,0 +1,200 @@
+"""The contract of `test_targets_contract.py` for every family that transformers knows, under each of its heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import encoder_zoo
+import numpy as np
+import pytest
+import tiny
+import torch
+
+from audit.corpus.documents import Document
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoded_page import Encoding
+from audit.targets.encoders.target import EncoderTarget
+from audit.targets.interface import (
+    AdaptationRule,
+    Adapted,
+    BestClass,
+    BestTokens,
+    CandidateLogits,
+    Candidates,
+    CompletionLoss,
+    FillMask,
+    FirstOrderLoss,
+    MaskedCompletionLoss,
+    MaskedLoss,
+    PageAdaptation,
+    Query,
+    Relaxed,
+    RelaxedLoss,
+    TagProbabilities,
+    TrainingLoss,
+)
+
+RULE = AdaptationRule(threshold=1e-9, max_steps=3, learning_rate=1e-2)
+
+
+# The others are under the same contract in `test_targets_contract.py`.
+PAIRS = [
+    (kind, head)
+    for kind, head in encoder_zoo.PAIRS
+    if head == "document-classification" or kind not in (*tiny.FAMILIES, *tiny.BPE_FAMILIES)
+]
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids="-".join)
+def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> EncoderTarget:
+    return load(encoder_zoo.write_encoder(tmp_path_factory.mktemp("model"), *request.param))
+
+
+def pages_of(target: EncoderTarget) -> list[Encoding]:
+    """Pages of different lengths, with a class where the model classifies pages."""
+    rng = np.random.default_rng(1)
+    documents = [*tiny.documents(1, 0, 0)]
+    for n_words in (1, 2, 30):
+        texts = ["".join(rng.choice(list(tiny.CHARACTERS), 3)) for _ in range(n_words)]
+        documents.append(Document(f"d{n_words}", "member", tiny.laid_out(texts), size=tiny.SIZE))
+    named = [replace(one, label=encoder_zoo.CLASSES[number % 3]) for number, one in enumerate(documents)]
+    pages = [target.encode(one) for one in named]
+    assert None not in pages
+    return [page for page in pages if page is not None]
+
+
+def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> list[Query[Any]]:
+    own = np.array([40, 41, 42, 43])
+    made: dict[type[Query[Any]], Any] = {
+        FillMask: lambda page: FillMask(page.masked([1]), 1, 5),
+        BestTokens: lambda page: BestTokens(page, (1, 2)),
+        CandidateLogits: lambda page: CandidateLogits(page.masked([2]), 2, own),
+        MaskedLoss: lambda page: MaskedLoss(page, (1, 2)),
+        MaskedCompletionLoss: lambda page: MaskedCompletionLoss(page, (1, 2), own.reshape(2, 2)),
+        TrainingLoss: lambda page: TrainingLoss(page, 1, own),
+        CompletionLoss: lambda page: CompletionLoss(page, (1, 2), own.reshape(2, 2)),
+        FirstOrderLoss: lambda page: FirstOrderLoss(page, 1, own),
+        RelaxedLoss: lambda page: RelaxedLoss(page, (1, 2), own, np.full((2, 4), 0.25)),
+    }
+    make = made.get(kind, lambda page: PageAdaptation(page, RULE) if kind is PageAdaptation else kind(page))
+    return [make(page) for page in pages_of(target)]
+
+
+def plain(answer: Any) -> Any:
+    if isinstance(answer, Adapted):
+        return np.array([answer.distance, *answer.losses, *answer.similarities])
+    if isinstance(answer, Relaxed):
+        return np.array([answer.loss, *answer.gradient.ravel()])
+    return np.concatenate([answer.ids, answer.logits]) if isinstance(answer, Candidates) else np.asarray(answer)
+
+
+def own_inputs(target: EncoderTarget, page: Encoding) -> dict[str, torch.Tensor]:
+    """The page as the family's documentation asks for it, alone and without padding."""
+    kind = target.model.config.model_type
+    inputs = {"input_ids": torch.tensor(page.ids)[None]}
+    if kind in ("layoutlm", "layoutlmv3", "lilt"):
+        inputs["bbox"] = torch.tensor(np.floor(page.boxes * 1000 + 1e-6).astype(np.int64))[None]
+    if kind == "bros":
+        inputs["bbox"] = torch.tensor(page.boxes, dtype=torch.float32)[None]
+    return inputs
+
+
+def own_logits(target: EncoderTarget, page: Encoding) -> np.ndarray[Any, Any]:
+    with torch.inference_mode():
+        return target.model(**own_inputs(target, page)).logits[0].double().numpy()
+
+
+def own_loss(target: EncoderTarget, page: Encoding) -> float:
+    labels = torch.tensor([page.page_class]) if page.labels is None else torch.tensor(page.labels)[None]
+    with torch.inference_mode():
+        return float(target.model(**own_inputs(target, page), labels=labels).loss)
+
+
+def log_softmax(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    best = scores.max(axis=-1, keepdims=True)
+    return scores - best - np.log(np.exp(scores - best).sum(axis=-1, keepdims=True))
+
+
+def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
+    target: EncoderTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in target.answers:
+        queries = queries_of(target, kind)
+        alone = [plain(target.ask([query])[0]) for query in queries]
+        for batch_tokens in (128, 4096):
+            monkeypatch.setattr(target.forward, "batch_tokens", batch_tokens)
+            together = target.ask(queries[::-1])[::-1]
+            for a, b in zip(alone, together, strict=True):
+                if kind in (FirstOrderLoss, RelaxedLoss):
+                    np.testing.assert_allclose(a, plain(b), rtol=1e-4, atol=1e-5)
+                else:
+                    np.testing.assert_array_equal(a, plain(b), err_msg=kind.__name__)
+
+
+def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target: EncoderTarget) -> None:
+    for page in pages_of(target)[::2]:
+        logits = own_logits(target, page)
+        if target.card.task == "mlm":
+            (found,) = target.ask([CandidateLogits(page, 2, np.arange(20))])
+            np.testing.assert_allclose(found, logits[2, :20], rtol=1e-4, atol=1e-4)
+            (hidden,) = target.ask([MaskedLoss(page, (1, 3))])
+            own = log_softmax(own_logits(target, page.masked([1, 3])))
+            np.testing.assert_allclose(hidden, -own[[1, 3], page.ids[[1, 3]]], rtol=1e-4, atol=1e-4)
+            continue
+        if target.card.task == "document-classification":
+            (best,) = target.ask([BestClass(page)])
+            assert best == logits.argmax()
+        else:
+            (probabilities,) = target.ask([TagProbabilities(page)])
+            np.testing.assert_allclose(np.log(probabilities), log_softmax(logits), rtol=1e-4, atol=1e-4)
+        candidates = np.array([40, 41])
+        (losses,) = target.ask([TrainingLoss(page, 1, candidates)])
+        recomputed = [own_loss(target, page.with_tokens([1], [token])) for token in candidates.tolist()]
+        np.testing.assert_allclose(losses, recomputed, rtol=1e-4, atol=1e-5)
+
+
+def test_estimates_and_mixtures_follow_the_loss(target: EncoderTarget) -> None:
+    if TrainingLoss not in target.answers:
+        assert target.card.task == "mlm"
+        return
+    page = pages_of(target)[0]
+    candidates = np.array([int(page.ids[1]), 40, 41])
+    (exact,) = target.ask([TrainingLoss(page, 1, candidates)])
+    (estimated,) = target.ask([FirstOrderLoss(page, 1, candidates)])
+    assert estimated[0] == pytest.approx(exact[0], rel=1e-5)
+    assert len(set(estimated.round(9))) == 3
+    for number, row in enumerate(np.eye(3)[:2]):
+        (mixed,) = target.ask([RelaxedLoss(page, (1,), candidates, row[None])])
+        assert mixed.loss == pytest.approx(exact[number], rel=1e-5)
+        step = 1e-3 * np.array([1.0, -0.5, -0.5])
+        (ahead,) = target.ask([RelaxedLoss(page, (1,), candidates, row[None] + step)])
+        (behind,) = target.ask([RelaxedLoss(page, (1,), candidates, row[None] - step)])
+        slope = float(mixed.gradient[0] @ step)
+        assert (ahead.loss - behind.loss) / 2 == pytest.approx(slope, rel=0.1, abs=2e-5)
+
+
+def test_a_page_is_adapted_to_and_the_model_is_put_back(target: EncoderTarget) -> None:
+    if PageAdaptation not in target.answers:
+        assert target.card.task == "mlm"
+        return
+    page = pages_of(target)[0]
+    before = {name: value.clone() for name, value in target.model.state_dict().items()}
+    (found,) = target.ask([PageAdaptation(page, RULE)])
+    (loss,) = target.ask([TrainingLoss(page, 0, page.ids[:1])])
+    assert found.losses[0] == pytest.approx(float(loss[0]), rel=1e-5)
+    assert found.losses[-1] < found.losses[0]
+    assert found.distance > 0
+    assert all(torch.equal(value, before[name]) for name, value in target.model.state_dict().items())
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in target.model.parameters())
+    assert not [part for part in target.model.modules() if "forward" in vars(part)]
+
+
+def test_a_page_as_long_as_can_be_is_read(target: EncoderTarget) -> None:
+    page = target.encode(Document("d", "member", tiny.laid_out(["a"] * 300), size=tiny.SIZE, label="form"))
+    assert page is not None
+    assert len(page.ids) == target.card.max_tokens == encoder_zoo.POSITIONS - 1
+    kind: Sequence[type[Query[Any]]] = [one for one in (MaskedLoss, TrainingLoss) if one in target.answers]
+    (answer,) = target.ask([MaskedLoss(page, (1,)) if kind[0] is MaskedLoss else TrainingLoss(page, 1, page.ids[:2])])
+    assert np.isfinite(answer).all()

@@ -1,0 +1,115 @@
+"""Families known by what transformers has of them, and sentences about those that are not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import encoder_zoo
+import pytest
+import tiny
+
+from audit.corpus.documents import Document
+from audit.errors import TargetError
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.families import FAMILIES, family_of
+
+
+def renamed(folder: Path, **settings: object) -> Path:
+    """A tiny BERT whose configuration says something else."""
+    encoder_zoo.write_encoder(folder, "bert", str(settings.pop("head", "mlm")))
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+    return folder
+
+
+def test_heads_are_transformers_own_but_for_those_that_the_table_names() -> None:
+    bros, bert, deberta = family_of("bros"), family_of("bert"), family_of("deberta-v2")
+    assert bros is not None
+    assert bert is not None
+    assert deberta is not None
+    assert bros.heads["mlm"].__name__ == "BrosForMaskedLM"
+    assert "document-classification" not in bros.heads
+    assert bert.heads["document-classification"].__name__ == "BertForSequenceClassification"
+    assert {head: one.__name__ for head, one in deberta.heads.items()} == {
+        "mlm": "DebertaV2ForMaskedLM",
+        "token-classification": "DebertaV2ForTokenClassification",
+        "document-classification": "DebertaV2ForSequenceClassification",
+    }
+    assert all(family_of(kind) is not None for kind in FAMILIES)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "t5", "bart", "esm", "tapas", "vit", "no such type"])
+def test_what_reads_no_words_of_a_page_is_no_family(kind: str) -> None:
+    assert family_of(kind) is None
+
+
+@pytest.mark.parametrize("kind", ["roberta", "camembert", "xlm-roberta", "mpnet", "longformer", "data2vec-text"])
+def test_positions_are_counted_from_padding_where_the_model_does_so(kind: str) -> None:
+    family = family_of(kind)
+    assert family is not None
+    assert family.counts_from_padding
+    others = [family_of(other) for other in ("bert", "distilbert", "deberta-v2", "albert", "electra", "modernbert")]
+    assert not any(other is None or other.counts_from_padding for other in others)
+
+
+def test_an_unknown_architecture_is_told_all_that_is_known_by_head(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="unknown architecture 'nonsense'") as raised:
+        load(renamed(tmp_path, model_type="nonsense"))
+    hint = raised.value.hint
+    for part in ("masked language model: ", "document classification: ", "DeBERTa-v2", "LayoutLMv3", "Donut", "VT5"):
+        assert part in hint
+    by_head = dict(part.split(": ", 1) for part in hint.split("; ") if ": " in part)
+    assert "LayoutLMv3" not in by_head["docaudit knows models for masked language model"]
+    assert "BROS" not in by_head["for document classification"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("layoutlmv2", "detectron2"),
+        ("beit", "classify pictures alone"),
+        ("fnet", "reads the padding"),
+        ("bart", "writes text"),
+    ],
+)
+def test_families_that_cannot_be_audited_are_said_to_be(kind: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="unknown architecture") as raised:
+        load(renamed(tmp_path, model_type=kind))
+    assert sentence in raised.value.hint
+
+
+@pytest.mark.parametrize("problem", ["regression", "multi_label_classification"])
+def test_a_model_that_gives_no_single_class_is_refused(problem: str, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="does not put pages into one of several classes"):
+        load(renamed(tmp_path, head="document-classification", problem_type=problem))
+
+
+def test_classes_without_names_are_named_by_the_manifest(tmp_path: Path) -> None:
+    folder = renamed(tmp_path, head="document-classification", id2label={0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"})
+    assert load(folder, labels=("form", "letter", "bill")).labels == ("form", "letter", "bill")
+    with pytest.raises(TargetError, match="does not name its 3 classes"):
+        load(folder)
+
+
+@pytest.mark.parametrize("kind", ["distilbert", "deberta-v2", "modernbert"])
+def test_a_configuration_of_fewer_layers_than_there_are_is_refused(kind: str, tmp_path: Path) -> None:
+    encoder_zoo.write_encoder(tmp_path, kind, "mlm")
+    path = tmp_path / "config.json"
+    settings = json.loads(path.read_text())
+    settings.pop("layer_types", None)
+    name = "n_layers" if "n_layers" in settings else "num_hidden_layers"
+    path.write_text(json.dumps({**settings, name: 1}))
+    with pytest.raises(TargetError, match="fewer layers than the weights have"):
+        load(tmp_path)
+
+
+def test_a_page_is_read_from_its_beginning_by_a_classifier(tmp_path: Path) -> None:
+    target = load(encoder_zoo.write_encoder(tmp_path, "bert", "document-classification"))
+    long = Document("d", "member", tiny.laid_out(["abc"] * 100), size=tiny.SIZE, label="form")
+    page, around, beyond = target.encode(long), target.encode(long, (20,)), target.encode(long, (90,))
+    assert page is not None
+    assert around is not None
+    assert page.page_class == encoder_zoo.CLASSES.index("form")
+    assert page.ids.tolist() == around.ids.tolist()
+    assert beyond is None

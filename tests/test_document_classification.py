@@ -1,0 +1,170 @@
+"""Models that classify pages, from the data set to the scan."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import encoder_zoo
+import numpy as np
+import pytest
+import tiny
+from typer.testing import CliRunner
+
+from audit.attacks.provider_membership.queries import read_page
+from audit.cli import app
+from audit.corpus.canaries.insertion import insert
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task
+from audit.corpus.features import describe
+from audit.corpus.manifest import load as load_corpus
+from audit.corpus.manifest import write
+from audit.errors import TargetError
+from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.target import EncoderTarget
+from audit.targets.interface import BestClass
+from audit.targets.opening import check, target_of
+from audit.targets.unread import find_unread, without_unread
+from audit.targets.usefulness import usefulness, usefulness_by_document
+
+pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
+
+
+def documents() -> tuple[Document, ...]:
+    return tuple(
+        replace(one, label=encoder_zoo.CLASSES[number % 3]) for number, one in enumerate(tiny.documents(8, 8, 4))
+    )
+
+
+def written(folder: Path, made: tuple[Document, ...]) -> Path:
+    task = Task("document-classification", encoder_zoo.CLASSES)
+    write(folder, Manifest(schema=1, name="pages", task=task, membership=Membership("random")), made)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return load_corpus(written(tmp_path_factory.mktemp("pages"), documents()))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return encoder_zoo.write_encoder(tmp_path_factory.mktemp("model"), "deberta-v2", "document-classification")
+
+
+class Fixed:
+    """Gives some pages their own class, by their number, and the others the next one."""
+
+    answers = frozenset({BestClass})
+    labels = encoder_zoo.CLASSES
+
+    def __init__(self, target: EncoderTarget, right: set[int]) -> None:
+        self.card, self.encode, self._right = target.card, target.encode, right
+
+    def ask(self, queries):
+        return [
+            query.page.page_class if number in self._right else (query.page.page_class + 1) % 3
+            for number, query in enumerate(queries)
+        ]
+
+
+def test_accuracy_is_measured_against_naming_the_commonest_class(corpus: Corpus, model: Path) -> None:
+    target = load(model)
+    (measured,) = usefulness(Fixed(target, {0, 1, 2, 5}), corpus, 0)
+    assert (measured.name, measured.value, measured.n) == ("class_accuracy", 0.5, 8)
+    assert measured.null == 3 / 8
+    by_document = usefulness_by_document(Fixed(target, {0, 1, 2, 5}), corpus, 0)["class_accuracy"]
+    assert float(np.sum(by_document.numerator)) == 4.0
+
+
+def test_pages_of_a_class_that_the_model_lacks_are_counted_and_left_out_and_refused_where_no_member_is_left(
+    model: Path, tmp_path: Path
+) -> None:
+    made = list(documents())
+    task = Task("document-classification", (*encoder_zoo.CLASSES, "memo"))
+    manifest = Manifest(schema=1, name="pages", task=task, membership=Membership("random"))
+    for place, split in ((12, "heldout"), (2, "member")):
+        changed = [*made]
+        changed[place] = replace(changed[place], label="memo")
+        assert changed[place].split == split
+        write(tmp_path / split, manifest, changed)
+        corpus = load_corpus(tmp_path / split)
+        target = target_of(model, corpus)
+        check(target, corpus)
+        page = target.encode(changed[place])  # type: ignore[union-attr]
+        assert page is not None
+        assert not page.has_loss
+        unread = find_unread(target, corpus)
+        assert unread.documents == {changed[place].id}
+        assert "memo" in unread.warnings[0]
+        (measured,) = usefulness(target, without_unread(corpus, unread), 0)
+        assert measured.n == (7 if split == "heldout" else 8)
+    write(tmp_path / "none", manifest, [replace(one, label="memo") if one.split == "member" else one for one in made])
+    corpus = load_corpus(tmp_path / "none")
+    with pytest.raises(TargetError, match="no class memo"):
+        check(target_of(model, corpus), corpus)
+
+
+def test_a_tagger_is_not_audited_as_a_classifier_nor_the_other_way_round(
+    corpus: Corpus, model: Path, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    tagger = target_of(encoder_zoo.write_encoder(tmp_path, "bert"), replace(corpus, manifest=labelled(corpus, ())))
+    with pytest.raises(TargetError, match="for token-classification, and the data set for document-classification"):
+        check(tagger, corpus)
+    receipts = load_corpus(tiny_corpus)
+    with pytest.raises(TargetError, match="for document-classification, and the data set for token-classification"):
+        check(target_of(model, replace(receipts, manifest=labelled(receipts, ()))), receipts)
+
+
+def labelled(corpus: Corpus, labels: tuple[str, ...]) -> Manifest:
+    return replace(corpus.manifest, task=replace(corpus.manifest.task, labels=labels))
+
+
+def test_a_canary_of_its_own_page_has_a_class(tmp_path: Path) -> None:
+    plain = tuple(
+        replace(one, size=None, words=tuple(replace(word, box=None) for word in one.words)) for one in documents()
+    )
+    options = {"pattern": "pin", "count": 8, "repeat": 2, "length": 3, "seed": 0}
+    insert(load_corpus(written(tmp_path / "data", plain)), tmp_path / "out", **options)
+    corpus = load_corpus(tmp_path / "out")
+    planted = [one for one in corpus.documents if one.id.startswith("canary")]
+    assert planted
+    assert {one.label for one in planted} == {min(encoder_zoo.CLASSES)}
+
+
+def answered(target: EncoderTarget, asking):
+    """What comes of an attempt whose questions the target answers."""
+    request = next(asking)
+    while True:
+        try:
+            request = asking.send(target.ask(request.queries))
+        except StopIteration as done:
+            return done.value
+
+
+def test_providers_are_asked_by_the_class_of_a_page(corpus: Corpus, model: Path) -> None:
+    target = load(model)
+    page = target.encode(corpus.documents[0])
+    assert page is not None
+    (own,) = target.ask([BestClass(page)])
+    scores = answered(target, read_page(target, corpus.documents[0]))
+    assert (scores.accuracy, scores.similarity, scores.confidence) == (own == page.page_class,) * 2 + (None,)
+
+
+def test_the_blind_check_sees_the_class_of_a_page(corpus: Corpus) -> None:
+    one = corpus.documents[0]
+    table = describe(corpus, [one, replace(one, label="other"), one]).blocks["metadata"]
+    rows = np.asarray(table.todense() if hasattr(table, "todense") else table)
+    assert not np.array_equal(rows[0], rows[1])
+    assert np.array_equal(rows[0], rows[2])
+
+
+def test_a_classifier_is_scanned(corpus: Corpus, model: Path, tmp_path: Path) -> None:
+    command = ["scan", str(model), str(corpus.root), "--out", str(tmp_path / "out"), "--budget", "quick"]
+    done = CliRunner().invoke(app, [*command, "--only", "membership", "--only", "memorisation"], terminal_width=200)
+    assert done.exit_code == 11, done.output
+    record = json.loads((tmp_path / "out" / "record.json").read_text())
+    assert record["target"]["architecture"] == "DeBERTa-v2, document classification"
+    status = {one["attack"]: one["status"] for one in record["attacks"]}
+    assert status == {"membership": "completed", "memorisation": "inapplicable"}
+    assert record["utility"][0]["name"] == "class_accuracy"
