@@ -14,6 +14,7 @@ from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.weights import read_model
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES, Family
 from audit.targets.encoders.heads import HEADS, HeadName
@@ -83,7 +84,7 @@ def not_finite(model: Any) -> list[str]:
 
 
 def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
-    """The model in float32, when its files hold every parameter, as finite numbers.
+    """The model, when its files hold every parameter, as finite numbers.
 
     Raises:
         TargetError: they do not, or see `load_model`.
@@ -106,7 +107,9 @@ def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
 def load_model(
     folder: AnyFolder, model_class: type[Any], settings: Mapping[str, Any] | None = None
 ) -> tuple[Any, list[str]]:
-    """The model in float32 and the names of the parameters that its files lack (initialised at random).
+    """The model and the names of the parameters that its files lack (initialised at random).
+
+    In float32; in bfloat16 when it is large and stored in half precision. An adapter is merged into its base.
 
     Args:
         folder: the checkpoint.
@@ -114,30 +117,9 @@ def load_model(
         settings: take the place of those in its configuration.
 
     Raises:
-        TargetError: no safetensors, or they cannot be read or do not fit the configuration.
+        TargetError: no safetensors, they cannot be read or do not fit the configuration, or an adapter cannot be merged.
     """
-    folder = open_checkpoint(folder)
-    with quiet():
-        try:
-            model, report = model_class.from_pretrained(
-                folder.path,
-                local_files_only=True,
-                use_safetensors=True,
-                trust_remote_code=False,
-                # The configuration may name a kernel of the Hub here, which transformers would download and run.
-                attn_implementation=None,
-                dtype=torch.float32,
-                output_loading_info=True,
-                **(settings or {}),
-            )
-        except DAMAGE as error:
-            shapes = "ignore_mismatched_sizes" in str(error)
-            reason = "their shapes are not those of config.json" if shapes else one_line(error)
-            raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
-    left_over = sorted(name for name in report["unexpected_keys"] if ".layer." in name)
-    if left_over:
-        raise TargetError(f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}")
-    return model, sorted(report["missing_keys"])
+    return read_model(open_checkpoint(folder), model_class, settings)
 
 
 def load_tokenizer(folder: AnyFolder) -> Any:

@@ -6,7 +6,7 @@ Most are of the target's own kind; a sentence embedder is of another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -16,7 +16,7 @@ from audit.errors import TargetError
 from audit.targets.answering.denoiser import is_denoiser
 from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.folder import CheckpointFolder, is_checkpoint, open_checkpoint
 from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint, target_of
@@ -25,7 +25,7 @@ from audit.training.references.likeness import refuse_a_near_copy
 from audit.training.references.provenance import refuse_the_target, refuse_unfit
 from audit.training.references.splits import read_splits
 
-Source = Literal["manifest", "command line"]
+Source = Literal["manifest", "command line", "adapter"]
 SAME_KIND = ("baselines", "pretrained", "splits")
 """References that are models of the target's own kind."""
 PROVIDE_BASELINES = (
@@ -42,10 +42,12 @@ class GivenFolder:
     Attributes:
         path: the folder.
         source: who named it.
+        base: the model that it was trained on, when it is an adapter.
     """
 
     path: Path
     source: Source
+    base: Path | None = None
 
     @cached_property
     def checkpoint(self) -> CheckpointFolder:
@@ -54,7 +56,7 @@ class GivenFolder:
         Raises:
             TargetError: see `open_checkpoint`.
         """
-        return open_checkpoint(self.path)
+        return open_checkpoint(self.path, self.base)
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,16 @@ def load_same_kind(
     return tuple(_load(*one, audited, start) for one in chosen)
 
 
+def with_base(given: Mapping[str, Sequence[GivenFolder]], target: CheckpointFolder) -> dict[str, list[GivenFolder]]:
+    """The references of an adapter: its base is what it was fine-tuned from, and that of other adapters among them."""
+    folders = {name: list(own) for name, own in given.items()}
+    if target.base is None:
+        return folders
+    base = target.base.own_path
+    folders.setdefault("pretrained", [GivenFolder(base, "adapter")])
+    return {name: [replace(own, base=base) for own in others] for name, others in folders.items()}
+
+
 def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
     """True where what the target was fine-tuned from can be asked what the target is asked.
 
@@ -171,13 +183,13 @@ def load_given_embedder(audited: AuditedModel, given: Mapping[str, Sequence[Give
 def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
     """The folder itself when it is a checkpoint, else the checkpoints in it, by name."""
     path = folder.path
-    if (path / "config.json").is_file():
+    if is_checkpoint(path):
         return [folder]
     finished = (own for own in path.iterdir() if not own.name.startswith(UNFINISHED))
-    inside = sorted(own for own in finished if (own / "config.json").is_file())
+    inside = sorted(own for own in finished if is_checkpoint(own))
     if not inside:
         raise TargetError(f"reference baselines: {path} is no checkpoint and holds none")
-    return [GivenFolder(own, folder.source) for own in inside]
+    return [GivenFolder(own, folder.source, folder.base) for own in inside]
 
 
 def _load(

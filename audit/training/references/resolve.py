@@ -21,7 +21,7 @@ from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
-from audit.targets.opening import Checkpoint
+from audit.targets.opening import Checkpoint, open_model
 from audit.training.encoders import Recipe
 from audit.training.references.load import (
     PROVIDE_BASELINES,
@@ -34,6 +34,7 @@ from audit.training.references.load import (
     Source,
     load_given_embedder,
     load_same_kind,
+    with_base,
 )
 from audit.training.references.provenance import refuse_the_target
 from audit.training.references.public_model import (
@@ -159,11 +160,12 @@ def prepare(
         UsageError: `given` names something that is no reference, or leaves `public` without use.
         ManifestError: `public` has no public documents, or some of them are audited ones.
     """
-    folders = _locate(corpus, given)
+    opened = open_checkpoint(target_dir)
+    folders = with_base(_locate(corpus, given), opened)
     if public is not None:
         folders = _without_auxiliary(folders)
         refuse_audited(public, corpus)
-    audited = AuditedModel(target, open_checkpoint(target_dir), corpus)
+    audited = AuditedModel(target, opened, corpus)
     same_kind = load_same_kind([name for name in SAME_KIND if name in needs], audited, folders)
     if public is not None and not isinstance(target, EncoderTarget):
         raise UsageError(
@@ -231,12 +233,13 @@ def pretrained_of(
             for which it becomes the public model.
         UsageError: `given` names something that is no reference.
     """
-    folders = _locate(corpus, given)
+    opened = open_model(target_dir, corpus, next(iter(given.get("pretrained", ())), None))
+    folders = with_base(_locate(corpus, given), opened)
     if "pretrained" not in folders:
         return None
     (own,) = folders["pretrained"]
     folder = own.checkpoint
-    refuse_the_target("pretrained", folder, open_checkpoint(target_dir))
+    refuse_the_target("pretrained", folder, opened)
     check_tokens("pretrained", folder, load_tokenizer(folder), target)
     if FillMask not in target.answers:
         check_image_input("pretrained", folder, page_images_of(folder, config_of(folder), None), target)
@@ -271,7 +274,7 @@ def complete(
     if "auxiliary" not in needs or not proposed_to(target):
         return given
     auxiliary, path, recipe = prepared.auxiliary, prepared.folder, None
-    source: Literal["manifest", "command line", "trained"] = prepared.source
+    source: Literal["manifest", "command line", "adapter", "trained"] = prepared.source
     if auxiliary is None:
         if prepared.pretrained is None:
             return replace(given, missing={**given.missing, "auxiliary": provide(target)})
