@@ -142,7 +142,9 @@ def _default(field: dataclasses.Field[Any]) -> object:
 def _manifest_bytes(root: Path) -> bytes:
     reason = reason_refused(root, FILE_NAME) or _reason_no_file(root / FILE_NAME)
     if reason is not None:
-        raise ManifestError(f"{FILE_NAME}: {reason}", "write one, or make a data set with: docaudit import")
+        model = any((root / name).is_file() for name in ("config.json", "adapter_config.json"))
+        hint = "this looks like a checkpoint: MODEL_DIR comes before DATA_DIR" if model else ""
+        raise ManifestError(f"{FILE_NAME}: {reason}", hint or "write one, or make a data set with: docaudit import")
     try:
         return (root / FILE_NAME).read_bytes()
     except OSError as error:

@@ -10,8 +10,8 @@ from audit.corpus.documents import Corpus
 from audit.errors import TargetError
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.adapter import is_adapter
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.nlu.loading import is_nlu, load_nlu

@@ -246,7 +246,10 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
         r"no adapter_model.safetensors, only adapter_model.bin",
     ),
     "damaged": (lambda folder: (folder / WEIGHTS).write_bytes(b"x"), "weights cannot be read"),
-    "a model beside it": (lambda folder: (folder / "model.safetensors").write_bytes(b""), "an adapter and a whole model"),
+    "a model beside it": (
+        lambda folder: (folder / "model.safetensors").write_bytes(b""),
+        "an adapter and a whole model",
+    ),
     "code": (lambda folder: change_settings(folder, auto_map={"AutoModel": "x.X"}), "its own code"),
     "no base": (
         lambda folder: change_settings(folder, base_model_name_or_path="org/bert-mini"),
@@ -257,7 +260,10 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
         "an adapter without its model",
     ),
     "weights linked from outside": (
-        lambda folder: ((folder / WEIGHTS).rename(folder.parent / "x"), (folder / WEIGHTS).symlink_to(folder.parent / "x")),
+        lambda folder: (
+            (folder / WEIGHTS).rename(folder.parent / "x"),
+            (folder / WEIGHTS).symlink_to(folder.parent / "x"),
+        ),
         "links out",
     ),
 }
@@ -291,7 +297,7 @@ def test_a_missing_base_is_said_with_the_command_that_gets_it(folder: Path, base
 def test_a_base_is_checked_as_any_checkpoint(folder: Path, base: Path, tmp_path: Path) -> None:
     unsafe = Path(shutil.copytree(base, tmp_path / "unsafe"))
     (unsafe / "model.safetensors").rename(unsafe / "pytorch_model.bin")
-    with pytest.raises(TargetError, match="only pytorch_model.bin"):
+    with pytest.raises(TargetError, match=r"only pytorch_model\.bin"):
         open_checkpoint(folder, unsafe)
     with pytest.raises(TargetError, match="is an adapter too"):
         open_checkpoint(folder, Path(shutil.copytree(folder, tmp_path / "second")))

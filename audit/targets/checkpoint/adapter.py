@@ -17,6 +17,7 @@ from typing import Any
 from transformers.models.auto import modeling_auto
 
 from audit.errors import TargetError
+from audit.targets.checkpoint.hints import download_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -108,11 +109,11 @@ def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -
                     f"{folder}: its base {place} is an adapter too", "merge that one into its model and save it whole"
                 )
             return place
-    name = f"{named}" if isinstance(named, str) and named else None
+    called = f", and {one_line(ValueError(named))} is no folder on this machine" if isinstance(named, str) else ""
     raise TargetError(
-        f"{folder}: an adapter without its model" + (f", and {name} is no folder on this machine" if name else ""),
-        f"get the base model ({f'hf download {name}' if name else 'hf download NAME'} --local-dir BASE) and name it with "
-        "--reference pretrained=BASE or, in manifest.toml, [references] pretrained",
+        f"{folder}: an adapter without its model{called}",
+        f"get the base model ({download_of(named, 'BASE')}) and name it: --reference pretrained=BASE, or "
+        "references.pretrained in manifest.toml",
     )
 
 

@@ -15,6 +15,12 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 _LOAD = "transformers.{name}.from_pretrained('.'{more}).save_pretrained('.')"
 
 
+def download_of(name: object, place: str = "DIR") -> str:
+    """The command that downloads a model of the hub into a folder; a name that could be none is left open."""
+    known = isinstance(name, str) and _HUB.fullmatch(name)
+    return f"hf download {name if known else 'NAME'} --local-dir {place}"
+
+
 def no_folder(path: Path) -> tuple[str, str]:
     """A problem and a hint for a path that is no folder."""
     name = path.as_posix()
@@ -23,8 +29,7 @@ def no_folder(path: Path) -> tuple[str, str]:
     if _HUB.fullmatch(name):
         return (
             f"{path}: no such folder",
-            f"nothing is downloaded here; if it is a model on the Hugging Face hub: hf download {name} --local-dir DIR, "
-            "and give DIR",
+            f"nothing is downloaded here; if it is a model on the Hugging Face hub: {download_of(name)}, and give DIR",
         )
     return f"{path}: no such folder", CHECKPOINT
 
@@ -50,7 +55,9 @@ def no_weights(folder: Path, config: Mapping[str, Any]) -> tuple[str, str]:
     """A problem and a hint for a checkpoint's folder without safetensors."""
     problem = f"{folder}: no model.safetensors"
     pickles = [path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern)]
-    weights = [name for name in pickles if not name.startswith(("training_args", "optimizer", "scheduler", "rng_state"))]
+    weights = [
+        name for name in pickles if not name.startswith(("training_args", "optimizer", "scheduler", "rng_state"))
+    ]
     if weights:
         return (
             f"{problem}, only {weights[0]}",
@@ -105,11 +112,12 @@ def _is_checkpoint(folder: Path) -> bool:
 
 def _foreign(folder: Path) -> tuple[str, str] | None:
     """A file of another format, and what to do."""
+    exported = "an exported model cannot be asked for all that an audit asks: give what it was exported from"
     kinds = {
         "*.gguf": "a GGUF file is rounded for llama.cpp: give the checkpoint in safetensors that it was made from",
-        "*.onnx": "an ONNX file cannot be trained on nor asked for losses: give the checkpoint that it was exported from",
-        "onnx/*.onnx": "an ONNX file cannot be trained on nor asked for losses: give the checkpoint it was exported from",
-        "*.mlmodel": "a Core ML file cannot be asked for losses: give the checkpoint that it was converted from",
+        "*.onnx": exported,
+        "onnx/*.onnx": exported,
+        "*.mlmodel": exported,
         "model_index.json": "this is a pipeline of diffusers, which docaudit does not audit",
     }
     for pattern, hint in kinds.items():

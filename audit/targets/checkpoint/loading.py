@@ -117,7 +117,7 @@ def load_model(
         settings: take the place of those in its configuration.
 
     Raises:
-        TargetError: no safetensors, they cannot be read or do not fit the configuration, or an adapter cannot be merged.
+        TargetError: no safetensors, or they cannot be read, do not fit the configuration, or cannot be merged.
     """
     return read_model(open_checkpoint(folder), model_class, settings)
 
@@ -150,7 +150,10 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str
     folder = open_checkpoint(folder)
     if not any((folder.path / name).is_file() for name in files):
         # transformers would make up a tokenizer without a vocabulary.
-        raise TargetError(f"{folder}: no {' or '.join(files)}", "save the tokenizer beside the model")
+        raise TargetError(
+            f"{folder}: no {' or '.join(files)}",
+            "save the tokenizer that the model was trained with beside it: tokenizer.save_pretrained(DIR)",
+        )
     with quiet():
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
@@ -180,7 +183,10 @@ def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:
     if "mlm" not in family.heads:
         classes += f"; transformers has no masked language model of {family.name}"
     raise TargetError(
-        f"{folder}: unknown architecture {', '.join(architectures) or 'none'}", f"docaudit knows {classes}"
+        f"{folder}: unknown architecture {', '.join(architectures) or 'none'}",
+        f"docaudit knows {classes}"
+        if architectures
+        else f'add "architectures": [CLASS] to config.json, with the class it was saved from, one of {classes}',
     )
 
 

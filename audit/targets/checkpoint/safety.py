@@ -8,6 +8,7 @@ from typing import Any
 
 from audit.errors import TargetError
 from audit.targets.checkpoint.hints import (
+    download_of,
     no_configuration,
     no_folder,
     no_weights,
@@ -110,7 +111,7 @@ def _refuse_links(folder: Path) -> None:
     if outside:
         raise TargetError(
             f"{folder}: {outside[0]} links out of the checkpoint's folder",
-            "copy the files themselves (cp -rL FOLDER COPY); from the Hugging Face hub: hf download NAME --local-dir DIR",
+            f"copy the files themselves (cp -rL FOLDER COPY), or download them: {download_of(None)}",
         )
 
 
