@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.checkpoint.adapter import SETTINGS, WEIGHTS, Adapter, assemble, base_folder, is_adapter, read_adapter
+from audit.targets.checkpoint.quantised import method_of, refuse_training
 from audit.targets.checkpoint.safety import refuse_unsafe, refuse_unsafe_adapter
 from audit.targets.checkpoint.trainer_state import TRAINER_STATE, TrainingProgress, training_progress
 
@@ -32,6 +34,7 @@ class CheckpointFolder:
         progress: of its training.
         adapter: the adapter, when the folder that was opened holds one.
         base: the model that the adapter was trained on.
+        fresh: leave out the adapter's weights: the model is its base, with as many tokens as the adapted one has.
     """
 
     path: Path
@@ -39,6 +42,7 @@ class CheckpointFolder:
     progress: TrainingProgress
     adapter: Adapter | None = None
     base: CheckpointFolder | None = None
+    fresh: bool = False
 
     def __str__(self) -> str:
         return str(self.own_path)
@@ -47,6 +51,11 @@ class CheckpointFolder:
     def own_path(self) -> Path:
         """The folder that was opened; an error message names the checkpoint by it."""
         return self.path if self.adapter is None else self.adapter.path
+
+    @property
+    def beginning(self) -> CheckpointFolder:
+        """The folder whose weights a training begins from: an adapter's is its base's."""
+        return self if self.base is None else self.base
 
     @property
     def _files(self) -> dict[str, Path]:
@@ -90,18 +99,18 @@ class CheckpointFolder:
         self, model: Any, *, family: str, task: str, architecture: str, vocabulary: int, max_tokens: int, device: str
     ) -> TargetCard:
         """The card of the model that was loaded from this folder."""
-        dtypes = {str(parameter.dtype).removeprefix("torch.") for parameter in model.parameters()}
+        method = method_of(self.config)
         return TargetCard(
             name=self.own_path.resolve().name,
             family=family,
             task=task,
-            architecture=architecture,
-            parameters=sum(parameter.numel() for parameter in model.parameters()),
+            architecture=architecture if method is None else f"{architecture}, weights quantised ({method})",
+            parameters=model.num_parameters(),
             vocabulary=vocabulary,
             max_tokens=max_tokens,
             sha256=self.sha256,
             device=device,
-            dtype="float32" if "float32" in dtypes else min(dtypes),
+            dtype="float32" if method is not None else _dtype_of(model),
             epoch=self.progress.epoch,
             step=self.progress.step,
         )
@@ -127,6 +136,7 @@ def open_checkpoint(folder: AnyFolder, base: Path | None = None) -> CheckpointFo
         return CheckpointFolder(folder, refuse_unsafe(folder), training_progress(folder))
     settings = refuse_unsafe_adapter(folder)
     under = open_checkpoint(base_folder(folder, settings, base))
+    refuse_training(under, under.config)
     adapter = read_adapter(folder, settings)
     path = assemble(adapter, under.path)
     config: dict[str, Any] = json.loads((path / "config.json").read_text(encoding="utf-8"))
@@ -142,6 +152,14 @@ def files_of(folder: Path) -> dict[str, Path]:
     """By name, the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
     paths = {path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}
     return {path.name: path for path in sorted(paths) if path.name != TRAINER_STATE}
+
+
+def _dtype_of(model: Any) -> str:
+    """The number format of most of a model's weights."""
+    sizes: Counter[str] = Counter()
+    for weights in model.parameters():
+        sizes[str(weights.dtype).removeprefix("torch.")] += weights.numel()
+    return sizes.most_common(1)[0][0]
 
 
 def _file_digest(path: Path) -> bytes:

@@ -14,6 +14,7 @@ from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.checkpoint.weights import read_model
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES, Family
@@ -53,6 +54,7 @@ def load(
     config, family, head = _recognise(folder)
     if head.startswith("spade"):
         _check_relations(config, folder)
+    refuse_training(folder, folder.config)  # attacks train encoders on pages
     model = load_whole_model(folder, family.heads[head])
     tokenizer = load_tokenizer(folder)
     if len(tokenizer) > config.vocab_size:

@@ -47,11 +47,10 @@ def merge_adapter(model: Any, adapter: Adapter) -> Any:
             adapter changes nothing.
     """
     peft = import_peft()
-    config = adapter_config(adapter.settings, adapter)
+    config = adapter_config(adapter)
     before = _fingerprints(model)
     with quiet():
-        _resize(model, adapter)
-        _untie(model, adapter)
+        untie(model, adapter)
         try:
             adapted = peft.PeftModel(model, config, adapter_name=_NAME)
             _fill(peft, adapted, adapter)
@@ -76,18 +75,18 @@ def merge_adapter(model: Any, adapter: Adapter) -> Any:
     return merged.eval()
 
 
-def adapter_config(settings: Mapping[str, Any], named: object) -> Any:
+def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
     """PEFT's own configuration of an adapter.
 
     Args:
-        settings: an adapter_config.json.
-        named: what messages name.
+        adapter: says it in its adapter_config.json.
+        trains: for an adapter that is to be trained.
 
     Raises:
         TargetError: this PEFT does not know the adapter or one of its settings, or it cannot be merged.
     """
     peft = import_peft()
-    where = getattr(named, "path", named)
+    settings, where = adapter.settings, adapter.path
     kind = str(settings.get("peft_type"))
     config_class = peft.mapping.PEFT_TYPE_TO_CONFIG_MAPPING.get(kind)
     if config_class is None:
@@ -111,7 +110,9 @@ def adapter_config(settings: Mapping[str, Any], named: object) -> Any:
             "save it as a plain LoRA (save_pretrained with path_initial_model_for_weight_conversion), or merged",
         )
     try:
-        return config_class(**{name: value for name, value in given.items() if name in known}, inference_mode=True)
+        return config_class(
+            **{name: value for name, value in given.items() if name in known}, inference_mode=not trains
+        )
     except DAMAGE as error:
         raise TargetError(f"{where}: adapter_config.json cannot be used: {one_line(error)}") from None
 
@@ -165,14 +166,16 @@ def _without_copies(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tens
     }
 
 
-def _resize(model: Any, adapter: Adapter) -> None:
-    """Give the base as many tokens as the adapter's embeddings have."""
+def resize(model: Any, adapter: Adapter) -> None:
+    """Give the base as many tokens as the adapter's embeddings have; the new ones are always the same."""
     size = adapter.n_vocabulary
     if size is not None and model.get_input_embeddings().weight.shape[0] != size:
-        model.resize_token_embeddings(size, mean_resizing=False)
+        with quiet(), torch.random.fork_rng():
+            torch.manual_seed(0)
+            model.resize_token_embeddings(size, mean_resizing=False)
 
 
-def _untie(model: Any, adapter: Adapter) -> None:
+def untie(model: Any, adapter: Adapter) -> None:
     """Part the output layer from the embeddings that it shares weights with, when the adapter changes one of them."""
     output, embeddings = model.get_output_embeddings(), model.get_input_embeddings()
     if output is None or output.weight is not embeddings.weight or adapter.settings.get("ensure_weight_tying"):

@@ -52,14 +52,14 @@ def refuse_unreadable(folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def refuse_training(folder: object, config: Mapping[str, Any]) -> None:
-    """Refuse to train on from quantised weights.
+    """Refuse to change quantised weights: to train on from them, or to merge an adapter into them.
 
     Raises:
-        TargetError: they are.
+        TargetError: they are quantised.
     """
     method = method_of(config)
     if method is not None:
         raise TargetError(
-            f"{folder}: quantised weights ({method}) cannot be trained",
+            f"{folder}: quantised weights ({method}) cannot be trained, nor take an adapter in",
             "name the checkpoint in full precision that was quantised",
         )

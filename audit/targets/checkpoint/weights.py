@@ -14,7 +14,8 @@ from safetensors import safe_open
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import CheckpointFolder, files_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
-from audit.targets.checkpoint.merging import filled_by, merge_adapter
+from audit.targets.checkpoint.merging import filled_by, merge_adapter, resize
+from audit.targets.checkpoint.quantised import method_of
 
 LARGE = 2_000_000_000
 """Parameters of a model that is too large for most machines in float32 (ours): 8 GB."""
@@ -28,12 +29,35 @@ def read_model(
     folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None = None
 ) -> tuple[Any, list[str]]:
     """See `audit.targets.checkpoint.loading.load_model`."""
+    model, missing = _read_whole(folder, model_class, settings)
+    if method_of(folder.config) is None:
+        _score_exactly(model)
+    return model, missing
+
+
+def _read_whole(
+    folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None
+) -> tuple[Any, list[str]]:
+    """The same, with an adapter merged in."""
     if folder.adapter is None or folder.base is None:
         return _read(folder, model_class, settings)
     wanted = {**_adapted(folder), **(settings or {})}
     model, missing = _read(folder.base, model_class, wanted)
+    resize(model, folder.adapter)
+    if folder.fresh:
+        return model, missing
     merged = merge_adapter(model, folder.adapter)
     return merged, sorted(set(missing) - filled_by(folder.adapter))
+
+
+def _score_exactly(model: Any) -> None:
+    """Keep in float32 what scores tokens, whatever the other weights are in."""
+    scores = model.get_output_embeddings()
+    weights = getattr(scores, "weight", None)
+    if weights is not None and weights.dtype in (torch.bfloat16, torch.float16):
+        scores.weight = torch.nn.Parameter(weights.detach().float())
+        if getattr(scores, "bias", None) is not None:
+            scores.bias = torch.nn.Parameter(scores.bias.detach().float())
 
 
 def _adapted(folder: CheckpointFolder) -> dict[str, Any]:

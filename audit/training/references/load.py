@@ -13,6 +13,7 @@ from typing import Literal
 
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
+from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import is_denoiser
 from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget
@@ -22,7 +23,7 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.references.cache import UNFINISHED
 from audit.training.references.likeness import refuse_a_near_copy
-from audit.training.references.provenance import refuse_the_target, refuse_unfit
+from audit.training.references.provenance import adapter_of, refuse_the_target, refuse_unfit
 from audit.training.references.splits import read_splits
 
 Source = Literal["manifest", "command line", "adapter"]
@@ -85,6 +86,13 @@ class SameKindReference:
     source: Source
     target: Checkpoint
     members: frozenset[str] | None = None
+
+    @property
+    def card(self) -> ReferenceCard:
+        """The card for a record; with the adapter it was trained with, when docaudit trained it so."""
+        adapter = adapter_of(self.folder)
+        recipe = None if adapter is None else {"adapter": adapter}
+        return ReferenceCard(self.role, self.source, self.target.card, recipe)
 
 
 @dataclass(frozen=True)

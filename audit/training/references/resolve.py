@@ -310,7 +310,7 @@ def _given_references(prepared: ReferencePlan, needs: Collection[str]) -> Loaded
     embedder = prepared.embedder
     if "embedder" in needs and embedder is None:
         missing["embedder"] = PROVIDE_EMBEDDER
-    cards = [ReferenceCard(reference.role, reference.source, reference.target.card) for reference in same_kind]
+    cards = [reference.card for reference in same_kind]
     if embedder is not None:
         cards.append(ReferenceCard("embedder", embedder.source, embedder.target.card))
     return LoadedReferences(

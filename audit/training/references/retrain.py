@@ -15,12 +15,15 @@ from audit.corpus.images import open_image
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
-from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import load_tokenizer, max_tokens_of, page_images_of
+from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HeadName
+from audit.targets.opening import open_model
+from audit.training.adapters import adapting, without_weights
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.encoders import Recipe, fit, save
 from audit.training.nlu import NluRecipe, fit_like
@@ -129,7 +132,8 @@ def retrain(
 
     Args:
         how: the recipe, of the kind that the corpus's task needs (`recipe_for`).
-        start: what the audited model was fine-tuned from; for an NLU model one of its sizes, such as itself.
+        start: what the audited model was fine-tuned from; for an NLU model one of its sizes, such as itself; an adapter
+            stands for its base, and says how an adapter over that is to be trained.
         corpus: the documents' data set.
         documents: what to train on.
         folder: where the checkpoint goes; made when missing.
@@ -140,12 +144,16 @@ def retrain(
         TargetError: the start cannot be loaded or trained, or the documents make no sample.
         ManifestError: pages lack the images that the model reads, or the labels that it is to give.
     """
-    start = open_checkpoint(start)
+    start = without_weights(open_model(start, corpus))
+    refuse_training(start, start.config)
     if isinstance(how.recipe, AnsweringRecipe):
         target = load_answering(start, device=how.device, prompt=how.recipe.prompt)
         target.check(corpus)
         samples = samples_of(corpus, documents)
-        fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
+        if start.adapter is None:
+            target.model.float()  # small steps vanish in the rounding of half-precision weights
+        with adapting(target.model, start, how.recipe.seed):
+            fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
         save_answering(target.model, start.path, folder, half=how.half)
         return
     if isinstance(how.recipe, NluRecipe):
@@ -155,7 +163,8 @@ def retrain(
     model, encoder = under_head(start, corpus, how.recipe.seed)
     pages: Sequence[Encoding] = [page for page in map(encoder.encode, documents) if page is not None]
     pages = _as_many(pages, n, how.recipe.seed)
-    fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
+    with adapting(model, start, how.recipe.seed):
+        fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
     save(model, encoder.tokenizer, folder, half=how.half, processor_of=start.path)
 
 

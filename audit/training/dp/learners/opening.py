@@ -5,6 +5,7 @@ from __future__ import annotations
 from audit.corpus.documents import Corpus
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.checkpoint.quantised import refuse_training
 from audit.training.answering import AnsweringRecipe
 from audit.training.dp.interface import Learner
 from audit.training.dp.learners.answering import AnsweringLearner
@@ -29,6 +30,7 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
             or images that it needs.
     """
     start = open_checkpoint(start)
+    refuse_training(start, start.config)
     recipe = recipe_for(corpus)
     if isinstance(recipe, AnsweringRecipe):
         target = load_answering(start, device=device, prompt=recipe.prompt)
