@@ -157,3 +157,21 @@ def test_training_says_which_base_is_missing(adapter: Path, tmp_path: Path) -> N
     (lost / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
     with pytest.raises(TargetError, match="an adapter without its model"):
         train_baseline(lost, corpus, tmp_path / "out", recipe=RECIPE)
+
+
+def test_the_audited_adapter_itself_is_no_baseline_merged_or_not(adapter: Path, base: Path, tmp_path: Path) -> None:
+    import shutil
+
+    data = tiny.corpus(tmp_path / "data")
+    merged = tmp_path / "merged"
+    own = load(adapter, labels=tiny.LABELS)
+    own.model.save_pretrained(merged)
+    tiny.tokenizer().save_pretrained(merged)
+    copy = Path(shutil.copytree(adapter, tmp_path / "copy"))
+    for folder, reason in ((merged, "the target itself but for noise"), (copy, "the target's own weights")):
+        with pytest.raises(TargetError, match=reason):
+            open_scan(ScanOptions(adapter, data, tmp_path / "report", references={"baselines": [folder]}))
+    other = tmp_path / "other"
+    adapters.tagger(base, other, r=2, lora_alpha=9)
+    opened = open_scan(ScanOptions(adapter, data, tmp_path / "report", references={"baselines": [other]}))
+    assert "baseline-0" in {reference.role for reference in opened.prepared.same_kind}

@@ -22,7 +22,7 @@ from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.references.cache import UNFINISHED
-from audit.training.references.likeness import refuse_a_near_copy
+from audit.training.references.likeness import distance_of_models, refuse_a_near_copy
 from audit.training.references.provenance import adapter_of, refuse_the_target, refuse_unfit
 from audit.training.references.splits import read_splits
 
@@ -143,6 +143,17 @@ def load_same_kind(
     return tuple(_load(*one, audited, start) for one in chosen)
 
 
+def refuse_lost(name: str, folders: Sequence[GivenFolder]) -> None:
+    """Refuse a reference that is no folder.
+
+    Raises:
+        TargetError: one is none.
+    """
+    lost = next((folder for folder in folders if not folder.path.is_dir()), None)
+    if lost is not None:
+        raise TargetError(f"reference {name} ({lost.source}): {lost.path} is not a folder")
+
+
 def with_base(given: Mapping[str, Sequence[GivenFolder]], target: CheckpointFolder) -> dict[str, list[GivenFolder]]:
     """The references of an adapter: its base is what it was fine-tuned from, and that of other adapters among them."""
     folders = {name: list(own) for name, own in given.items()}
@@ -208,6 +219,8 @@ def _load(
     if members is None and role != "pretrained":
         refuse_unfit(role, folder, audited.corpus, audited.folder)
     reference = _load_of_kind(role, folder, audited)
+    if audited.folder.base is not None and not folder.weights & audited.folder.base.weights:
+        distance = distance_of_models(audited.target.model, reference.model)
     refuse_a_near_copy(
         role,
         folder.path,

@@ -12,7 +12,7 @@ from audit.case import References
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.engine.interface import Progress
-from audit.errors import TargetError, UsageError
+from audit.errors import UsageError
 from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
@@ -34,6 +34,7 @@ from audit.training.references.load import (
     Source,
     load_given_embedder,
     load_same_kind,
+    refuse_lost,
     with_base,
 )
 from audit.training.references.provenance import refuse_the_target
@@ -126,9 +127,7 @@ def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, li
         if name in given:
             folders[name] = [GivenFolder(path, "command line") for path in given[name]]
     for name, own in folders.items():
-        for folder in own:
-            if not folder.path.is_dir():
-                raise TargetError(f"reference {name} ({folder.source}): {folder.path} is not a folder")
+        refuse_lost(name, own)
         if len(own) > 1 and name in ("auxiliary", "pretrained", "embedder"):
             raise UsageError(f"--reference {name}: {len(own)} folders", "there is one of it")
     return {name: own for name, own in folders.items() if own}
@@ -160,12 +159,11 @@ def prepare(
         UsageError: `given` names something that is no reference, or leaves `public` without use.
         ManifestError: `public` has no public documents, or some of them are audited ones.
     """
-    opened = open_checkpoint(target_dir)
-    folders = with_base(_locate(corpus, given), opened)
+    audited = AuditedModel(target, open_checkpoint(target_dir), corpus)
+    folders = with_base(_locate(corpus, given), audited.folder)
     if public is not None:
         folders = _without_auxiliary(folders)
         refuse_audited(public, corpus)
-    audited = AuditedModel(target, opened, corpus)
     same_kind = load_same_kind([name for name in SAME_KIND if name in needs], audited, folders)
     if public is not None and not isinstance(target, EncoderTarget):
         raise UsageError(
@@ -274,7 +272,7 @@ def complete(
     if "auxiliary" not in needs or not proposed_to(target):
         return given
     auxiliary, path, recipe = prepared.auxiliary, prepared.folder, None
-    source: Literal["manifest", "command line", "adapter", "trained"] = prepared.source
+    source: Source | Literal["trained"] = prepared.source
     if auxiliary is None:
         if prepared.pretrained is None:
             return replace(given, missing={**given.missing, "auxiliary": provide(target)})
