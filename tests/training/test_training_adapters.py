@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,12 @@ import tiny
 import torch
 from safetensors.torch import load_file
 
-from audit.corpus.documents import ReferencePaths
+from audit.corpus.documents import ReferencePaths, TrainingRecipe
 from audit.corpus.manifest import load as load_corpus
-from audit.defenses.blocking import train_blocked
+from audit.defenses.blocking import Blocking, train_blocked
+from audit.engine.interface import SILENT
 from audit.errors import TargetError
+from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.loading import load, load_model
@@ -31,6 +35,7 @@ from audit.training.answering import AnsweringRecipe
 from audit.training.encoders import Recipe
 from audit.training.references.baselines import train_baseline
 from audit.training.references.splits import train_splits
+from audit.workflows.defend.placing import apply
 from audit.workflows.setup import ScanOptions, open_scan
 
 RECIPE = Recipe(epochs=2, learning_rate=1e-2, batch_size=4)
@@ -114,8 +119,6 @@ def test_a_key_knows_the_adapter(base: Path, adapter: Path, tmp_path: Path, wrap
 
 
 def test_splits_of_an_adapter_whose_base_the_manifest_names(adapter: Path, base: Path, tmp_path: Path) -> None:
-    import shutil
-
     data = tiny.corpus(tmp_path / "data", members=12, references=ReferencePaths(pretrained="base"))
     shutil.copytree(base, data / "base")
     elsewhere = Path(shutil.copytree(adapter, tmp_path / "adapter"))
@@ -126,16 +129,26 @@ def test_splits_of_an_adapter_whose_base_the_manifest_names(adapter: Path, base:
     assert all(load(folder).labels == tiny.LABELS for folder, _ in models)
 
 
-def test_chat_models_are_blocked_with_the_adapter_that_they_have(tmp_path: Path, wrapped: list[Any]) -> None:
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A model that is asked in turns, and an adapter over it."""
     from transformers import LlavaForConditionalGeneration
 
-    start = answering_checkpoints.make_chat(tmp_path / "base")
+    root = tmp_path_factory.mktemp("chat")
+    start = answering_checkpoints.make_chat(root / "base")
     with quiet():
         model = LlavaForConditionalGeneration.from_pretrained(start)
     config = peft.LoraConfig(r=2, target_modules=r".*language_model.*\.(q_proj|v_proj)")
-    adapters.adapted(model, tmp_path / "adapter", config)
+    adapters.adapted(model, root / "adapter", config)
+    return start, root / "adapter"
+
+
+def test_chat_models_are_blocked_with_the_adapter_that_they_have(
+    chat: tuple[Path, Path], tmp_path: Path, wrapped: list[Any]
+) -> None:
+    start, lora = chat
     corpus = asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1)
-    folder, _ = train_blocked(tmp_path / "adapter", corpus, tmp_path / "out", recipe=AnsweringRecipe(epochs=1))
+    folder, _ = train_blocked(lora, corpus, tmp_path / "out", recipe=AnsweringRecipe(epochs=1))
     ((words, trained),) = wrapped
     assert words is not None
     assert words.startswith("LORA, r 2")
@@ -143,9 +156,22 @@ def test_chat_models_are_blocked_with_the_adapter_that_they_have(tmp_path: Path,
     assert (folder / "processor_config.json").is_file()
     again = open_model(folder, corpus)
     assert again.adapter is None
-    from audit.targets.answering.loading import load_answering
-
     assert load_answering(again).card.parameters == load_answering(start).card.parameters
+
+
+def test_a_countermeasure_trains_an_audited_adapter_anew_from_its_base(
+    chat: tuple[Path, Path], tmp_path: Path, wrapped: list[Any]
+) -> None:
+    start, lora = chat
+    recipe = TrainingRecipe(epochs=1)
+    asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=recipe)
+    options = ScanOptions(lora, tmp_path / "data", tmp_path / "out", references={"pretrained": [start]}, device="cpu")
+    after = apply(Blocking(), options, tmp_path / "after", 0, SILENT)
+    assert not (after.model_dir / "adapter_config.json").exists()
+    assert [words is None for words, _ in wrapped] == [False]
+    other = answering_checkpoints.make_chat(tmp_path / "other", seed=1)
+    with pytest.raises(TargetError, match=r"neither manifest\.toml nor the adapter names the base"):
+        apply(Blocking(), replace(options, references={"pretrained": [other]}), tmp_path / "x", 0, SILENT)
 
 
 def test_training_says_which_base_is_missing(adapter: Path, tmp_path: Path) -> None:
@@ -160,8 +186,6 @@ def test_training_says_which_base_is_missing(adapter: Path, tmp_path: Path) -> N
 
 
 def test_the_audited_adapter_itself_is_no_baseline_merged_or_not(adapter: Path, base: Path, tmp_path: Path) -> None:
-    import shutil
-
     data = tiny.corpus(tmp_path / "data")
     merged = tmp_path / "merged"
     own = load(adapter, labels=tiny.LABELS)

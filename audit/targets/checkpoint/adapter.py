@@ -112,8 +112,8 @@ def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -
     called = f", and {one_line(ValueError(named))} is no folder on this machine" if isinstance(named, str) else ""
     raise TargetError(
         f"{folder}: an adapter without its model{called}",
-        f"get the base model ({download_of(named, 'BASE')}) and name it: --reference pretrained=BASE, or "
-        "references.pretrained in manifest.toml",
+        f"get the base model ({download_of(named, 'BASE')}) and name BASE: as base_model_name_or_path in "
+        "adapter_config.json, as references.pretrained in manifest.toml, or to a scan with --reference pretrained=BASE",
     )
 
 

@@ -74,7 +74,8 @@ def _refuse_elsewhere(corpus: Corpus, adapter: Path, base: Path | None) -> None:
     if wanted != found:
         raise TargetError(
             f"{adapter}: neither manifest.toml nor the adapter names the base {base}",
-            "name it in manifest.toml as references.pretrained: models are trained as the adapter was, from that",
+            "name it as references.pretrained in manifest.toml, or as base_model_name_or_path in adapter_config.json: "
+            "models are trained from it as the adapter was",
         )
 
 
