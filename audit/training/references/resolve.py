@@ -232,10 +232,9 @@ def pretrained_of(
         UsageError: `given` names something that is no reference.
     """
     opened = open_model(target_dir, corpus, next(iter(given.get("pretrained", ())), None))
-    folders = with_base(_locate(corpus, given), opened)
-    if "pretrained" not in folders:
+    own = next(iter(with_base(_locate(corpus, given), opened).get("pretrained", ())), None)
+    if own is None:
         return None
-    (own,) = folders["pretrained"]
     folder = own.checkpoint
     refuse_the_target("pretrained", folder, opened)
     check_tokens("pretrained", folder, load_tokenizer(folder), target)
