@@ -233,12 +233,13 @@ class ReferenceCard:
     """A model that never saw the audited documents: its role, where it came from, and its card.
 
     Attributes:
+        source: who named it; "adapter": it is the base that the audited adapter names.
         recipe: how docaudit trained it.
         corpus: name and sha256 of the data set it was trained on, when docaudit trained it on another than the audited.
     """
 
     role: str
-    source: Literal["manifest", "command line", "trained"]
+    source: Literal["manifest", "command line", "adapter", "trained"]
     card: TargetCard
     recipe: dict[str, Any] | None = None
     corpus: str | None = None

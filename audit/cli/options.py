@@ -36,7 +36,7 @@ Pretrained = Annotated[
     typer.Option(
         metavar="NAME=PATH",
         help="pretrained=PATH: what the model was fine-tuned from, unless the manifest says it (for intents and slots "
-        "the model itself, whose settings alone are read); with defend also baselines=PATH.",
+        "the model itself, and for an adapter its folder: settings alone are read); with defend also baselines=PATH.",
     ),
 ]
 

@@ -156,9 +156,11 @@ def _default(field: dataclasses.Field[Any]) -> object:
 def _manifest_bytes(root: Path) -> bytes:
     reason = reason_refused(root, FILE_NAME) or _reason_no_file(root / FILE_NAME)
     if reason is not None:
+        model = any((root / name).is_file() for name in ("config.json", "adapter_config.json"))
+        hint = "this looks like a checkpoint: MODEL_DIR comes before DATA_DIR" if model else ""
         raise ManifestError(
             f"{FILE_NAME}: {reason}",
-            "write one with docaudit init, or make a data set of a format that you have with: docaudit import",
+            hint or "write one with docaudit init, or make a data set of a format that you have with: docaudit import",
         )
     try:
         return (root / FILE_NAME).read_bytes()

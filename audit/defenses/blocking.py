@@ -175,13 +175,13 @@ def train_blocked(
         TargetError: the start is not named or cannot be loaded.
         EngineError: `out` cannot be written.
     """
-    from audit.targets.checkpoint.folder import open_checkpoint
+    from audit.targets.opening import open_model
     from audit.training.answering import recipe_of
     from audit.training.references.cache import key_of, made_once
     from audit.training.references.retrain import Retraining, retrain, start_of
 
     how = Retraining(recipe_of(corpus) if recipe is None else recipe, device, half)
-    opened = open_checkpoint(start_of(corpus, start))
+    opened = open_model(start_of(corpus, start), corpus)
 
     def write_data(folder: Path) -> None:
         write_blocked_corpus(corpus, folder)

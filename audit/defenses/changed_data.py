@@ -83,11 +83,11 @@ def train_on(
     Raises:
         DocauditError: what `write_data` or the training raises.
     """
-    from audit.targets.checkpoint.folder import open_checkpoint
+    from audit.targets.opening import open_model
     from audit.training.references.cache import key_of, made_once
     from audit.training.references.retrain import Retraining, recipe_for, retrain
 
-    how, opened = Retraining(recipe_for(corpus), device), open_checkpoint(start)
+    how, opened = Retraining(recipe_for(corpus), device), open_model(start, corpus)
     key = key_of([corpus.sha256, name, *settings, __version__])
     data_dir = made_once(out / f"{name}-data-{key}", write_data)
     data = load(data_dir)

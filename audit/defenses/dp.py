@@ -26,6 +26,7 @@ class DpTraining(TrainingDefense):
     title: ClassVar[str] = "Training with differential privacy"
     description: ClassVar[str] = "trained with differential privacy"
     baselines_like: ClassVar[bool] = False
+    keeps_adapter: ClassVar[bool] = False
 
     options: DpOptions = field(default_factory=DpOptions)
     audited: Path | None = None

@@ -77,11 +77,13 @@ class TrainingDefense(Defense):
         teaches_refusal: whether it teaches an answer that may tell members from others: then that is measured.
         baselines_like: whether its baselines are trained with it too; False: those of the model as it was stay, because
             a model that saw no member has nothing to hide.
+        keeps_adapter: whether an audited adapter is trained anew as an adapter; False: its base is trained.
     """
 
     description: ClassVar[str]
     teaches_refusal: ClassVar[bool] = False
     baselines_like: ClassVar[bool] = True
+    keeps_adapter: ClassVar[bool] = True
 
     @abstractmethod
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:

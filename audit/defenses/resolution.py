@@ -38,6 +38,7 @@ class HigherResolution(TrainingDefense):
     name = "higher-resolution"
     title = "Twice the resolution"
     description = "trained on pictures of twice the height and width"
+    keeps_adapter = False
 
     def check(self, corpus: Corpus, start: Path) -> None:
         """See `TrainingDefense.check`; that the weights fit shows when they are loaded."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from audit.corpus.canaries.schema import open_page
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.checkpoint.adapter import is_adapter
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive.loading import is_extractive, load_extractive
@@ -20,6 +22,29 @@ from audit.targets.parsing.loading import load_parsing
 
 Checkpoint = EncoderTarget | AnsweringTarget | ExtractiveTarget | NluTarget
 """A target that was loaded from a folder."""
+
+
+def open_model(folder: AnyFolder, corpus: Corpus, base: Path | None = None) -> CheckpointFolder:
+    """Open the folder of a model that was trained on a data set's task.
+
+    Args:
+        folder: a checkpoint, or an adapter that PEFT wrote; an opened one is returned as it is.
+        corpus: its manifest may name, as `references.pretrained`, the base that an adapter was trained on.
+        base: the same, named elsewhere; it outranks the manifest's.
+
+    Raises:
+        TargetError: see `open_checkpoint`.
+    """
+    if isinstance(folder, CheckpointFolder) or not is_adapter(folder):
+        return open_checkpoint(folder)
+    named = corpus.manifest.references.pretrained
+    places = [place for place in (base, named and corpus.root / named) if place]
+    return open_checkpoint(folder, next((place for place in places if not same_folder(place, folder)), None))
+
+
+def same_folder(one: Path, other: Path) -> bool:
+    """True for two paths of one folder."""
+    return one.resolve() == other.resolve()
 
 
 def target_of(
@@ -41,7 +66,7 @@ def target_of(
     Raises:
         TargetError: see `load`, `load_answering`, `load_extractive`, `load_parsing` and `load_nlu`.
     """
-    folder = open_checkpoint(folder)
+    folder = open_model(folder, corpus)
     if is_nlu(folder):
         return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
     if is_extractive(folder):

@@ -110,7 +110,8 @@ def choose_number_format(
     wanted = opened.options.dtype
     if wanted == "auto":
         wanted = "bfloat16" if opened.target.card.device == "cuda" else "float32"
-    if wanted == "float32":
+    if wanted == "float32" or opened.target.card.dtype != "float32":
+        # The weights of a large model are in bfloat16 as they are: there is nothing to compare that with.
         return opened.target, ()
     rounded = opened.target.rounded(wanted)
     alike = steps = 0

@@ -26,13 +26,13 @@ from audit.errors import ManifestError, UsageError
 from audit.record import PrivacyCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
-from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.privacy import privacy_card
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import MaskedLoss, Target
-from audit.targets.opening import Checkpoint, check, target_of
+from audit.targets.opening import Checkpoint, check, open_model, target_of
 from audit.targets.unread import NONE_UNREAD, Unread, find_unread, without_unread
 from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
 
@@ -158,7 +158,12 @@ def open_scan(options: ScanOptions) -> ScanSetup:
             "with other numbers an answer would depend on the questions beside it, in its last bits",
         )
     whole = load_corpus(options.data_dir)
-    folder = open_checkpoint(options.model_dir)
+    folder = open_model(options.model_dir, whole, next(iter(options.references.get("pretrained", ())), None))
+    if folder.adapter is not None and options.engine == "ray":
+        raise UsageError(
+            f"--engine ray: {folder} is an adapter, which workers are not sent",
+            "merge it into its base, save that, and scan it; or scan without Ray",
+        )
     target = target_of(folder, whole, device, options.batch_tokens, options.batch_rows)
     check(target, whole)
     copies = find_copies(whole)
@@ -190,7 +195,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         *unread.warnings,
         *doubts,
         *warn_of_parameters(options.attack_parameters, given, corpus),
-        *_warn_of_unused(options, applicable, target),
+        *_warn_of_unused(options, applicable, target, folder),
     )
     digest = given.sha256 if given is not None else None
     share = SHARES[options.budget]
@@ -238,11 +243,13 @@ def warn_of_parameters(path: Path | None, given: AttackParameters | None, corpus
     return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
 
 
-def _warn_of_unused(options: ScanOptions, applicable: Sequence[Attack], target: Checkpoint) -> tuple[str, ...]:
+def _warn_of_unused(
+    options: ScanOptions, applicable: Sequence[Attack], target: Checkpoint, folder: CheckpointFolder
+) -> tuple[str, ...]:
     """A line for each reference that somebody gave and no attack on this model takes."""
     taken = usable_references(applicable, target)
-    if "auxiliary" in taken:
-        taken.add("pretrained")  # what the auxiliary is trained from
+    if "auxiliary" in taken or folder.adapter is not None:
+        taken.add("pretrained")  # what the auxiliary is trained from, and an adapter's base
     return tuple(
         f"--reference {name}: no attack on this model takes it" for name in options.references if name not in taken
     )

@@ -25,7 +25,7 @@ from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import FillMask
-from audit.targets.opening import encoder_of
+from audit.targets.opening import encoder_of, open_model
 from audit.targets.unread import find_unread, without_unread
 from audit.training.defaults import EPOCHS, SHARE
 from audit.training.encoders import Recipe
@@ -85,7 +85,8 @@ def open_tuning(options: TuningOptions) -> TuningSetup:
     device = device_named(options.device)
     corpus = load_corpus(options.data_dir)
     # The audited model only says what the shadow must be like: it is never run.
-    target = encoder_of(options.model_dir, corpus)
+    base = next(iter(options.references.get("pretrained", ())), None)
+    target = encoder_of(open_model(options.model_dir, corpus, base), corpus)
     if "mlm" not in target.family.heads:
         raise TargetError(
             f"{options.model_dir}: {target.family.name} has no masked-language-model head, and tune-attack trains the "

@@ -132,7 +132,7 @@ REFUSED: dict[str, tuple[Break, str]] = {
     "empty weights": (truncated(0), "cannot be loaded"),
     "weights linked from outside": (linked_outside, "model.safetensors links out"),
     "a link that leads nowhere": (lambda folder: (folder / "a").symlink_to("a"), "a links out"),
-    "an adapter": (text("adapter_config.json", "{}"), "adapter without its model"),
+    "an adapter": (text("adapter_config.json", "{}"), "an adapter and a whole model in one folder"),
     "quantised": (changed(CONFIG, quantization_config={"quant_method": "gptq"}), "quantised"),
     "a shard missing": (
         text(INDEX, json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": WEIGHTS}})),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +12,9 @@ from typing import Any
 
 from audit.errors import TargetError
 from audit.record import TargetCard
-from audit.targets.checkpoint.safety import refuse_unsafe
+from audit.targets.checkpoint.adapter import SETTINGS, WEIGHTS, Adapter, assemble, base_folder, is_adapter, read_adapter
+from audit.targets.checkpoint.quantised import method_of, refuse_training
+from audit.targets.checkpoint.safety import refuse_unsafe, refuse_unsafe_adapter
 from audit.targets.checkpoint.trainer_state import TRAINER_STATE, TrainingProgress, training_progress
 
 _CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
@@ -25,40 +29,65 @@ class CheckpointFolder:
     under a hash opens the folder where the training begins, so that an older opening never vouches for newer files.
 
     Attributes:
-        path: the folder; an error message names the checkpoint by it.
-        config: its config.json.
+        path: the folder that holds configuration, tokenizer and processor, and the weights but of an adapter.
+        config: its config.json; of an adapter, the base's as the adapter changes it.
         progress: of its training.
+        adapter: the adapter, when the folder that was opened holds one.
+        base: the model that the adapter was trained on.
+        fresh: leave out the adapter's weights: the model is its base, with as many tokens as the adapted one has.
     """
 
     path: Path
     config: dict[str, Any]
     progress: TrainingProgress
+    adapter: Adapter | None = None
+    base: CheckpointFolder | None = None
+    fresh: bool = False
 
     def __str__(self) -> str:
-        return str(self.path)
+        return str(self.own_path)
+
+    @property
+    def own_path(self) -> Path:
+        """The folder that was opened; an error message names the checkpoint by it."""
+        return self.path if self.adapter is None else self.adapter.path
+
+    @property
+    def beginning(self) -> CheckpointFolder:
+        """The folder whose weights a training begins from: an adapter's is its base's."""
+        return self if self.base is None else self.base
+
+    @property
+    def _files(self) -> dict[str, Path]:
+        own = {} if self.adapter is None else {name: self.adapter.path / name for name in (SETTINGS, WEIGHTS)}
+        return {**files_of(self.path), **own}
 
     @cached_property
     def _digests(self) -> dict[str, bytes]:
-        return {name: _file_digest(path) for name, path in files_of(self.path).items()}
+        return {name: _file_digest(path) for name, path in self._files.items()}
 
     @property
     def sha256(self) -> str:
-        """The sha256 over names and content of the configuration, tokenizer and weights."""
+        """The sha256 over names and content of configuration, tokenizer and weights, those of an adapter's base too."""
         digest = hashlib.sha256()
         for name, own in self._digests.items():
             digest.update(name.encode() + b"\0" + own)
+        if self.base is not None:
+            digest.update(self.base.sha256.encode())
         return digest.hexdigest()
 
     @property
     def weights(self) -> frozenset[bytes]:
-        """The digests of the weight files, whatever they are called."""
+        """The digests of its own weight files, whatever they are called; an adapter's base has others."""
         return frozenset(own for name, own in self._digests.items() if name.endswith(".safetensors"))
 
     @property
     def weight_names(self) -> frozenset[str]:
-        """The names of the tensors in its weight files."""
+        """The names of the tensors in its weight files; an adapter's are its base's."""
         from safetensors import safe_open
 
+        if self.base is not None:
+            return self.base.weight_names
         names: set[str] = set()
         for name, path in files_of(self.path).items():
             if name.endswith(".safetensors"):
@@ -69,18 +98,19 @@ class CheckpointFolder:
     def card(
         self, model: Any, *, family: str, task: str, architecture: str, vocabulary: int, max_tokens: int, device: str
     ) -> TargetCard:
-        """The card of the model that was loaded from this folder in float32."""
+        """The card of the model that was loaded from this folder."""
+        method = method_of(self.config)
         return TargetCard(
-            name=self.path.resolve().name,
+            name=self.own_path.resolve().name,
             family=family,
             task=task,
-            architecture=architecture,
-            parameters=sum(parameter.numel() for parameter in model.parameters()),
+            architecture=architecture if method is None else f"{architecture}, weights quantised ({method})",
+            parameters=model.num_parameters(),
             vocabulary=vocabulary,
             max_tokens=max_tokens,
             sha256=self.sha256,
             device=device,
-            dtype="float32",
+            dtype="float32" if method is not None else _dtype_of(model),
             epoch=self.progress.epoch,
             step=self.progress.step,
         )
@@ -90,21 +120,46 @@ AnyFolder = Path | CheckpointFolder
 """A path that is still to be opened, or an opened folder."""
 
 
-def open_checkpoint(folder: AnyFolder) -> CheckpointFolder:
+def open_checkpoint(folder: AnyFolder, base: Path | None = None) -> CheckpointFolder:
     """Open a checkpoint's folder; an opened one is returned as it is.
 
+    Args:
+        folder: a checkpoint, or an adapter that PEFT wrote.
+        base: the model that an adapter was trained on; None: the local folder that the adapter names.
+
     Raises:
-        TargetError: it is no checkpoint, or loading it could run code or read a pickle.
+        TargetError: it is no checkpoint, loading it could run code or read a pickle, or an adapter's base is missing.
     """
     if isinstance(folder, CheckpointFolder):
         return folder
-    return CheckpointFolder(folder, refuse_unsafe(folder), training_progress(folder))
+    if not is_adapter(folder):
+        return CheckpointFolder(folder, refuse_unsafe(folder), training_progress(folder))
+    settings = refuse_unsafe_adapter(folder)
+    under = open_checkpoint(base_folder(folder, settings, base))
+    refuse_training(under, under.config)
+    adapter = read_adapter(folder, settings)
+    path = assemble(adapter, under.path)
+    config: dict[str, Any] = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    return CheckpointFolder(path, config, training_progress(folder), adapter, under)
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """True for a folder that holds a model's configuration or an adapter."""
+    return (folder / "config.json").is_file() or is_adapter(folder)
 
 
 def files_of(folder: Path) -> dict[str, Path]:
     """By name, the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
     paths = {path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}
     return {path.name: path for path in sorted(paths) if path.name != TRAINER_STATE}
+
+
+def _dtype_of(model: Any) -> str:
+    """The number format of most of a model's weights."""
+    sizes: Counter[str] = Counter()
+    for weights in model.parameters():
+        sizes[str(weights.dtype).removeprefix("torch.")] += weights.numel()
+    return sizes.most_common(1)[0][0]
 
 
 def _file_digest(path: Path) -> bytes:

@@ -14,15 +14,15 @@ from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_ch
 from audit.targets.checkpoint.known import unknown_hint
 from audit.targets.checkpoint.labels import labels_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.checkpoint.tokenizer import load_tokenizer
+from audit.targets.checkpoint.weights import read_model
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import Family, family_of
 from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 
-_LAYERS = (".layer.", ".layers.", "albert_layer_groups.")
-"""Parts of the names of encoders' weights that stand for their layers."""
 _MIN_TOKENS = 16
 """A model that reads no longer pages than this has a mistake in its settings (ours)."""
 
@@ -53,6 +53,7 @@ def load(
     config, family, head = _recognise(folder)
     if head.startswith("spade"):
         _check_relations(config, folder)
+    refuse_training(folder, folder.config)  # attacks train encoders on pages
     model = load_whole_model(folder, family.heads[head])
     tokenizer = load_tokenizer(folder)
     if len(tokenizer) > config.vocab_size:
@@ -84,7 +85,7 @@ def not_finite(model: Any) -> list[str]:
 
 
 def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
-    """The model in float32, when its files hold every parameter, as finite numbers.
+    """The model, when its files hold every parameter, as finite numbers.
 
     Raises:
         TargetError: they do not, or see `load_model`.
@@ -107,7 +108,9 @@ def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
 def load_model(
     folder: AnyFolder, model_class: type[Any], settings: Mapping[str, Any] | None = None
 ) -> tuple[Any, list[str]]:
-    """The model in float32 and the names of the parameters that its files lack (initialised at random).
+    """The model and the names of the parameters that its files lack (initialised at random).
+
+    In float32; in bfloat16 when it is large and stored in half precision. An adapter is merged into its base.
 
     Args:
         folder: the checkpoint.
@@ -115,31 +118,9 @@ def load_model(
         settings: take the place of those in its configuration.
 
     Raises:
-        TargetError: no safetensors, or they cannot be read or do not fit the configuration.
+        TargetError: no safetensors, or they cannot be read, do not fit the configuration, or cannot be merged.
     """
-    folder = open_checkpoint(folder)
-    with quiet():
-        try:
-            model, report = model_class.from_pretrained(
-                folder.path,
-                local_files_only=True,
-                use_safetensors=True,
-                trust_remote_code=False,
-                # The configuration may name a kernel of the Hub here, which transformers would download and run.
-                attn_implementation=None,
-                dtype=torch.float32,
-                output_loading_info=True,
-                **(settings or {}),
-            )
-        except DAMAGE as error:
-            shapes = "ignore_mismatched_sizes" in str(error)
-            reason = "their shapes are not those of config.json" if shapes else one_line(error)
-            raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
-    of_layers = _LAYERS if family_of(str(folder.config.get("model_type"))) else (".layer.",)
-    left_over = sorted(name for name in report["unexpected_keys"] if any(part in name for part in of_layers))
-    if left_over:
-        raise TargetError(f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}")
-    return model, sorted(report["missing_keys"])
+    return read_model(open_checkpoint(folder), model_class, settings)
 
 
 def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:
@@ -154,7 +135,10 @@ def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:
     if "mlm" not in family.heads:
         classes += f"; transformers has no masked language model of {family.name}"
     raise TargetError(
-        f"{folder}: unknown architecture {', '.join(architectures) or 'none'}", f"docaudit knows {classes}"
+        f"{folder}: unknown architecture {', '.join(architectures) or 'none'}",
+        f"docaudit knows {classes}"
+        if architectures
+        else f'add "architectures": [CLASS] to config.json, with the class it was saved from, one of {classes}',
     )
 
 

@@ -7,8 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from audit.errors import TargetError
+from audit.targets.checkpoint.hints import (
+    download_of,
+    no_configuration,
+    no_folder,
+    no_weights,
+    pickled_adapter,
+    pointers_in,
+)
+from audit.targets.checkpoint.quantised import refuse_unreadable
 
-_CHECKPOINT = "give a local Hugging Face checkpoint"
+_MAYBE_POINTERS = ("*.safetensors", "*.json", "*.model", "*.txt")
 
 
 def refuse_unsafe(folder: Path) -> dict[str, Any]:
@@ -18,17 +27,51 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
         TargetError: with what is unsafe or missing.
     """
     if not folder.is_dir():
-        raise TargetError(f"{folder}: no such folder", _CHECKPOINT)
+        raise TargetError(*no_folder(folder))
+    _refuse_pointers(folder)
     config = _settings(folder / "config.json")
     _settings(folder / "tokenizer_config.json")
     if not config:
-        raise TargetError(f"{folder}: no config.json", _CHECKPOINT)
-    if (folder / "adapter_config.json").exists():
-        raise TargetError(f"{folder}: an adapter without its model", "merge the adapter into the model and save that")
-    if "quantization_config" in config:
-        raise TargetError(f"{folder}: quantised weights", "give the checkpoint in full precision")
-    _refuse_weights(folder)
+        raise TargetError(*no_configuration(folder))
+    refuse_unreadable(folder, config)
+    _refuse_weights(folder, config)
     return config
+
+
+def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
+    """The settings of an adapter, once it is clear that loading it runs no code and reads no pickle.
+
+    Raises:
+        TargetError: with what is unsafe or missing, or when a whole model lies beside the adapter.
+    """
+    _refuse_pointers(folder)
+    settings = _settings(folder / "adapter_config.json")
+    for name in ("tokenizer_config.json", "config.json"):
+        _settings(folder / name)
+    _refuse_links(folder)
+    weights = {path.name for path in folder.glob("*.safetensors")}
+    if {"model.safetensors", "model.safetensors.index.json"} & {path.name for path in folder.iterdir()}:
+        raise TargetError(
+            f"{folder}: an adapter and a whole model in one folder",
+            "leave the adapter's files there and move the others away, or take away adapter_config.json and "
+            "adapter_model.safetensors when the model has been merged already",
+        )
+    if "adapter_model.safetensors" not in weights:
+        pickles = [path.name for path in folder.glob("adapter_model.*") if path.suffix in (".bin", ".pt")]
+        raise TargetError(
+            f"{folder}: no adapter_model.safetensors" + (f", only {pickles[0]}" if pickles else ""),
+            pickled_adapter(pickles[0]) if pickles else "save the adapter with model.save_pretrained(DIR)",
+        )
+    return settings
+
+
+def _refuse_pointers(folder: Path) -> None:
+    pointers = pointers_in(folder, _MAYBE_POINTERS)
+    if pointers:
+        raise TargetError(
+            f"{folder}: {pointers[0]} is a pointer of Git LFS, not the file itself",
+            "fetch the files, in that folder: git lfs install && git lfs pull",
+        )
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -47,17 +90,11 @@ def _settings(path: Path) -> dict[str, Any]:
     return settings
 
 
-def _refuse_weights(folder: Path) -> None:
-    outside = [path.name for path in folder.iterdir() if _leaves(folder, path)]
-    if outside:
-        raise TargetError(f"{folder}: {outside[0]} links out of the checkpoint's folder", "copy the files themselves")
+def _refuse_weights(folder: Path, config: dict[str, Any]) -> None:
+    _refuse_links(folder)
     weights = {path.name for path in folder.glob("*.safetensors") if path.is_file()}
     if not weights:
-        pickles = [path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern)]
-        raise TargetError(
-            f"{folder}: no model.safetensors" + (f", only {pickles[0]}" if pickles else ""),
-            "pickled weights can run code when loaded: save the model with save_pretrained(safe_serialization=True)",
-        )
+        raise TargetError(*no_weights(folder, config))
     index = folder / "model.safetensors.index.json"
     if index.exists():
         try:
@@ -69,8 +106,22 @@ def _refuse_weights(folder: Path) -> None:
             raise TargetError(f"{folder}: the shard {missing[0]} is missing or lies elsewhere")
 
 
+def _refuse_links(folder: Path) -> None:
+    outside = [path.name for path in folder.iterdir() if _leaves(folder, path)]
+    if outside:
+        raise TargetError(
+            f"{folder}: {outside[0]} links out of the checkpoint's folder",
+            f"copy the files themselves (cp -rL FOLDER COPY), or download them: {download_of(None)}",
+        )
+
+
 def _leaves(folder: Path, path: Path) -> bool:
+    """True for a link out of the folder; a snapshot in the cache of the hub may link to the blobs beside it."""
     try:
-        return not path.resolve().is_relative_to(folder.resolve())
+        own, place = folder.resolve(), path.resolve()
     except (OSError, RuntimeError):  # a loop of symbolic links: RuntimeError before Python 3.13
         return True
+    cache = own.parent.parent
+    if own.parent.name == "snapshots" and cache.name.startswith("models--"):
+        return not (place.is_relative_to(own) or place.is_relative_to(cache / "blobs"))
+    return not place.is_relative_to(own)

@@ -23,6 +23,7 @@ from audit.files import write_atomically
 from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, StatedPrivacy, dump_privacy, weights_sha256
+from audit.targets.opening import open_model
 from audit.training.dp.accounting import accountant_version
 from audit.training.dp.contributing import ChooseEngine, Contributing, choose_contributions
 from audit.training.dp.interface import (
@@ -127,7 +128,7 @@ def prepare_training(
     rank_of(options.trained)
     opened = open_checkpoint(start)
     if audited is not None:
-        refuse_audited(opened, open_checkpoint(audited), corpus)
+        refuse_audited(opened, open_model(audited, corpus, start), corpus)
     members = corpus.of("member")
     kind = kind_of(members, options.unit)
     units = units_of(corpus, members, kind, per_unit=options.per_unit, seed=options.seed)

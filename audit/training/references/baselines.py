@@ -15,7 +15,7 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError
-from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.opening import open_model
 from audit.training.references.cache import key_of, made_once
 from audit.training.references.provenance import Origin, content_of, write_origin
 from audit.training.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
@@ -110,7 +110,7 @@ def train_baseline(
 
 
 def _train(how: Retraining, start: Path, corpus: Corpus, given: Material, out: Path, progress: Progress) -> Path:
-    opened = open_checkpoint(start)
+    opened = open_model(start, corpus)
     depends_on = [opened.sha256, corpus.sha256, how.as_json(), __version__]
     key = key_of(depends_on)
 

@@ -6,7 +6,7 @@ of it: noise of one part in 10,000 changes every byte and no answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -63,8 +63,24 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
             ]
     except DAMAGE:
         return None
+    return _typical(distances, len(first))
+
+
+def distance_of_models(one: Any, other: Any) -> float | None:
+    """The same of two loaded models: of adapters no file holds the weights that they were merged into."""
+    first, second = (dict(model.named_parameters()) for model in (one, other))
+    distances = [
+        _relative(weights.detach(), second[name].detach())
+        for name, weights in first.items()
+        if name in second and weights.shape == second[name].shape
+    ]
+    return _typical(distances, len(first))
+
+
+def _typical(distances: Sequence[float], n_tensors: int) -> float | None:
+    """The distance of two checkpoints from those of their tensors; see `distance_of_weights`."""
     changed = [distance for distance in distances if distance]
-    if len(distances) < max(1, MIN_SHARED * len(first)) or (not changed and len(distances) < len(first)):
+    if len(distances) < max(1, MIN_SHARED * n_tensors) or (not changed and len(distances) < n_tensors):
         return None
     return float(np.median(changed)) if changed else 0.0
 

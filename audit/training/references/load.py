@@ -6,27 +6,28 @@ Most are of the target's own kind; a sentence embedder is of another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
+from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import is_denoiser
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.folder import CheckpointFolder, is_checkpoint, open_checkpoint
 from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive.loading import is_extractive
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.references.cache import UNFINISHED
-from audit.training.references.likeness import refuse_a_near_copy
-from audit.training.references.provenance import refuse_the_target, refuse_unfit
+from audit.training.references.likeness import distance_of_models, refuse_a_near_copy
+from audit.training.references.provenance import adapter_of, refuse_the_target, refuse_unfit
 from audit.training.references.splits import read_splits
 
-Source = Literal["manifest", "command line"]
+Source = Literal["manifest", "command line", "adapter"]
 SAME_KIND = ("baselines", "pretrained", "splits")
 """References that are models of the target's own kind."""
 PROVIDE_BASELINES = (
@@ -43,10 +44,12 @@ class GivenFolder:
     Attributes:
         path: the folder.
         source: who named it.
+        base: the model that it was trained on, when it is an adapter.
     """
 
     path: Path
     source: Source
+    base: Path | None = None
 
     @cached_property
     def checkpoint(self) -> CheckpointFolder:
@@ -55,7 +58,7 @@ class GivenFolder:
         Raises:
             TargetError: see `open_checkpoint`.
         """
-        return open_checkpoint(self.path)
+        return open_checkpoint(self.path, self.base)
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,13 @@ class SameKindReference:
     source: Source
     target: Checkpoint
     members: frozenset[str] | None = None
+
+    @property
+    def card(self) -> ReferenceCard:
+        """The card for a record; with the adapter it was trained with, when docaudit trained it so."""
+        adapter = adapter_of(self.folder)
+        recipe = None if adapter is None else {"adapter": adapter}
+        return ReferenceCard(self.role, self.source, self.target.card, recipe)
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,27 @@ def load_same_kind(
     return tuple(_load(*one, audited, start) for one in chosen)
 
 
+def refuse_lost(name: str, folders: Sequence[GivenFolder]) -> None:
+    """Refuse a reference that is no folder.
+
+    Raises:
+        TargetError: one is none.
+    """
+    lost = next((folder for folder in folders if not folder.path.is_dir()), None)
+    if lost is not None:
+        raise TargetError(f"reference {name} ({lost.source}): {lost.path} is not a folder")
+
+
+def with_base(given: Mapping[str, Sequence[GivenFolder]], target: CheckpointFolder) -> dict[str, list[GivenFolder]]:
+    """The references of an adapter: its base is what it was fine-tuned from, and that of other adapters among them."""
+    folders = {name: list(own) for name, own in given.items()}
+    if target.base is None:
+        return folders
+    base = target.base.own_path
+    folders.setdefault("pretrained", [GivenFolder(base, "adapter")])
+    return {name: [replace(own, base=base) for own in others] for name, others in folders.items()}
+
+
 def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
     """True where what the target was fine-tuned from can be asked what the target is asked.
 
@@ -176,13 +207,13 @@ def load_given_embedder(audited: AuditedModel, given: Mapping[str, Sequence[Give
 def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
     """The folder itself when it is a checkpoint, else the checkpoints in it, by name."""
     path = folder.path
-    if (path / "config.json").is_file():
+    if is_checkpoint(path):
         return [folder]
     finished = (own for own in path.iterdir() if not own.name.startswith(UNFINISHED))
-    inside = sorted(own for own in finished if (own / "config.json").is_file())
+    inside = sorted(own for own in finished if is_checkpoint(own))
     if not inside:
         raise TargetError(f"reference baselines: {path} is no checkpoint and holds none")
-    return [GivenFolder(own, folder.source) for own in inside]
+    return [GivenFolder(own, folder.source, folder.base) for own in inside]
 
 
 def _load(
@@ -193,6 +224,8 @@ def _load(
     if members is None and role != "pretrained":
         refuse_unfit(role, folder, audited.corpus, audited.folder)
     reference = _load_of_kind(role, folder, audited)
+    if audited.folder.base is not None and not folder.weights & audited.folder.base.weights:
+        distance = distance_of_models(audited.target.model, reference.model)
     refuse_a_near_copy(
         role,
         folder.path,

@@ -15,6 +15,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import image_path, read_header
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.training.adapters import adapter_words
 from audit.training.references.likeness import refuse_a_noisy_copy
 
 FILE_NAME = "docaudit-origin.json"
@@ -27,15 +28,18 @@ class Origin:
     Attributes:
         documents: of the content of every document that it was trained on; copies share a hash.
         start: of the weight files of the checkpoint that its training began with.
+        adapter: in words, the adapter that was trained; None: all weights were.
     """
 
     documents: tuple[str, ...]
     start: tuple[str, ...]
+    adapter: str | None = None
 
     @classmethod
     def of(cls, corpus: Corpus, documents: Sequence[Document], start: CheckpointFolder | None) -> Origin:
         """The origin of a model that is trained on these documents, from the weights of `start` if from any."""
-        return cls(tuple(sorted(_hashes(corpus, documents))), () if start is None else tuple(sorted(_weights(start))))
+        hashes = tuple(sorted(_hashes(corpus, documents)))
+        return cls(hashes, ()) if start is None else cls(hashes, _begun(start), adapter_words(start))
 
 
 def write_origin(folder: Path, origin: Origin) -> None:
@@ -58,6 +62,15 @@ def refuse_the_target(role: str, folder: CheckpointFolder, target: CheckpointFol
             "a reference is a model that never saw the audited documents",
         )
     return refuse_a_noisy_copy(role, folder.path, target.path)
+
+
+def adapter_of(folder: Path) -> str | None:
+    """The adapter that docaudit trained a reference with, in words; None where it says none."""
+    try:
+        said = json.loads((folder / FILE_NAME).read_text(encoding="utf-8")).get("adapter")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None
+    return said if isinstance(said, str) else None
 
 
 def refuse_unfit(role: str, folder: CheckpointFolder, corpus: Corpus, target: CheckpointFolder) -> None:
@@ -104,6 +117,10 @@ def content_of(corpus: Corpus, document: Document) -> Hashable:
 
 def _hashes(corpus: Corpus, documents: Sequence[Document]) -> frozenset[str]:
     return frozenset(hashlib.sha256(repr(content_of(corpus, document)).encode()).hexdigest() for document in documents)
+
+
+def _begun(start: CheckpointFolder) -> tuple[str, ...]:
+    return tuple(sorted(_weights(start.beginning)))
 
 
 def _weights(folder: CheckpointFolder) -> frozenset[str]:

@@ -12,7 +12,7 @@ from audit.case import References
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.engine.interface import Progress
-from audit.errors import TargetError, UsageError
+from audit.errors import UsageError
 from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
@@ -23,7 +23,7 @@ from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
-from audit.targets.opening import Checkpoint
+from audit.targets.opening import Checkpoint, open_model
 from audit.training.encoders import Recipe
 from audit.training.references.load import (
     PROVIDE_BASELINES,
@@ -36,6 +36,8 @@ from audit.training.references.load import (
     Source,
     load_given_embedder,
     load_same_kind,
+    refuse_lost,
+    with_base,
 )
 from audit.training.references.provenance import refuse_the_target
 from audit.training.references.public_model import (
@@ -127,9 +129,7 @@ def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, li
         if name in given:
             folders[name] = [GivenFolder(path, "command line") for path in given[name]]
     for name, own in folders.items():
-        for folder in own:
-            if not folder.path.is_dir():
-                raise TargetError(f"reference {name} ({folder.source}): {folder.path} is not a folder")
+        refuse_lost(name, own)
         if len(own) > 1 and name in ("auxiliary", "pretrained", "embedder"):
             raise UsageError(f"--reference {name}: {len(own)} folders", "there is one of it")
     return {name: own for name, own in folders.items() if own}
@@ -161,11 +161,11 @@ def prepare(
         UsageError: `given` names something that is no reference, or leaves `public` without use.
         ManifestError: `public` has no public documents, or some of them are audited ones.
     """
-    folders = _locate(corpus, given)
+    audited = AuditedModel(target, open_checkpoint(target_dir), corpus)
+    folders = with_base(_locate(corpus, given), audited.folder)
     if public is not None:
         folders = _without_auxiliary(folders)
         refuse_audited(public, corpus)
-    audited = AuditedModel(target, open_checkpoint(target_dir), corpus)
     same_kind = load_same_kind([name for name in SAME_KIND if name in needs], audited, folders)
     if public is not None and not isinstance(target, EncoderTarget):
         raise UsageError(
@@ -249,12 +249,12 @@ def pretrained_of(
         TargetError: it is no folder, is the target itself, has other tokens, or, where that matters, sees other pages.
         UsageError: `given` names something that is no reference.
     """
-    folders = _locate(corpus, given)
-    if "pretrained" not in folders:
+    opened = open_model(target_dir, corpus, next(iter(given.get("pretrained", ())), None))
+    own = next(iter(with_base(_locate(corpus, given), opened).get("pretrained", ())), None)
+    if own is None:
         return None
-    (own,) = folders["pretrained"]
     folder = own.checkpoint
-    refuse_the_target("pretrained", folder, open_checkpoint(target_dir))
+    refuse_the_target("pretrained", folder, opened)
     check_tokens("pretrained", folder, load_tokenizer(folder), target)
     if FillMask not in target.answers:
         check_image_input("pretrained", folder, page_images_of(folder, config_of(folder), None), target)
@@ -289,7 +289,7 @@ def complete(
     if "auxiliary" not in needs or not proposed_to(target):
         return given
     auxiliary, path, recipe = prepared.auxiliary, prepared.folder, None
-    source: Literal["manifest", "command line", "trained"] = prepared.source
+    source: Source | Literal["trained"] = prepared.source
     if auxiliary is None:
         if prepared.pretrained is None:
             return replace(given, missing={**given.missing, "auxiliary": provide(target)})
@@ -325,7 +325,7 @@ def _given_references(prepared: ReferencePlan, needs: Collection[str]) -> Loaded
     embedder = prepared.embedder
     if "embedder" in needs and embedder is None:
         missing["embedder"] = PROVIDE_EMBEDDER
-    cards = [ReferenceCard(reference.role, reference.source, reference.target.card) for reference in same_kind]
+    cards = [reference.card for reference in same_kind]
     if embedder is not None:
         cards.append(ReferenceCard("embedder", embedder.source, embedder.target.card))
     return LoadedReferences(

@@ -15,8 +15,9 @@ from audit.corpus.images import open_image
 from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
-from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import max_tokens_of, page_images_of
+from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder
@@ -25,7 +26,8 @@ from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.labelling import unknown_labels
 from audit.targets.extractive.loading import load_extractive
 from audit.targets.nlu.loading import load_nlu
-from audit.targets.opening import answering_of
+from audit.targets.opening import answering_of, open_model
+from audit.training.adapters import adapting, without_weights
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.encoders import Recipe, fit, save
 from audit.training.extractive import fit_extractive, pointed_samples, trains_pointing
@@ -140,7 +142,8 @@ def retrain(
 
     Args:
         how: the recipe, of the kind that the corpus's task needs (`recipe_for`).
-        start: what the audited model was fine-tuned from; for an NLU model one of its sizes, such as itself.
+        start: what the audited model was fine-tuned from; for an NLU model one of its sizes, such as itself; an adapter
+            stands for its base, and says how an adapter over that is to be trained.
         corpus: the documents' data set.
         documents: what to train on.
         folder: where the checkpoint goes; made when missing.
@@ -151,19 +154,24 @@ def retrain(
         TargetError: the start cannot be loaded or trained, or the documents make no sample.
         ManifestError: pages lack the images that the model reads, or the labels that it is to give.
     """
-    start = open_checkpoint(start)
+    start = without_weights(open_model(start, corpus))
+    refuse_training(start, start.config)
     if isinstance(how.recipe, AnsweringRecipe) and trains_pointing(start, corpus):
         pointing = load_extractive(start, device=how.device, fresh_head=how.recipe.seed)
         pointing.check(corpus)
         pointed = _as_many(pointed_samples(corpus, documents), n, how.recipe.seed)
-        fit_extractive(pointing, pointed, how.recipe, progress)
+        with adapting(pointing.model, start, how.recipe.seed):
+            fit_extractive(pointing, pointed, how.recipe, progress)
         save_answering(pointing.model, start.path, folder, half=how.half)
         return
     if isinstance(how.recipe, AnsweringRecipe):
         target = answering_of(start, corpus, how.device)
         target.check(corpus)
         samples = samples_of(corpus, documents)
-        fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
+        if start.adapter is None:
+            target.model.float()  # small steps vanish in the rounding of half-precision weights
+        with adapting(target.model, start, how.recipe.seed):
+            fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
         save_answering(target.model, start.path, folder, half=how.half)
         return
     if isinstance(how.recipe, NluRecipe):
@@ -176,7 +184,8 @@ def retrain(
     if encoder.task == "document-classification":
         pages = [page for page in pages if page.has_loss]
     pages = _as_many(pages, n, how.recipe.seed)
-    fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
+    with adapting(model, start, how.recipe.seed):
+        fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
     save(model, encoder.tokenizer, folder, half=how.half, processor_of=start.path)
 
 

@@ -29,8 +29,9 @@ from audit.engine.journal import exclusive
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.files import write_atomically
-from audit.targets.checkpoint.folder import files_of, open_checkpoint
+from audit.targets.checkpoint.folder import files_of
 from audit.targets.environment import threads, use_threads
+from audit.targets.opening import open_model
 from audit.training.references.cache import key_of, made_once
 from audit.training.references.provenance import content_of
 from audit.training.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
@@ -108,7 +109,7 @@ def plan(corpus: Corpus, how: Retraining, start: Path, count: int, seed: int) ->
     for indices, row in zip(copies.values(), halves_of(len(copies), count, seed), strict=True):
         drawn[indices] = row
     members = tuple(tuple(documents[index].id for index in np.flatnonzero(column)) for column in drawn.T)
-    depends_on = [open_checkpoint(start).sha256, corpus.sha256, how.as_json(), members, __version__]
+    depends_on = [open_model(start, corpus).sha256, corpus.sha256, how.as_json(), members, __version__]
     key = key_of(depends_on)
     return Splits(1, corpus.sha256, key, members)
 

@@ -16,8 +16,9 @@ from audit.errors import EngineError, TargetError, TrainingError
 from audit.policy import contradiction
 from audit.record import AuditRecord
 from audit.report.files import remove
-from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.adapter import is_adapter
 from audit.targets.environment import device_named
+from audit.targets.opening import open_model
 from audit.training.references.baselines import material, train_baseline
 from audit.training.references.load import PROVIDE_BASELINES
 from audit.training.references.retrain import start_of
@@ -31,7 +32,7 @@ def check(defense: Defense, options: ScanOptions) -> None:
     if needed and not options.references.get("baselines", corpus.manifest.references.baselines):
         raise TargetError("a countermeasure is measured against baselines, and there are none", PROVIDE_BASELINES)
     if isinstance(defense, TrainingDefense):
-        start = _start(corpus, options)
+        start = _start(defense, corpus, options)
         check_start(corpus, start, options.model_dir)
         defense.check(corpus, start)
         if defense.baselines_like and needed:
@@ -42,19 +43,40 @@ def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
     """Refuse to train on from the audited model: it would keep what it remembers, whatever the countermeasure."""
     if corpus.manifest.task.kind == "intent-slots":
         return  # its sizes alone are taken
-    if open_checkpoint(start).weights & open_checkpoint(model_dir).weights:
+    if open_model(start, corpus).beginning.weights & open_model(model_dir, corpus, start).weights:
         raise TargetError(
             f"reference pretrained: {start} holds the audited model's own weights",
             "name what the model was fine-tuned from: --reference pretrained=PATH",
         )
 
 
-def _start(corpus: Corpus, options: ScanOptions) -> Path:
-    """What the audited model was fine-tuned from; where only sizes are taken from it, the audited model will do."""
+def _start(defense: TrainingDefense, corpus: Corpus, options: ScanOptions) -> Path:
+    """What the audited model was fine-tuned from; where only sizes are taken from it, the audited model will do.
+
+    An audited adapter stands for its base and for how it was trained over it.
+    """
     given = next(iter(options.references.get("pretrained", ())), None)
+    if defense.keeps_adapter and is_adapter(options.model_dir) and (given is None or not is_adapter(given)):
+        _refuse_elsewhere(corpus, options.model_dir, given)
+        return options.model_dir
     if corpus.manifest.task.kind == "intent-slots" and given is None and corpus.manifest.references.pretrained is None:
         given = options.model_dir
     return start_of(corpus, given)
+
+
+def _refuse_elsewhere(corpus: Corpus, adapter: Path, base: Path | None) -> None:
+    """Refuse an adapter whose base the command line alone names: training finds it by the manifest or the adapter."""
+    wanted = open_model(adapter, corpus, base).beginning.sha256
+    try:
+        found = open_model(adapter, corpus).beginning.sha256
+    except TargetError:
+        found = None
+    if wanted != found:
+        raise TargetError(
+            f"{adapter}: neither manifest.toml nor the adapter names the base {base}",
+            "name it as references.pretrained in manifest.toml, or as base_model_name_or_path in adapter_config.json: "
+            "models are trained from it as the adapter was",
+        )
 
 
 @contextmanager
@@ -77,7 +99,7 @@ def apply(defense: Defense, options: ScanOptions, out: Path, count: int, progres
     if not isinstance(defense, TrainingDefense):
         return replace(after, defense=defense.name)
     corpus = manifest.load(options.data_dir)
-    start = _start(corpus, options)
+    start = _start(defense, corpus, options)
     # They hold the data set's pages, so they are kept where only the owner looks.
     device, models = device_named(options.device), options.evidence / "models"
     trained = defense.train(corpus, start, models, device=device, progress=progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.encoders.labelling import unknown_labels
 from audit.targets.opening import answering_of
 from audit.training.answering import AnsweringRecipe
@@ -32,6 +33,7 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
             or images that it needs.
     """
     start = open_checkpoint(start)
+    refuse_training(start, start.config)
     recipe = recipe_for(corpus)
     if isinstance(recipe, AnsweringRecipe) and trains_pointing(start, corpus):
         raise TargetError(

@@ -1,0 +1,206 @@
+"""Merging an adapter into its base when it is loaded, so that everything else sees an ordinary model.
+
+PEFT drops tensors that fit nowhere without an error, and leaves at their start those that a file lacks: what is then
+audited is the base in place of the fine-tuned model (huggingface/peft #2699). Merging into a tied output layer changes
+the embeddings too (#2018). Both are looked for here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from audit.errors import TargetError
+from audit.targets.checkpoint.adapter import PREFIX, WEIGHTS, Adapter
+from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+
+_NAME = "default"
+"""What PEFT calls the only adapter of a model."""
+_RUNTIME = ("megatron_config", "megatron_core", "runtime_config", "inference_mode")
+"""Settings that say how to train or what module to import, not what the adapter computes; they are not followed."""
+_STARTS = (None, True, False, "gaussian", "orthogonal", "eva", "pissa", "olora")
+"""Values of `init_lora_weights` that change the base not at all, or the same way each time."""
+
+
+def import_peft() -> Any:
+    """PEFT, the library.
+
+    Raises:
+        TargetError: it is not installed.
+    """
+    try:
+        import peft
+    except ImportError:
+        raise TargetError("this is an adapter, and PEFT is not installed", "pip install 'docaudit[peft]'") from None
+    return peft
+
+
+def merge_adapter(model: Any, adapter: Adapter) -> Any:
+    """The model with the adapter merged into its weights; it takes the place of the model that is given.
+
+    Raises:
+        TargetError: PEFT is not installed or does not know the adapter, tensors are left over or missing, or the
+            adapter changes nothing.
+    """
+    peft = import_peft()
+    config = adapter_config(adapter)
+    before = _fingerprints(model)
+    with quiet():
+        untie(model, adapter)
+        try:
+            adapted = peft.PeftModel(model, config, adapter_name=_NAME)
+            _fill(peft, adapted, adapter)
+            merged = adapted.merge_and_unload(safe_merge=True)
+        except KeyError as error:
+            raise TargetError(
+                f"{adapter.path}: the adapter's weights lack {one_line(error)}", "save the adapter anew, from training"
+            ) from None
+        except (*DAMAGE, NotImplementedError) as error:
+            raise TargetError(
+                f"{adapter.path}: the adapter does not fit its base: {one_line(error)}",
+                "give the base that it was trained on, and the settings that it was trained with",
+            ) from None
+    merged.requires_grad_(True)
+    if hasattr(merged, "peft_config"):
+        del merged.peft_config
+    if before == _fingerprints(merged):
+        raise TargetError(
+            f"{adapter.path}: the adapter changes nothing: with it the model is its base, bit by bit",
+            "an audit would be one of the base: give the adapter as it was after training",
+        )
+    return merged.eval()
+
+
+def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
+    """PEFT's own configuration of an adapter.
+
+    Args:
+        adapter: says it in its adapter_config.json.
+        trains: for an adapter that is to be trained.
+
+    Raises:
+        TargetError: this PEFT does not know the adapter or one of its settings, or it cannot be merged.
+    """
+    peft = import_peft()
+    settings, where = adapter.settings, adapter.path
+    kind = str(settings.get("peft_type"))
+    config_class = peft.mapping.PEFT_TYPE_TO_CONFIG_MAPPING.get(kind)
+    if config_class is None:
+        raise TargetError(f"{where}: peft {peft.__version__} knows no adapter {kind}", "pip install -U peft")
+    known = {own.name for own in dataclasses.fields(config_class)}
+    given = {name: value for name, value in settings.items() if name not in _RUNTIME}
+    strange = sorted(name for name, value in given.items() if name not in known and value and name != "peft_version")
+    if issubclass(config_class, (peft.PromptLearningConfig, peft.AdaptionPromptConfig)):
+        raise TargetError(
+            f"{where}: a prompt that was learnt ({kind}) cannot be merged into weights",
+            "docaudit audits adapters of weights, such as LoRA",
+        )
+    if strange:
+        raise TargetError(
+            f"{where}: adapter_config.json sets {strange[0]}, which peft {peft.__version__} does not know",
+            "pip install -U peft: without it the adapter might compute something else",
+        )
+    if settings.get("init_lora_weights") not in _STARTS:
+        raise TargetError(
+            f"{where}: an adapter that began from a change of its base ({settings['init_lora_weights']})",
+            "save it as a plain LoRA (save_pretrained with path_initial_model_for_weight_conversion), or merged",
+        )
+    try:
+        return config_class(
+            **{name: value for name, value in given.items() if name in known}, inference_mode=not trains
+        )
+    except DAMAGE as error:
+        raise TargetError(f"{where}: adapter_config.json cannot be used: {one_line(error)}") from None
+
+
+def filled_by(adapter: Adapter) -> frozenset[str]:
+    """The names of the model's parameters that the adapter holds whole, such as those of a trained head."""
+    return frozenset(name.removeprefix(PREFIX) for name in adapter.shapes)
+
+
+def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
+    """Give the adapter its tensors, each of them and no other."""
+    tensors = _without_copies(load_file(adapter.path / WEIGHTS))
+    started = [bool(tensor.any()) for name, tensor in tensors.items() if ".lora_B." in name]
+    if started and not any(started):
+        raise TargetError(
+            f"{adapter.path}: all {len(started)} lora_B of the adapter are zero: it was not trained, or not saved",
+            "an audit would be one of the base: save the adapter anew, from training",
+        )
+    report = peft.set_peft_model_state_dict(adapted, tensors, adapter_name=_NAME)
+    if report.unexpected_keys:
+        raise TargetError(
+            f"{adapter.path}: {len(report.unexpected_keys)} of the adapter's {len(tensors)} tensors fit nowhere in the "
+            f"base, the first is {min(report.unexpected_keys)}",
+            "they would be dropped silently: give the base that it was trained on, of the same class",
+        )
+    given = set(report.missing_keys)
+    named = dict(adapted.named_parameters(remove_duplicate=False))
+    filled = {id(weights) for name, weights in named.items() if name not in given}
+    lacking = sorted(name for name in given if _NAME in name.split(".") and id(named.get(name)) not in filled)
+    if lacking:
+        raise TargetError(
+            f"{adapter.path}: the adapter's weights lack {len(lacking)} tensors, the first is {lacking[0]}",
+            "they would stay as before training: save the adapter anew, from training",
+        )
+
+
+def _without_copies(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors without the copies that PEFT writes of trained modules when the vocabulary was resized.
+
+    Of such a module it writes, beside the tensor that it reads, an equal one and the one from before training.
+    """
+
+    def twin(name: str, part: str) -> torch.Tensor | None:
+        return tensors.get(name.replace(f".{part}.", ".")) if f".{part}." in name else None
+
+    return {
+        name: tensor
+        for name, tensor in tensors.items()
+        if twin(name, "original_module") is None
+        and ((same := twin(name, "modules_to_save")) is None or not torch.equal(same, tensor))
+    }
+
+
+def resize(model: Any, adapter: Adapter) -> None:
+    """Give the base as many tokens as the adapter's embeddings have; the new ones are always the same."""
+    size = adapter.n_vocabulary
+    if size is not None and model.get_input_embeddings().weight.shape[0] != size:
+        with quiet(), torch.random.fork_rng():
+            torch.manual_seed(0)
+            model.resize_token_embeddings(size, mean_resizing=False)
+
+
+def untie(model: Any, adapter: Adapter) -> None:
+    """Part the output layer from the embeddings that it shares weights with, when the adapter changes one of them."""
+    output, embeddings = model.get_output_embeddings(), model.get_input_embeddings()
+    if output is None or output.weight is not embeddings.weight or adapter.settings.get("ensure_weight_tying"):
+        return
+    names = {module: name for name, module in model.named_modules() if module in (output, embeddings)}
+    if any(_changes(adapter, name) for name in names.values()):
+        output.weight = torch.nn.Parameter(embeddings.weight.detach().clone())
+        for config in (model.config, model.config.get_text_config(decoder=True)):
+            config.tie_word_embeddings = False
+        getattr(model, "all_tied_weights_keys", {}).pop(f"{names[output]}.weight", None)
+
+
+def _changes(adapter: Adapter, name: str) -> bool:
+    """True when an adapter has tensors of its own on this module; whole weights and single tokens stay tied."""
+    prefix = f"{PREFIX}{name}."
+    own = [tensor.removeprefix(prefix) for tensor in adapter.shapes if tensor.startswith(prefix)]
+    saved = name.split(".")[-1] in (adapter.settings.get("modules_to_save") or ())
+    return saved or any(tensor != "weight" and not tensor.startswith("token_adapter") for tensor in own)
+
+
+def _fingerprints(model: Any) -> frozenset[int]:
+    """A number for the bits of each parameter."""
+    return frozenset(_fingerprint(weights.detach()) for weights in model.parameters())
+
+
+def _fingerprint(weights: torch.Tensor) -> int:
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[weights.element_size()]
+    return int(weights.contiguous().view(bits).sum(dtype=torch.int64))

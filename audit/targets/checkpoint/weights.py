@@ -1,0 +1,124 @@
+"""The weights of a checkpoint: read as transformers reads them, with an adapter merged in."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+
+from audit.errors import TargetError
+from audit.targets.checkpoint.folder import CheckpointFolder, files_of
+from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.merging import filled_by, merge_adapter, resize
+from audit.targets.checkpoint.quantised import method_of
+from audit.targets.encoders.families import family_of
+
+_LAYERS = (".layer.", ".layers.", "albert_layer_groups.")
+"""Parts of the names of encoders' weights that stand for their layers."""
+LARGE = 2_000_000_000
+"""Parameters of a model that is too large for most machines in float32 (ours): 8 GB."""
+_HALF = ("BF16", "F16")
+_WRAPPED = ("_orig_mod.", "module.")
+"""What torch.compile and DistributedDataParallel put before the names of a model's tensors."""
+_UNWRAP = {r"_orig_mod\.": "", r"^module\.": ""}
+
+
+def read_model(
+    folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None = None
+) -> tuple[Any, list[str]]:
+    """See `audit.targets.checkpoint.loading.load_model`."""
+    model, missing = _read_whole(folder, model_class, settings)
+    if method_of(folder.config) is None:
+        _score_exactly(model)
+    return model, missing
+
+
+def _read_whole(
+    folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None
+) -> tuple[Any, list[str]]:
+    """The same, with an adapter merged in."""
+    if folder.adapter is None or folder.base is None:
+        return _read(folder, model_class, settings)
+    wanted = {**_adapted(folder), **(settings or {})}
+    model, missing = _read(folder.base, model_class, wanted)
+    resize(model, folder.adapter)
+    if folder.fresh:
+        return model, missing
+    merged = merge_adapter(model, folder.adapter)
+    return merged, sorted(set(missing) - filled_by(folder.adapter))
+
+
+def _score_exactly(model: Any) -> None:
+    """Keep in float32 what scores tokens, whatever the other weights are in."""
+    scores = model.get_output_embeddings()
+    weights = getattr(scores, "weight", None)
+    if weights is not None and weights.dtype in (torch.bfloat16, torch.float16):
+        scores.weight = torch.nn.Parameter(weights.detach().float())
+        if getattr(scores, "bias", None) is not None:
+            scores.bias = torch.nn.Parameter(scores.bias.detach().float())
+
+
+def _adapted(folder: CheckpointFolder) -> dict[str, Any]:
+    """The labels that the adapter's head has and the base's configuration has not."""
+    assert folder.base is not None
+    config = json.loads((folder.path / "config.json").read_text(encoding="utf-8"))
+    changed = {key: config[key] for key in ("id2label", "label2id") if config.get(key) != folder.base.config.get(key)}
+    if "id2label" in changed:
+        changed["id2label"] = {int(index): name for index, name in changed["id2label"].items()}
+    return {key: value for key, value in changed.items() if value}
+
+
+def _read(
+    folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None
+) -> tuple[Any, list[str]]:
+    """The model, and the names of the parameters that its files lack."""
+    more: dict[str, Any] = dict(settings or {})
+    with quiet():
+        try:
+            if folder.weight_names and all(name.startswith(_WRAPPED) for name in folder.weight_names):
+                more["key_mapping"] = _UNWRAP
+            model, report = model_class.from_pretrained(
+                folder.path,
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=False,
+                # The configuration may name a kernel of the Hub here, which transformers would download and run.
+                attn_implementation=None,
+                dtype=_dtype_of(folder.path),
+                output_loading_info=True,
+                **more,
+            )
+        except DAMAGE as error:
+            shapes = "ignore_mismatched_sizes" in str(error)
+            reason = "their shapes are not those of config.json" if shapes else one_line(error)
+            raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
+    of_layers = _LAYERS if family_of(str(folder.config.get("model_type"))) else (".layer.",)
+    left_over = sorted(name for name in report["unexpected_keys"] if any(part in name for part in of_layers))
+    if left_over:
+        raise TargetError(f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}")
+    return model, sorted(report["missing_keys"])
+
+
+def _dtype_of(folder: Path) -> torch.dtype:
+    """bfloat16 for a large model that is stored in half precision, else float32."""
+    n_parameters, n_half = _sizes(folder)
+    return torch.bfloat16 if n_parameters > LARGE and 2 * n_half > n_parameters else torch.float32
+
+
+def _sizes(folder: Path) -> tuple[int, int]:
+    """Numbers in the weight files, and those of them in half precision."""
+    n_all = n_half = 0
+    for path in files_of(folder).values():
+        if path.suffix == ".safetensors":
+            with safe_open(path, "pt") as tensors:
+                for name in tensors.keys():  # noqa: SIM118 (no mapping)
+                    part = tensors.get_slice(name)
+                    size = math.prod(part.get_shape())
+                    n_all += size
+                    n_half += size if part.get_dtype() in _HALF else 0
+    return n_all, n_half

@@ -1,0 +1,338 @@
+"""PEFT folders as targets: merged they answer as PEFT does, and what would be the base in disguise is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import adapters
+import answering_checkpoints
+import peft
+import pytest
+import tiny
+import torch
+from safetensors.torch import load_file, save_file
+
+from audit.errors import TargetError, UsageError
+from audit.targets.answering.loading import load_answering
+from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.loading import load, load_model, load_tokenizer
+from audit.targets.opening import open_model
+from audit.workflows.setup import ScanOptions, open_scan
+
+SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+IDS = torch.tensor([[2, 7, 9, 30, 31, 3], [2, 40, 41, 42, 8, 3]])
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.checkpoint(tmp_path_factory.mktemp("base") / "bert", "bert", "mlm")
+
+
+@pytest.fixture(scope="module")
+def lora(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """The folder of a plain LoRA with its head, and the model that PEFT wrapped."""
+    folder = tmp_path_factory.mktemp("lora") / "adapter"
+    return folder, adapters.tagger(base, folder)
+
+
+@pytest.fixture
+def folder(lora: tuple[Path, Any], tmp_path: Path) -> Path:
+    """The same adapter, to be broken."""
+    return Path(shutil.copytree(lora[0], tmp_path / "adapter"))
+
+
+def change_settings(folder: Path, **settings: Any) -> None:
+    path = folder / SETTINGS
+    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> None:
+    save_file(change(load_file(folder / WEIGHTS)), folder / WEIGHTS)
+
+
+FORMS: dict[str, Callable[[], Any]] = {
+    "LoRA": lambda: peft.LoraConfig(r=4, target_modules=adapters.TARGETS, task_type="TOKEN_CLS"),
+    "DoRA": lambda: peft.LoraConfig(r=4, target_modules=adapters.TARGETS, task_type="TOKEN_CLS", use_dora=True),
+    "rsLoRA": lambda: peft.LoraConfig(
+        r=4, lora_alpha=16, target_modules=adapters.TARGETS, task_type="TOKEN_CLS", use_rslora=True
+    ),
+    "LoRA with biases": lambda: peft.LoraConfig(r=4, target_modules=["dense"], task_type="TOKEN_CLS", bias="lora_only"),
+    "LoRA of embeddings": lambda: peft.LoraConfig(
+        r=4, target_modules=["word_embeddings", "query"], task_type="TOKEN_CLS"
+    ),
+    "PiSSA": lambda: peft.LoraConfig(
+        r=4, target_modules=adapters.TARGETS, task_type="TOKEN_CLS", init_lora_weights="pissa"
+    ),
+    "ranks by layer": lambda: peft.LoraConfig(
+        r=4, target_modules=adapters.TARGETS, task_type="TOKEN_CLS", rank_pattern={"layer.0": 2}
+    ),
+    "IA3": lambda: peft.IA3Config(
+        target_modules=["key", "value", "intermediate.dense"],
+        feedforward_modules=["intermediate.dense"],
+        task_type="TOKEN_CLS",
+        modules_to_save=["classifier"],
+    ),
+    "LoHa": lambda: peft.LoHaConfig(
+        r=4, target_modules=adapters.TARGETS, task_type="TOKEN_CLS", modules_to_save=["classifier"]
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_merged_tagger_answers_as_the_unmerged_one(form: str, base: Path, tmp_path: Path) -> None:
+    from transformers import BertForTokenClassification
+
+    with quiet():
+        model = BertForTokenClassification.from_pretrained(base, num_labels=len(tiny.LABELS))
+    wrapped = adapters.adapted(model, tmp_path / "adapter", FORMS[form]())
+    target = load(open_checkpoint(tmp_path / "adapter"), labels=tiny.LABELS)
+    assert not [name for name, _ in target.model.named_parameters() if "lora" in name or "base_layer" in name]
+    assert all(weights.requires_grad for weights in target.model.parameters())
+    with torch.no_grad():
+        torch.testing.assert_close(target.model(IDS).logits, wrapped(IDS).logits, rtol=1e-5, atol=1e-5)
+    assert target.labels == tiny.LABELS
+
+
+def test_labels_beside_the_adapter_are_the_models(folder: Path, base: Path) -> None:
+    config = json.loads((base / "config.json").read_text())
+    names = dict(enumerate(tiny.LABELS))
+    own = {"id2label": names, "label2id": {name: index for index, name in names.items()}}
+    (folder / "config.json").write_text(json.dumps({**config, **own}))
+    assert load(folder).labels == tiny.LABELS
+
+
+def test_the_card_covers_adapter_and_base(folder: Path, base: Path, tmp_path: Path) -> None:
+    before = open_checkpoint(folder)
+    assert load(before, labels=tiny.LABELS).card.name == "adapter"
+    assert str(before) == str(folder)
+    assert open_checkpoint(folder).sha256 == before.sha256
+    other = tiny.checkpoint(tmp_path / "other", "bert", "mlm", seed=1)
+    assert open_checkpoint(folder, other).sha256 != before.sha256
+    assert open_checkpoint(folder, other).weights == before.weights
+    change_weights(folder, lambda tensors: {name: 2 * tensor for name, tensor in tensors.items()})
+    assert open_checkpoint(folder).sha256 != before.sha256
+    assert not open_checkpoint(folder).weights & (before.weights | open_checkpoint(base).weights)
+
+
+def llama(folder: Path, *, tied: bool) -> Path:
+    """A Llama of random weights with the tokenizer of characters."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    words = answering_checkpoints.tokenizer()
+    config = LlamaConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=128,
+        tie_word_embeddings=tied,
+        initializer_range=0.2,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return answering_checkpoints.saved(folder, LlamaForCausalLM(config), words)
+
+
+CAUSAL: dict[str, tuple[bool, dict[str, Any], int]] = {
+    "plain": (False, {"target_modules": ["q_proj", "v_proj"]}, 0),
+    "tied, plain": (True, {"target_modules": ["q_proj", "v_proj"]}, 0),
+    "tied, on the output": (True, {"target_modules": ["lm_head"]}, 0),
+    "tied, on the embeddings": (True, {"target_modules": ["embed_tokens", "q_proj"]}, 0),
+    "tied, output trained": (True, {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]}, 0),
+    "tied, both trained": (True, {"target_modules": ["q_proj"], "modules_to_save": ["lm_head", "embed_tokens"]}, 0),
+    "tied, some tokens": (True, {"target_modules": ["q_proj"], "trainable_token_indices": [5, 6]}, 0),
+    "embeddings trained": (False, {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]}, 0),
+    "more tokens": (False, {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]}, 3),
+    "tied, more tokens": (True, {"target_modules": ["q_proj", "v_proj"]}, 3),
+}
+
+
+@pytest.mark.parametrize("case", CAUSAL)
+def test_tied_trained_and_resized_embeddings_are_merged_as_peft_computes_them(case: str, tmp_path: Path) -> None:
+    from transformers import LlamaForCausalLM
+
+    tied, settings, n_more = CAUSAL[case]
+    start = llama(tmp_path / "base", tied=tied)
+    with quiet():
+        model = LlamaForCausalLM.from_pretrained(start)
+    if n_more:
+        with torch.random.fork_rng():
+            torch.manual_seed(3)
+            model.resize_token_embeddings(model.config.vocab_size + n_more)
+    config = peft.LoraConfig(r=4, task_type="CAUSAL_LM", **settings)
+    wrapped = adapters.adapted(model, tmp_path / "adapter", config)
+    merged, missing = load_model(tmp_path / "adapter", LlamaForCausalLM)
+    assert not missing
+    with torch.no_grad():
+        want = wrapped(IDS).logits
+        torch.testing.assert_close(merged(IDS).logits, want, rtol=1e-5, atol=1e-5)
+        # What is trained from it, or sent elsewhere, is saved and loaded again.
+        merged.save_pretrained(tmp_path / "again")
+        again, _ = load_model(tmp_path / "again", LlamaForCausalLM)
+        torch.testing.assert_close(again(IDS).logits, want, rtol=1e-5, atol=1e-5)
+    opened = open_checkpoint(tmp_path / "adapter")
+    assert opened.config["vocab_size"] == merged.config.vocab_size == model.config.vocab_size
+
+
+def test_an_adapter_of_a_chat_model_has_the_processor_of_its_base(tmp_path: Path) -> None:
+    from transformers import LlavaForConditionalGeneration
+
+    start = answering_checkpoints.make_chat(tmp_path / "base")
+    with quiet():
+        model = LlavaForConditionalGeneration.from_pretrained(start)
+    config = peft.LoraConfig(r=4, target_modules=r".*language_model.*\.(q_proj|v_proj)")
+    wrapped = adapters.adapted(model, tmp_path / "run" / "checkpoint-7", config)
+    (tmp_path / "run" / "checkpoint-7" / "trainer_state.json").write_text('{"epoch": 1.0, "global_step": 7}')
+    target = load_answering(tmp_path / "run" / "checkpoint-7")
+    assert (target.card.name, target.card.step) == ("checkpoint-7", 7)
+    with torch.no_grad():
+        ours, theirs = target.model(IDS).logits, wrapped(input_ids=IDS).logits
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_the_adapters_own_tokenizer_goes_before_its_bases(folder: Path) -> None:
+    assert load_tokenizer(folder).model_max_length == tiny.POSITIONS
+    tiny.tokenizer(64).save_pretrained(folder)
+    assert load_tokenizer(folder).model_max_length == 64
+
+
+def zeroed(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: torch.zeros_like(tensor) if "lora_B" in name else tensor for name, tensor in tensors.items()}
+
+
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "tensors of another class": (
+        lambda folder: change_weights(
+            folder, lambda tensors: {name.replace("bert.", "roberta."): own for name, own in tensors.items()}
+        ),
+        "tensors fit nowhere in the base, the first is .*roberta",
+    ),
+    "a tensor too few": (
+        lambda folder: change_weights(
+            folder, lambda tensors: {name: own for name, own in tensors.items() if "layer.1" not in name}
+        ),
+        "lack 4 tensors, the first is .*layer.1",
+    ),
+    "no head": (
+        lambda folder: change_weights(
+            folder, lambda tensors: {name: own for name, own in tensors.items() if "classifier" not in name}
+        ),
+        "weights lack .*classifier",
+    ),
+    "never trained": (lambda folder: change_weights(folder, zeroed), "all 4 lora_B of the adapter are zero"),
+    "another rank": (lambda folder: change_settings(folder, r=8), "does not fit its base: .*size mismatch"),
+    "a form of tomorrow": (lambda folder: change_settings(folder, peft_type="NEWRA"), "knows no adapter NEWRA"),
+    "a setting of tomorrow": (
+        lambda folder: change_settings(folder, use_new=True),
+        "sets use_new, which peft .* does not know",
+    ),
+    "a random decomposition": (
+        lambda folder: change_settings(folder, init_lora_weights="pissa_niter_4"),
+        "began from a change of its base",
+    ),
+    "a prompt": (
+        lambda folder: change_settings(folder, peft_type="PROMPT_TUNING", num_virtual_tokens=4, r=None),
+        "prompt that was learnt",
+    ),
+    "a pickle": (
+        lambda folder: (folder / WEIGHTS).rename(folder / "adapter_model.bin"),
+        r"no adapter_model.safetensors, only adapter_model.bin",
+    ),
+    "damaged": (lambda folder: (folder / WEIGHTS).write_bytes(b"x"), "weights cannot be read"),
+    "a model beside it": (
+        lambda folder: (folder / "model.safetensors").write_bytes(b""),
+        "an adapter and a whole model",
+    ),
+    "code": (lambda folder: change_settings(folder, auto_map={"AutoModel": "x.X"}), "its own code"),
+    "no base": (
+        lambda folder: change_settings(folder, base_model_name_or_path="org/bert-mini"),
+        "an adapter without its model, and org/bert-mini is no folder on this machine",
+    ),
+    "itself as its base": (
+        lambda folder: change_settings(folder, base_model_name_or_path=str(folder)),
+        "an adapter without its model",
+    ),
+    "weights linked from outside": (
+        lambda folder: (
+            (folder / WEIGHTS).rename(folder.parent / "x"),
+            (folder / WEIGHTS).symlink_to(folder.parent / "x"),
+        ),
+        "links out",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_an_adapter_that_would_not_be_the_fine_tuned_model_is_refused(name: str, folder: Path) -> None:
+    break_it, message = BROKEN[name]
+    break_it(folder)
+    with pytest.raises(TargetError, match=message) as raised:
+        load(folder, labels=tiny.LABELS)
+    assert len(raised.value.problems) == 1
+    assert raised.value.hint
+    assert "\n" not in raised.value.problems[0] + raised.value.hint
+
+
+def test_settings_that_say_nothing_of_the_answers_are_read_over(folder: Path) -> None:
+    change_settings(folder, use_new=False, megatron_core="nowhere.at_all", megatron_config={"a": 1}, revision="main")
+    assert load(folder, labels=tiny.LABELS).card.task == "token-classification"
+    assert "nowhere" not in sys.modules
+
+
+def test_a_missing_base_is_said_with_the_command_that_gets_it(folder: Path, base: Path) -> None:
+    change_settings(folder, base_model_name_or_path="org/bert-mini")
+    with pytest.raises(TargetError) as raised:
+        open_checkpoint(folder)
+    assert "hf download org/bert-mini --local-dir BASE" in raised.value.hint
+    assert open_checkpoint(folder, base).base is not None
+
+
+def test_a_base_is_checked_as_any_checkpoint(folder: Path, base: Path, tmp_path: Path) -> None:
+    unsafe = Path(shutil.copytree(base, tmp_path / "unsafe"))
+    (unsafe / "model.safetensors").rename(unsafe / "pytorch_model.bin")
+    with pytest.raises(TargetError, match=r"only pytorch_model\.bin"):
+        open_checkpoint(folder, unsafe)
+    with pytest.raises(TargetError, match="is an adapter too"):
+        open_checkpoint(folder, Path(shutil.copytree(folder, tmp_path / "second")))
+
+
+def test_without_peft_one_sentence_names_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(TargetError, match="PEFT is not installed") as raised:
+        load(folder, labels=tiny.LABELS)
+    assert raised.value.hint == "pip install 'docaudit[peft]'"
+
+
+def test_a_scan_takes_the_base_from_manifest_or_command_line(folder: Path, base: Path, tmp_path: Path) -> None:
+    data = tiny.corpus(tmp_path / "data")
+    change_settings(folder, base_model_name_or_path="org/bert-mini")
+    with pytest.raises(TargetError, match="an adapter without its model"):
+        open_scan(ScanOptions(folder, data, tmp_path / "out"))
+    opened = open_scan(ScanOptions(folder, data, tmp_path / "out", references={"pretrained": [base]}))
+    assert opened.target.card.name == "adapter"
+    assert not [warning for warning in opened.warnings if "pretrained" in warning]
+    manifest = data / "manifest.toml"
+    shutil.copytree(base, data / "base")
+    manifest.write_text(manifest.read_text() + '\n[references]\npretrained = "base"\n')
+    named = open_scan(ScanOptions(folder, data, tmp_path / "out"))
+    assert named.target.card.sha256 == opened.target.card.sha256
+    from audit.corpus.manifest import load as load_corpus
+
+    corpus = load_corpus(data)
+    assert open_model(folder, corpus, folder).base is not None
+    with pytest.raises(UsageError, match="--engine ray"):
+        open_scan(ScanOptions(folder, data, tmp_path / "out", engine="ray"))
+
+
+def test_the_base_that_an_adapter_names_is_what_the_model_was_fine_tuned_from(folder: Path, tmp_path: Path) -> None:
+    opened = open_scan(ScanOptions(folder, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
+    assert opened.prepared.pretrained is not None
+    assert opened.prepared.pretrained.name == "bert"
+    assert opened.prepared.source in ("adapter", "manifest")

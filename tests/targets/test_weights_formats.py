@@ -1,0 +1,129 @@
+"""Large models keep half-precision weights, quantised ones load where their library is; answers stay what they were."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import adapters
+import answering_checkpoints
+import asked_pages
+import numpy as np
+import peft
+import pytest
+import torch
+
+from audit.corpus.documents import Corpus
+from audit.corpus.page_view import page_view
+from audit.errors import TargetError
+from audit.targets.answering.loading import load_answering
+from audit.targets.checkpoint import weights
+from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.libraries import quiet
+from audit.targets.interface import Answer, AnswerLoss
+from audit.training.references.retrain import Retraining, recipe_for, retrain
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return answering_checkpoints.make_chat(tmp_path_factory.mktemp("chat") / "model")
+
+
+@pytest.fixture(scope="module")
+def half(chat: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model, stored in bfloat16."""
+    from transformers import LlavaForConditionalGeneration
+
+    folder = Path(shutil.copytree(chat, tmp_path_factory.mktemp("half") / "model"))
+    with quiet():
+        LlavaForConditionalGeneration.from_pretrained(chat, dtype=torch.bfloat16).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return asked_pages.corpus(tmp_path_factory.mktemp("pages") / "data")
+
+
+def losses(target: Any, corpus: Corpus) -> np.ndarray:
+    """The loss of each page's first answer."""
+    asked = [document for document in corpus.of("member") if document.questions][:4]
+    queries = [
+        AnswerLoss(page_view(corpus, one), one.questions[0].question, one.questions[0].answers[0]) for one in asked
+    ]
+    return np.array([float(loss.mean()) for loss in target.ask(queries)])
+
+
+def test_a_large_model_keeps_its_half_precision(
+    half: Path, chat: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = load_answering(half)
+    assert exact.card.dtype == "float32"
+    monkeypatch.setattr(weights, "LARGE", 1000)
+    target = load_answering(half)
+    assert target.card.dtype == "bfloat16"
+    assert target.model.get_output_embeddings().weight.dtype == torch.float32
+    assert target.model.get_input_embeddings().weight.dtype == torch.bfloat16
+    found, wanted = losses(target, corpus), losses(exact, corpus)
+    assert np.abs(found - wanted).max() < 0.05 * np.abs(wanted).max()
+    document = corpus.of("member")[0]
+    (reply,) = target.ask([Answer(page_view(corpus, document), document.questions[0].question)])
+    assert isinstance(reply.text, str)
+    # What is stored in full precision stays in it.
+    assert load_answering(chat).card.dtype == "float32"
+
+
+def test_an_adapter_over_a_large_base_is_merged_in_its_format(
+    half: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import LlavaForConditionalGeneration
+
+    with quiet():
+        model = LlavaForConditionalGeneration.from_pretrained(half, dtype=torch.float32)
+    config = peft.LoraConfig(r=4, target_modules=r".*language_model.*\.(q_proj|v_proj)")
+    adapters.adapted(model, tmp_path / "adapter", config)
+    monkeypatch.setattr(weights, "LARGE", 1000)
+    target = load_answering(tmp_path / "adapter")
+    assert target.card.dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_quantised_weights_load_where_their_library_is_and_are_not_trained(
+    bits: int, chat: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    pytest.importorskip("bitsandbytes")
+    from transformers import BitsAndBytesConfig, LlavaForConditionalGeneration
+
+    folder = Path(shutil.copytree(chat, tmp_path / "model"))
+    settings = BitsAndBytesConfig(load_in_4bit=bits == 4, load_in_8bit=bits == 8)
+    with quiet():
+        small = LlavaForConditionalGeneration.from_pretrained(chat, quantization_config=settings, device_map="cpu")
+        small.save_pretrained(folder)
+    target = load_answering(folder)
+    assert target.card.architecture.endswith("weights quantised (bitsandbytes)")
+    assert target.card.parameters == load_answering(chat).card.parameters
+    ids = torch.tensor([[5, 6, 7, 8]])
+    if bits == 8:  # on some processors 4 bits take layers of whole blocks, which the tiny ones are not
+        with torch.no_grad():
+            torch.testing.assert_close(target.model(ids).logits, small(ids).logits)
+        assert np.isfinite(losses(target, corpus)).all()
+    with pytest.raises(TargetError, match="cannot be trained"):
+        retrain(Retraining(recipe_for(corpus)), folder, corpus, corpus.of("public"), tmp_path / "out")
+
+
+def test_quantised_weights_without_their_library_are_refused_in_one_sentence(
+    chat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(chat, tmp_path / "model"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps({**config, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}})
+    )
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
+    monkeypatch.setattr("audit.targets.checkpoint.quantised.find_spec", lambda name: None)
+    with pytest.raises(TargetError, match=r"quantised weights \(bitsandbytes\), and bitsandbytes is not") as raised:
+        open_checkpoint(folder)
+    assert raised.value.hint.startswith("pip install bitsandbytes, or give the checkpoint in full precision")
