@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from audit.cli import console
-from audit.cli.options import Budget, Debug, Device, PolicyName, Reveal, Seed, named_paths, show_errors
+from audit.cli.options import (
+    Budget,
+    Debug,
+    Device,
+    Documents,
+    PolicyName,
+    Reveal,
+    Seed,
+    Time,
+    named_paths,
+    seconds_of,
+    show_errors,
+)
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +51,8 @@ def scan(
         Budget,
         typer.Option(help="quick: a quarter of the fields, 64 candidates; standard: all, 128; full: all, 512."),
     ] = "standard",
+    documents: Documents = None,
+    time: Time = None,
     only: Annotated[list[str] | None, typer.Option(help="Run this attack only; may be repeated.")] = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -150,6 +164,8 @@ def scan(
             address=address,
             workers=workers,
             attack_parameters=attack_parameters,
+            documents=documents,
+            seconds=seconds_of(time),
         )
         if checkpoints is None:
             code = _scan_one(options, chosen, reveal)
@@ -166,7 +182,7 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
     opened = open_scan(options)
     console.warn(*opened.warnings)
     with console.Reporter() as progress:
-        result = audit_checkpoint(opened, policy, reveal, progress)
+        result = audit_checkpoint(opened, policy, reveal, progress, console.say)
     console.warn(*result.warnings)
     console.show_verdict(result.verdict, options.out)
     return result.verdict.exit_code

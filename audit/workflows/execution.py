@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -65,17 +65,46 @@ def collect_outcomes(
         trials: what to try.
         progress: advanced by every outcome.
     """
+    outcomes = collect_blocks(opened, attack, target, filled, [trials], progress, lambda: True)
+    return [outcomes[trial.id] for trial in trials]
+
+
+def collect_blocks(
+    opened: ScanSetup,
+    attack: Attack,
+    target: Checkpoint,
+    filled: LoadedReferences,
+    blocks: Sequence[Sequence[Trial]],
+    progress: Progress,
+    goes_on: Callable[[], bool],
+) -> dict[str, Json]:
+    """The outcomes of whole blocks of trials, by trial, from the journal where they are known; see `collect_outcomes`.
+
+    Args:
+        opened: the scan.
+        attack: the one that they are trials of.
+        target: the audited checkpoint.
+        filled: the references.
+        blocks: what to try, one after the other.
+        progress: advanced by every outcome.
+        goes_on: asked before each block but the first; the blocks from the first refusal on are not begun.
+    """
     options = opened.options
     key = _journal_key(opened, attack, target, filled)
     journal = Journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)
-    todo = [trial for trial in trials if trial.id not in journal.outcomes]
-    progress.stage(attack.name, len(todo))
-    # Closed at once when the journal fails: an engine may hold processes and files.
-    with closing(_engine(opened).run(work_source(opened, attack, target, filled), todo)) as done:
-        for trial_id, outcome in done:
-            journal.append(trial_id, outcome)
-            progress.advance()
-    return [journal.outcomes[trial.id] for trial in trials]
+    todo = [[trial for trial in block if trial.id not in journal.outcomes] for block in blocks]
+    progress.stage(attack.name, sum(map(len, todo)))
+    found: dict[str, Json] = {}
+    for number, (block, missing) in enumerate(zip(blocks, todo, strict=True)):
+        if number and not goes_on():
+            break
+        # Closed at once when the journal fails: an engine may hold processes and files.
+        with closing(_engine(opened).run(work_source(opened, attack, target, filled), missing)) as done:
+            for trial_id, outcome in done:
+                journal.append(trial_id, outcome)
+                progress.advance()
+        found |= {trial.id: journal.outcomes[trial.id] for trial in block}
+    return found
 
 
 @dataclass(frozen=True)
@@ -106,9 +135,7 @@ def choose_number_format(
     losses of remembered pages are the smallest, so members must be among them. Under `MIN_AGREEMENT` the encoder stays
     in float32 (methods.md#reconstruction).
     """
-    wanted = opened.options.dtype
-    if wanted == "auto":
-        wanted = "bfloat16" if opened.target.card.device == "cuda" else "float32"
+    wanted = wanted_format(opened)
     if wanted == "float32":
         return opened.target, ()
     rounded = opened.target.rounded(wanted)
@@ -132,6 +159,13 @@ def choose_number_format(
     )
     good = alike / steps >= MIN_AGREEMENT
     return rounded if good else opened.target, (agreement,)
+
+
+def wanted_format(opened: ScanSetup) -> str:
+    """The number format that was asked for, by its name."""
+    if opened.options.dtype != "auto":
+        return opened.options.dtype
+    return "bfloat16" if opened.target.card.device == "cuda" else "float32"
 
 
 @dataclass(frozen=True)

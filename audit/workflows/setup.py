@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from audit.attacks import BATTERY
-from audit.attacks.budget import SHARES
+from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack
 from audit.attacks.parameters import AttackParameters
 from audit.attacks.parameters import read as read_parameters
@@ -21,6 +24,7 @@ from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
 from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
+from audit.engine.interface import Trial
 from audit.engine.local import WIDTH
 from audit.errors import ManifestError, UsageError
 from audit.record import PrivacyCard
@@ -35,6 +39,8 @@ from audit.targets.interface import MaskedLoss, Target
 from audit.targets.opening import Checkpoint, check, target_of
 from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
 
+LEAST_SECONDS = 60.0
+"""The shortest time that a scan can be bounded to (ours)."""
 _NOT_GIVEN = (
     "the checkpoint states a guarantee of its training, epsilon {epsilon:.3g} at delta {delta:.2g}, that its own "
     "numbers do not give: it is left out"
@@ -52,7 +58,8 @@ class ScanOptions:
     "ray", `address` and `workers` are those of `RayEngine`. `attack_parameters` is a file that `parameters.read` takes.
     `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
     difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
-    `derived_by` says what made the model out of another one.
+    `derived_by` says what made the model out of another one. `documents` bounds the units of member and held-out
+    documents together, `seconds` the time of the attacks.
     """
 
     model_dir: Path
@@ -77,6 +84,8 @@ class ScanOptions:
     dtype: str = "auto"
     defense: str | None = None
     derived_by: tuple[str, ...] = ()
+    documents: int | None = None
+    seconds: float | None = None
 
     @property
     def evidence(self) -> Path:
@@ -90,7 +99,8 @@ class ScanSetup:
 
     `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
     `corpus` is without the documents that `copies` leaves out, `whole` is as it was loaded. `parameters_file` is the
-    sha256 of the file that set attack parameters, `dp` the guarantee that the checkpoint states.
+    sha256 of the file that set attack parameters, `dp` the guarantee that the checkpoint states. `part` of the units
+    fits into the time that was given.
     """
 
     options: ScanOptions
@@ -106,6 +116,24 @@ class ScanSetup:
     copies: Copies = NO_COPIES
     whole: Corpus | None = None
     dp: PrivacyCard | None = None
+    part: float = 1.0
+
+    def sampled(self, trials: Sequence[Trial]) -> list[Trial]:
+        """The trials that the budget takes; see `audit.attacks.budget.sample`."""
+        return sample(trials, self.share, self.options.seed, self.options.documents, self.part)
+
+    def asked(self, corpus: Corpus) -> Corpus:
+        """The corpus with as many held-out documents as the bounds leave, by lot, for what the model is good for."""
+        heldout = [document.id for document in corpus.of("heldout")]
+        most = math.ceil(self.part * len(heldout))
+        if self.options.documents is not None:
+            most = min(most, self.options.documents)
+        if most >= len(heldout):
+            return corpus
+        drawn = np.random.default_rng([self.options.seed, *b"useful"]).permutation(len(heldout))[: max(2, most)]
+        kept = {heldout[index] for index in drawn}
+        documents = tuple(one for one in corpus.documents if one.split != "heldout" or one.id in kept)
+        return dataclasses.replace(corpus, documents=documents)
 
     def defended(self, target: Checkpoint) -> Target:
         """The target as the world would see it: behind the countermeasure, when there is one."""
@@ -144,6 +172,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
     attacks = _choose_attacks(options, given)
     _check_engine(options)
+    _check_bounds(options)
     if options.dtype not in ("auto", *DTYPES):
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
     device = device_named(options.device)
@@ -273,6 +302,16 @@ def references_to_fill(opened: ScanSetup) -> set[str]:
     if opened.prepared.auxiliary is None and not any("auxiliary" in attack.needs for attack in opened.attacks):
         needs.discard("auxiliary")
     return needs
+
+
+def _check_bounds(options: ScanOptions) -> None:
+    """Refuse bounds that no scan can keep to."""
+    if options.documents is not None and options.documents < 2:
+        raise UsageError(f"--documents {options.documents}: one of each side at least", "give 2 or more")
+    if options.seconds is not None and options.seconds < LEAST_SECONDS:
+        raise UsageError(f"--time: {options.seconds:g} s is too short to load a model", "give a minute or more, as 30m")
+    if options.seconds is not None and options.engine != "local":
+        raise UsageError("--time is for a scan in one process", "use --documents with --engine ray")
 
 
 def _choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tuple[Attack, ...]:

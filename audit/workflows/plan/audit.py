@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from audit.attacks import BATTERY
 from audit.attacks.blind_baseline import Blind
@@ -21,6 +22,9 @@ from audit.workflows.plan.cost import Cost, at_most
 from audit.workflows.plan.limits import Plan, plan_limits
 from audit.workflows.plan.private import UnitKind, plan_private
 from audit.workflows.plan.summary import as_json
+
+if TYPE_CHECKING:
+    from audit.workflows.setup import ScanSetup
 
 
 def plan_audit(
@@ -66,13 +70,15 @@ def plan_audit(
     corpus = manifest.load(data_dir)
     manifest.check_references(corpus)
     private = plan_private(corpus, chosen, epsilons, unit) if epsilons else None
-    copies = find_copies(corpus)
-    corpus = without_copies(corpus, copies)
     if model is None:
+        copies = find_copies(corpus)
         yield from copies.warnings
+        corpus = without_copies(corpus, copies)
         costs = at_most(corpus, budget)
     else:  # the scan that is opened for it warns of copies
-        costs = yield from _probe(model, corpus, budget, references or {}, device, progress)
+        opened = yield from _open(model, corpus, budget, references or {}, device)
+        corpus, copies = opened.corpus, opened.copies
+        costs = _probe(opened, progress)
     blind = blind_checks(corpus, chosen, budget, costs, progress)
     plan = replace(plan_limits(corpus, chosen, budget, costs, blind, copies), private=private)
     yield plan
@@ -80,22 +86,22 @@ def plan_audit(
         write_atomically(out, as_json(plan))
 
 
-def _probe(
-    model: Path,
-    corpus: Corpus,
-    budget: str,
-    references: Mapping[str, Sequence[Path]],
-    device: str,
-    progress: Progress,
-) -> Generator[str, None, tuple[Cost, ...]]:
-    """Exact trials and their time."""
+def _open(
+    model: Path, corpus: Corpus, budget: str, references: Mapping[str, Sequence[Path]], device: str
+) -> Generator[str, None, ScanSetup]:
+    """The scan that is planned."""
     # Loads torch, which a plan without a model does without.
-    from audit.workflows.plan.timing import probe
     from audit.workflows.setup import ScanOptions, open_scan
 
-    options = ScanOptions(model, corpus.root, Path(), budget=budget, references=references, device=device)
-    opened = open_scan(options)
+    opened = open_scan(ScanOptions(model, corpus.root, Path(), budget=budget, references=references, device=device))
     yield from opened.warnings
+    return opened
+
+
+def _probe(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
+    """Exact trials and their time."""
+    from audit.workflows.plan.timing import probe
+
     return probe(opened, progress)
 
 
