@@ -71,7 +71,7 @@ def main() -> None:
             print(json.dumps(one_pass(folder), indent=1))
             return
         found: dict[str, Any] = {
-            "date": dt.date.today().isoformat(),
+            "date": dt.datetime.now(dt.UTC).date().isoformat(),
             "machine": f"{os.cpu_count()} CPU cores, {instructions()}, {threads()} threads",
             "LayoutLMv3-base": plan_base(folder),
         }
@@ -146,6 +146,7 @@ def one_pass(folder: Path) -> dict[str, Any]:
 def base_model(folder: Path) -> None:
     """Make the model, its public model and the data set."""
     import torch
+    from tokenizers.pre_tokenizers import ByteLevel
     from transformers import (
         LayoutLMv3Config,
         LayoutLMv3ForTokenClassification,
@@ -154,9 +155,16 @@ def base_model(folder: Path) -> None:
         RobertaForMaskedLM,
         RobertaTokenizer,
     )
-    from tokenizers.pre_tokenizers import ByteLevel
 
-    tokens = ["<s>", "<pad>", "</s>", "<unk>", *sorted(ByteLevel.alphabet()), *(f"\u0120{c}" for c in LETTERS), "<mask>"]
+    tokens = [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        *sorted(ByteLevel.alphabet()),
+        *(f"\u0120{c}" for c in LETTERS),
+        "<mask>",
+    ]
     words = {"vocab": {token: index for index, token in enumerate(tokens)}, "merges": [("\u0120", c) for c in LETTERS]}
     torch.manual_seed(0)
     names = {"id2label": dict(enumerate(LABELS)), "label2id": {label: index for index, label in enumerate(LABELS)}}

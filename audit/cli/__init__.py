@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from audit import __version__
-from audit.cli import canary, defend, gate, import_data, inspect, plan, report, scan, train, tune
+from audit.cli import canary, defend, gate, import_data, inspect, plan, references, report, scan, train, tune
 from audit.cli.options import EXIT_HELP, DefenseCommand
 
 __all__ = ["EXIT_HELP", "app", "main"]
@@ -31,6 +31,7 @@ app.command(epilog=EXIT_HELP)(gate.gate)
 app.command()(report.report)
 app.command()(inspect.inspect)
 app.command()(plan.plan)
+app.command()(references.references)
 app.command("import", cls=import_data.ImportCommand)(import_data.import_data)
 app.command()(train.train_baseline)
 app.command()(train.train_splits)

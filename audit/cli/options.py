@@ -105,6 +105,7 @@ class DefenseCommand(FilledCommand):
 
     def fillings(self) -> Mapping[str, str]:
         """See `FilledCommand.fillings`."""
+        from audit.attacks import BATTERY
         from audit.defenses import registry
 
         asked, rewritten = list(registry.query_defenses()), list(registry.data_defenses())
@@ -119,6 +120,7 @@ class DefenseCommand(FilledCommand):
             ),
         ]
         return {
+            "attacks": listed([kind.name for kind in BATTERY], "or"),
             "kinds": " ".join(kinds),
             "while_used": listed(asked, "or"),
             "data_alone": f"{listed(rewritten, 'and')} {'take' if rewritten[1:] else 'takes'} DATA_DIR alone.",

@@ -53,7 +53,9 @@ def scan(
     ] = "standard",
     documents: Documents = None,
     time: Time = None,
-    only: Annotated[list[str] | None, typer.Option(help="Run this attack only; may be repeated.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="ATTACK", help="Run this attack only, may be repeated: {attacks}.")
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     reference: Annotated[
@@ -176,15 +178,16 @@ def scan(
 
 def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
     """Scan a checkpoint, and give the exit code."""
+    from audit.workflows.plan.references import missing_references
     from audit.workflows.scan import audit_checkpoint
     from audit.workflows.setup import open_scan
 
     opened = open_scan(options)
-    console.warn(*opened.warnings)
+    console.warn(*opened.warnings, *missing_references(opened))
     with console.Reporter() as progress:
         result = audit_checkpoint(opened, policy, reveal, progress, console.say)
     console.warn(*result.warnings)
-    console.show_verdict(result.verdict, options.out)
+    console.show_verdict(result.verdict, options.out, result.record)
     return result.verdict.exit_code
 
 

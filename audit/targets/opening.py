@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from audit.corpus.canaries.schema import open_page
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import ASKING, Corpus
 from audit.errors import TargetError
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
@@ -74,13 +74,33 @@ def encoder_of(
 
 
 def check(target: Checkpoint, corpus: Corpus) -> None:
-    """Refuse a corpus that the target cannot read.
+    """Refuse a corpus that the target cannot read, or that is for models of another task.
 
     Raises:
         ManifestError: pages lack the images that the model reads.
         TargetError: the model does not know the corpus's words, tags or intents, or is for another task.
     """
+    check_task(target, corpus)
     if isinstance(target, EncoderTarget):
         target.encoder.check_vocabulary(corpus.documents)
     else:
         target.check(corpus)
+
+
+def check_task(target: Checkpoint, corpus: Corpus) -> None:
+    """Hold the manifest's task against what the model was trained to do.
+
+    A model that writes may be asked questions, or for a page's whole output; a masked language model learns the words of
+    a page, whatever tags its fields have.
+
+    Raises:
+        TargetError: the manifest names another task.
+    """
+    task, own = corpus.manifest.task, target.card.task
+    others = {"question-answering": ASKING, "mlm": ("token-classification",)}
+    if task.kind == own or task.kind in others.get(own, ()):
+        return
+    raise TargetError(
+        f"the model is {target.card.architecture}, and manifest.toml says task.kind = {task.kind!r}",
+        f'set [task] kind = "{own}" where the documents are what this model was trained on',
+    )

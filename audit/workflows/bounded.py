@@ -9,21 +9,32 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypedDict
 
 from audit.attacks.budget import blocks
-from audit.engine.interface import Progress, Trial
+from audit.attacks.interface import Attack
+from audit.engine.interface import Json, Progress, Trial
 from audit.errors import EngineError
 from audit.files import write_atomically
 from audit.record import Bounds, TriedTrials
+from audit.targets.opening import Checkpoint
+from audit.training.references.resolve import LoadedReferences
+from audit.workflows.execution import collect_blocks
 from audit.workflows.setup import ScanSetup
 
 N_BLOCKS = 8
 """Blocks of an attack whose time is bounded (ours)."""
-USED = 0.7
-"""Share of the time that the trials are planned to take (ours): models are loaded, trained and measured beside them."""
+
+
+class _Kept(TypedDict):
+    """What `evidence/` keeps of a scan whose time is bounded."""
+
+    part: float
+    shares: dict[str, float]
+    stopped: dict[str, int]
 
 
 @dataclass
@@ -95,8 +106,8 @@ def bound_scan(opened: ScanSetup, progress: Progress) -> Bound:
     if seconds is None:
         return Bound(opened)
     path = opened.options.evidence / f"time-{_key(opened)}.json"
-    kept = {} if opened.options.fresh else _read(path)
-    if not kept:
+    kept = None if opened.options.fresh else _read(path)
+    if kept is None:
         kept = _plan(opened, seconds, progress)
     found = Bound(
         replace(opened, part=kept["part"]),
@@ -109,20 +120,15 @@ def bound_scan(opened: ScanSetup, progress: Progress) -> Bound:
     return found
 
 
-def _plan(opened: ScanSetup, seconds: float, progress: Progress) -> dict[str, object]:
+def _plan(opened: ScanSetup, seconds: float, progress: Progress) -> _Kept:
     """The part of the units that fits into the time, and what each attack will take of it."""
-    from audit.workflows.plan.timing import probe
+    from audit.workflows.plan.timing import part_in, probe
 
     costs = [cost for cost in probe(opened, progress) if cost.lacks is None and cost.inapplicable is None]
     known = {cost.attack: max(cost.time.seconds, 1e-3) for cost in costs if cost.time is not None}
     usual = max(known.values(), default=1.0)
     shares = {cost.attack: known.get(cost.attack, usual) for cost in costs}
-    return {"part": part_of(seconds, shares), "shares": shares, "stopped": {}}
-
-
-def part_of(seconds: float, expected: Mapping[str, float]) -> float:
-    """Give the part of the units of each side whose trials fit into the time, in (0, 1]."""
-    return min(1.0, USED * seconds / max(1e-9, sum(expected.values())))
+    return {"part": part_in(seconds, sum(shares.values())), "shares": shares, "stopped": {}}
 
 
 def _key(opened: ScanSetup) -> str:
@@ -142,11 +148,27 @@ def _key(opened: ScanSetup) -> str:
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
 
 
-def _read(path: Path) -> dict[str, object]:
+def _read(path: Path) -> _Kept | None:
     if not path.exists():
-        return {}
+        return None
     try:
-        kept: dict[str, object] = json.loads(path.read_bytes())
+        kept: _Kept = json.loads(path.read_bytes())
     except (OSError, ValueError):
         raise EngineError(f"{path}: cannot be read", "scan again with --fresh") from None
     return kept
+
+
+def collect(
+    bound: Bound,
+    attack: Attack,
+    target: Checkpoint,
+    filled: LoadedReferences,
+    trials: list[Trial],
+    progress: Progress,
+) -> tuple[list[Trial], list[Json]]:
+    """The trials that were tried within the bounds, and their outcomes, in their order."""
+    divided = bound.blocks_of(attack.name, trials)
+    found = collect_blocks(bound.opened, attack, target, filled, divided, progress, bound.goes_on)
+    bound.finish(attack.name, trials, divided, sum(block[0].id in found for block in divided))
+    tried = [trial for trial in trials if trial.id in found]
+    return tried, [found[trial.id] for trial in tried]

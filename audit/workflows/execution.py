@@ -40,7 +40,8 @@ from audit.targets.environment import device_words, instructions, packages, thre
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.references.resolve import LoadedReferences
-from audit.workflows.setup import ScanSetup, defended_references, wrap_target
+from audit.workflows.checking import wrap_target
+from audit.workflows.setup import ScanSetup, defended_references
 
 M = TypeVar("M", bound=Target)
 PREFLIGHT_STEPS = 64
@@ -78,17 +79,7 @@ def collect_blocks(
     progress: Progress,
     goes_on: Callable[[], bool],
 ) -> dict[str, Json]:
-    """The outcomes of whole blocks of trials, by trial, from the journal where they are known; see `collect_outcomes`.
-
-    Args:
-        opened: the scan.
-        attack: the one that they are trials of.
-        target: the audited checkpoint.
-        filled: the references.
-        blocks: what to try, one after the other.
-        progress: advanced by every outcome.
-        goes_on: asked before each block but the first; the blocks from the first refusal on are not begun.
-    """
+    """The same of whole blocks, by trial: none is begun from the first one on before which `goes_on` refuses."""
     options = opened.options
     key = _journal_key(opened, attack, target, filled)
     journal = Journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)

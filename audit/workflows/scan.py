@@ -31,11 +31,10 @@ from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.targets.environment import environment
-from audit.targets.opening import Checkpoint
 from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
-from audit.workflows.bounded import Bound, bound_scan
-from audit.workflows.execution import choose_number_format, collect_blocks, collect_outcomes
+from audit.workflows.bounded import Bound, bound_scan, collect
+from audit.workflows.execution import choose_number_format, collect_outcomes
 from audit.workflows.plan.outlook import outlook
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, references_to_fill
@@ -248,7 +247,7 @@ def _measure(
     trials = opened.sampled(everything)
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
     case = replace(case, target=opened.defended(checkpoint))
-    trials, outcomes = _collect(bound, attack, checkpoint, filled, trials, progress)
+    trials, outcomes = collect(bound, attack, checkpoint, filled, trials, progress)
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     findings = attack.measure(case, trials, outcomes, rng, progress)
     recovered.extend(attack.evidence(case, trials, outcomes))
@@ -274,22 +273,6 @@ def _measure(
         about_text=findings.about_text,
         alarms=findings.alarms,
     )
-
-
-def _collect(
-    bound: Bound,
-    attack: Attack,
-    target: Checkpoint,
-    filled: LoadedReferences,
-    trials: list[Trial],
-    progress: Progress,
-) -> tuple[list[Trial], list[Json]]:
-    """The trials that were tried within the bounds, and their outcomes, in their order."""
-    divided = bound.blocks_of(attack.name, trials)
-    found = collect_blocks(bound.opened, attack, target, filled, divided, progress, bound.goes_on)
-    bound.finish(attack.name, trials, divided, sum(block[0].id in found for block in divided))
-    tried = [trial for trial in trials if trial.id in found]
-    return tried, [found[trial.id] for trial in tried]
 
 
 def read_outcomes(

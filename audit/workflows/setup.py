@@ -6,7 +6,6 @@ import dataclasses
 import importlib.util
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,33 +17,29 @@ from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack
 from audit.attacks.parameters import AttackParameters
 from audit.attacks.parameters import read as read_parameters
-from audit.case import Case, References
+from audit.case import References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
-from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
+from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
 from audit.engine.interface import Trial
 from audit.engine.local import WIDTH
-from audit.errors import ManifestError, UsageError
+from audit.errors import UsageError
 from audit.record import PrivacyCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
-from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.privacy import privacy_card
+from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import MaskedLoss, Target
-from audit.targets.opening import Checkpoint, check, target_of
+from audit.targets.opening import Checkpoint
 from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
+from audit.workflows.checking import check_model, stated_guarantee, wrap_target
 
 LEAST_SECONDS = 60.0
 """The shortest time that a scan can be bounded to (ours)."""
-_NOT_GIVEN = (
-    "the checkpoint states a guarantee of its training, epsilon {epsilon:.3g} at delta {delta:.2g}, that its own "
-    "numbers do not give: it is left out"
-)
 
 
 @dataclass(frozen=True)
@@ -144,11 +139,6 @@ class ScanSetup:
         return filled.completed(defended_references(self.defense, filled.models, filled.members))
 
 
-def wrap_target(defense: QueryDefense | None, target: Checkpoint) -> Target:
-    """The target behind a countermeasure, when there is one."""
-    return target if defense is None else defense.wrap(target)
-
-
 def defended_references(
     defense: QueryDefense | None, models: Mapping[str, Checkpoint | Denoiser], members: Mapping[str, frozenset[str]]
 ) -> References:
@@ -183,16 +173,9 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         )
     whole = load_corpus(options.data_dir)
     folder = open_checkpoint(options.model_dir)
-    target = target_of(folder, whole, device, options.batch_tokens, options.batch_rows)
-    check(target, whole)
-    copies = find_copies(whole)
-    corpus = without_copies(whole, copies)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
-    case = Case(wrap_target(guard, target), corpus)
-    applicable = [attack for attack in attacks if attack.inapplicable(case) is None]
-    if applicable and not any(attack.trials(case) for attack in applicable):
-        problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in applicable]
-        raise ManifestError(problems, applicable[0].no_trials(case)[1])
+    model = check_model(folder, whole, attacks, device, options.batch_tokens, options.batch_rows, guard)
+    target, corpus, copies, applicable = model.target, model.corpus, model.copies, model.applicable
     if options.image_noise and not (isinstance(target, EncoderTarget) and target.encoder.page_images is not None):
         raise UsageError(
             f"--image-noise: {target.card.architecture} sees no image beside its words",
@@ -331,36 +314,3 @@ def _choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tup
 def _with_noise(attack: Attack) -> Attack:
     """The attack with noise in place of the images, when it has that parameter."""
     return dataclasses.replace(attack, image_noise=True) if hasattr(attack, "image_noise") else attack  # type: ignore[call-arg]
-
-
-def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
-    """Count the trials that each attack finds in a corpus with a checkpoint's tokens, by stratum; run no model."""
-    case = Case(target_of(model_dir, corpus), corpus)
-    counts = []
-    for kind in BATTERY:
-        attack = kind.preset("standard")
-        if attack.inapplicable(case) is not None:
-            continue
-        found = Counter(trial.stratum for trial in attack.trials(case))
-        counts += [(kind.name, stratum, count) for stratum, count in sorted(found.items())]
-    return counts
-
-
-def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, ...]]:
-    """Read the guarantee that a checkpoint states; one that does not follow from its numbers is not believed.
-
-    Returns:
-        The card, None where there is none to believe, and warnings.
-
-    Raises:
-        TargetError: the folder is no checkpoint.
-    """
-    card = privacy_card(model)
-    if card is None or card.epsilon is None:
-        return card, ()
-    # Loads torch and Opacus, which scans of other models do without.
-    from audit.training.dp.accounting import gives
-
-    if gives(card):
-        return card, ()
-    return None, (_NOT_GIVEN.format(epsilon=card.epsilon, delta=card.delta),)

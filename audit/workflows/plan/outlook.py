@@ -35,9 +35,7 @@ def outlook(
     yield from sentences(limits, costs, documents, part)
 
 
-def sentences(
-    limits: Sequence[LimitPlan], costs: Sequence[Cost], documents: int | None, part: float
-) -> Iterator[str]:
+def sentences(limits: Sequence[LimitPlan], costs: Sequence[Cost], documents: int | None, part: float) -> Iterator[str]:
     """The same from limits that were planned."""
     n = documents if documents is not None else max((sum(cost.reached) for cost in costs), default=0)
     resolved = [one for one in limits if one.resolution is not None and one.outcome not in ("lacks", "inapplicable")]

@@ -102,7 +102,7 @@ class Probe:
         """Seconds a unit of work of as many requests at once as a scan asks: a fixed time, and one for each unit."""
         ask = partial(seconds_of, limit=PASS_SECONDS)
         whole = self.width * asked.work / asked.requests
-        points = []
+        points: list[tuple[float, float]] = []
         batch, n_rows = list(one), 1
         while sum(taken for _, taken in points) < EACH_SECONDS:
             taken = ask(partial(asked.answerer.ask, batch))
@@ -167,9 +167,7 @@ def _identity(answerer: Any) -> tuple[str, int, str]:
     return (answerer.card.architecture, answerer.card.parameters, answerer.card.dtype)
 
 
-def _adaptation(
-    answerer: Answerer, query: Adaptation | PageAdaptation, limit: float, slow: bool
-) -> tuple[Rate, float]:
+def _adaptation(answerer: Answerer, query: Adaptation | PageAdaptation, limit: float, slow: bool) -> tuple[Rate, float]:
     """The rate of an adaptation: as it is, where a pass is not slow and there is time, else from two of few steps."""
     whole = None if slow else seconds_of(partial(answerer.ask, [query]), limit / 3)
     if whole is not None:

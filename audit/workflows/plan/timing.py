@@ -39,6 +39,8 @@ AT_ONCE = 4
 LEAST_SPREAD = 0.25
 """The range of an attempt's own computing reaches at least so far, as a share of it (ours): a machine is not always as
 busy."""
+USED = 0.7
+"""Share of a time that the trials are planned to take (ours): models are loaded, trained and measured beside them."""
 FACTOR = 2.0
 """The range of the time of passes, either way (ours; benchmarks/plan_time): trials differ in what they ask."""
 TO_TRAIN = "a scan first trains the public model: give one to time this attack (--reference auxiliary=PATH)"
@@ -57,6 +59,34 @@ def probe(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
     filled = _given(opened)
     clock = Probe(opened.options.width)
     return tuple(_cost(opened, attack, filled, clock, progress) for attack in opened.attacks)
+
+
+def part_in(seconds: float, expected: float) -> float:
+    """Give the part of the units of each side whose trials fit into the time, in (0, 1]."""
+    return min(1.0, USED * seconds / max(1e-9, expected))
+
+
+def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...]:
+    """The costs of a scan whose time is bounded, from those of the whole one."""
+    seconds = opened.options.seconds
+    if seconds is None:
+        return tuple(costs)
+    part = part_in(seconds, sum(cost.time.seconds for cost in costs if cost.time is not None))
+    smaller = replace(opened, part=part)
+    return tuple(_bounded(smaller, attack, cost) for attack, cost in zip(opened.attacks, costs, strict=True))
+
+
+def _bounded(opened: ScanSetup, attack: Attack, cost: Cost) -> Cost:
+    if not cost.trials:
+        return cost
+    trials = opened.sampled(attack.trials(Case(opened.defended(opened.target), opened.corpus)))
+    ratio, time = len(trials) / cost.trials, cost.time
+    if time is not None:
+        high = None if time.high is None else ratio * time.high
+        time = Time(ratio * time.seconds, ratio * time.low, high, time.trials)
+    in_folds = any(trial.stratum == FOLDS for trial in trials)
+    reached = cost.reached if in_folds else attack.reached(opened.corpus, trials)
+    return replace(cost, trials=len(trials), reached=reached, time=time)
 
 
 def _given(opened: ScanSetup) -> LoadedReferences:
@@ -121,7 +151,7 @@ class _Passes:
 
 def _passes(name: str, tallies: Mapping[str, Tally], trials: Sequence[Trial], clock: Probe) -> _Passes:
     """The time of the passes of all trials, those of each stratum as the rehearsed ones of it are, or of all."""
-    counts: Mapping[str, int] = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
     for trial in trials:
         counts[trial.stratum] += 1
     unseen = sum(n for stratum, n in counts.items() if stratum not in tallies)
