@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from audit import record as records
-from audit.attacks.budget import FOLDS, blocks, halves, sample, side_of
+from audit.attacks.budget import FOLDS, SHARES, blocks, halves, sample, side_of
 from audit.cli import app, console
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Request, Trial
@@ -36,6 +36,12 @@ from audit.workflows.scan import fill_references
 from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = [pytest.mark.usefixtures("undrawn", "few_candidates")]
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """Adapting takes up to 200 training steps a document."""
+    monkeypatch.setattr("audit.attacks.membership.attack.N_ADAPTED", dict.fromkeys(SHARES, 1))
 
 
 def docaudit(*arguments):
@@ -204,7 +210,7 @@ def test_blocks_are_alike_and_divide_no_document(units, seed, n):
     assert sum(map(len, seen)) == len(set().union(*seen))
     for side in {side_of(trial.stratum) for trial in trials} - {FOLDS}:
         sizes = [len({unit for own, unit in block if own == side}) for block in seen]
-        assert max(sizes) - min([*sizes, *[0] * 0]) <= max(1, max(sizes))
+        assert max(sizes) <= -(-sum(sizes) // n)
 
 
 def bounded_scan(data, checkpoints, out, *more):
@@ -224,8 +230,6 @@ def test_a_scan_of_few_documents_says_before_what_it_can_decide_and_goes_on_with
     _, larger = bounded_scan(data, checkpoints, tmp_path / "out", "--documents", 8)
     assert larger.bounds.trials[0].tried == 8
     assert first.items() <= Journal(journal).outcomes.items()
-    _, whole = bounded_scan(data, checkpoints, tmp_path / "whole")
-    assert whole.bounds is None
 
 
 def test_a_scan_stops_between_blocks_when_its_time_is_up_and_stays_so(data, checkpoints, tmp_path, monkeypatch):
@@ -238,8 +242,6 @@ def test_a_scan_stops_between_blocks_when_its_time_is_up_and_stays_so(data, chec
     monkeypatch.setattr(bounded.Bound, "goes_on", lambda _: True)
     again = bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h")[1]
     assert replace(again, timing=record.timing) == record
-    fresh = bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h", "--fresh")[1]
-    assert fresh.bounds.trials[0].tried == 10
 
 
 def test_the_part_that_fits_is_fixed_before_any_trial(data, checkpoints, tmp_path, monkeypatch):
@@ -286,15 +288,15 @@ def test_a_plan_takes_the_same_bounds(data, checkpoints, tmp_path):
 @pytest.mark.parametrize("made", [example_records.wide, example_records.unresolved, example_records.weak])
 def test_an_undecided_verdict_says_what_was_found_and_what_would_decide_most(made, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    case = made()
-    lines = [*findings(case.record, case.verdict)]
+    record, verdict, _ = made()
+    lines = [*findings(record, verdict)]
     assert lines
-    assert all(line.split(":")[0] in case.record.battery for line in lines)
+    assert all(line.split(":")[0] in record.battery for line in lines)
     assert any(" of " in line and "%" in line for line in lines)
-    step = decides_most(case.record, case.verdict)
+    step = decides_most(record, verdict)
     assert step.endswith(".")
     assert "undecided" in step
-    console.show_verdict(case.verdict, None, case.record)
+    console.show_verdict(verdict, None, record)
     printed = capsys.readouterr().out
     shown = printed[printed.index("What was found all the same") :].splitlines()
     assert len(shown) <= 12
@@ -303,8 +305,8 @@ def test_an_undecided_verdict_says_what_was_found_and_what_would_decide_most(mad
 
 
 def test_a_decided_verdict_needs_no_such_lines(capsys):
-    case = example_records.violated()
-    console.show_verdict(case.verdict, None, case.record)
+    record, verdict, _ = example_records.violated()
+    console.show_verdict(verdict, None, record)
     assert "all the same" not in capsys.readouterr().out
 
 
@@ -389,7 +391,7 @@ def commands(group, path=()):
             yield (*path, name)
 
 
-@pytest.mark.parametrize("path", commands(typer.main.get_command(app)), ids=" ".join)
+@pytest.mark.parametrize("path", [*commands(typer.main.get_command(app))], ids=" ".join)
 def test_help_texts_are_whole(path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "4000")
     command = typer.main.get_command(app)

@@ -90,8 +90,8 @@ def check(target: Checkpoint, corpus: Corpus) -> None:
 def check_task(target: Checkpoint, corpus: Corpus) -> None:
     """Hold the manifest's task against what the model was trained to do.
 
-    A model that writes may be asked questions, or for a page's whole output; a masked language model learns the words of
-    a page, whatever tags its fields have.
+    A model that writes may be asked questions, or for a page's whole output; a masked language model learns the words
+    of a page, whatever tags its fields have.
 
     Raises:
         TargetError: the manifest names another task.
