@@ -122,7 +122,7 @@ def plan_base(folder: Path) -> dict[str, Any]:
 
 def one_pass(folder: Path) -> dict[str, Any]:
     """Milliseconds of a forward pass of one page, in batches as a scan asks them, on this device."""
-    found = {}
+    found: dict[str, Any] = {}
     for device in ("cpu", "cuda"):
         try:
             options = ScanOptions(folder / "model", folder / "data", folder, only=("membership",), device=device)
