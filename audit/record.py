@@ -307,6 +307,32 @@ class Timing:
 
 
 @dataclass(frozen=True, config=STRICT)
+class TriedTrials:
+    """The trials of an attack under a bound: how many it left, and how many of these were tried in time."""
+
+    attack: str
+    planned: int
+    tried: int
+
+
+@dataclass(frozen=True, config=STRICT)
+class Bounds:
+    """What bounded the trials of a scan beside its budget; set before any outcome was seen.
+
+    Attributes:
+        documents: units of member and held-out documents together, at most; None: no bound.
+        seconds: for the attacks; None: no bound.
+        part: of the units of each side, what was expected to fit into that time.
+        trials: of every attack that was run; fewer tried than planned where the time was up between two blocks.
+    """
+
+    documents: int | None
+    seconds: float | None
+    part: float
+    trials: tuple[TriedTrials, ...]
+
+
+@dataclass(frozen=True, config=STRICT)
 class AuditRecord:
     """One scan, whole.
 
@@ -317,6 +343,7 @@ class AuditRecord:
         derived_by: the commands that made the target out of another one (a countermeasure), oldest first.
         left_out: the attacks of the battery that were not asked for.
         dp: the guarantee that the target's training claims, when its checkpoint states one.
+        bounds: what bounded the trials beside the budget, when something did.
     """
 
     schema_version: Literal[1]
@@ -334,6 +361,7 @@ class AuditRecord:
     derived_by: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     dp: PrivacyCard | None = None
+    bounds: Bounds | None = None
 
     @property
     def subject(self) -> str:

@@ -302,6 +302,7 @@ TEXT_FIELDS = {
     "AuditRecord.budget": "one of three names",
     "AuditRecord.battery": "names of attacks",
     "AuditRecord.derived_by": "commands",
+    "TriedTrials.attack": "names of attacks",
     "TargetCard.name": "the last part of the checkpoint's folder, which its owner chose",
     "TargetCard.family": "fixed names",
     "TargetCard.task": "fixed names",

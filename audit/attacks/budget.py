@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 import numpy as np
@@ -16,27 +16,95 @@ SHARES = {"quick": 0.25, "standard": 1.0, "full": 1.0}
 
 SEED = 0
 """Of a scan that is not told another: which trials a plan expects a budget to take."""
+PUBLIC = "public"
+"""The stratum of public documents, which are compared with and not attacked."""
 FOLDS = "folds"
 """The stratum of trials that only fit something: all are taken, under every budget, sorted by their ids."""
 
 
-def sample(trials: Sequence[Trial], share: float, seed: int) -> list[Trial]:
+def sample(
+    trials: Sequence[Trial], share: float, seed: int, documents: int | None = None, part: float = 1.0
+) -> list[Trial]:
     """The trials that a budget takes, in the order in which they are run.
 
     Per stratum there is one seeded order, whatever the share: one trial of each unit before a second of any. A smaller
     share is the beginning of a larger one. The stratum `FOLDS` is taken whole: a fold left out is a result of nothing.
+
+    Args:
+        trials: all that could be tried.
+        share: of the trials of each stratum; where units are bounded, at least one of each.
+        seed: of the order.
+        documents: units on both sides together at most, as many of each as there are; public ones stay.
+        part: of the units of each side, at least one.
     """
     strata: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         strata[trial.stratum].append(trial)
+    kept = None if documents is None and part >= 1 else _kept_units(strata, seed, documents, part)
     taken = []
     for name, members in sorted(strata.items()):
         if name == FOLDS:
             taken += sorted(members, key=lambda trial: trial.id)
             continue
         ordered = _round_robin(members, np.random.default_rng([seed, *name.encode()]))
-        taken += ordered[: math.ceil(share * len(ordered))]
+        least = 0
+        if kept is not None and (side := side_of(name)) in kept:
+            ordered = [trial for trial in ordered if trial.unit in kept[side]]
+            least = len({trial.unit for trial in ordered})
+        taken += ordered[: max(math.ceil(share * len(ordered)), least)]
     return taken
+
+
+def side_of(stratum: str) -> str:
+    """Name the side that a stratum's trials are of: its first word."""
+    return stratum.partition(" ")[0]
+
+
+def halves(documents: int, sides: Sequence[int]) -> list[int]:
+    """Divide a number of units among sides that hold so many: evenly, and what one lacks goes to the others."""
+    given = [0] * len(sides)
+    left = min(documents, sum(sides))
+    while left:
+        index = min((given[index], index) for index in range(len(sides)) if given[index] < sides[index])[1]
+        given[index] += 1
+        left -= 1
+    return given
+
+
+def blocks(trials: Sequence[Trial], n: int) -> list[list[Trial]]:
+    """Divide sampled trials into `n` blocks that are alike: the same part of the units of each side, in their order.
+
+    All trials of a unit are in one block; those of `FOLDS` are in the first. Empty blocks are left out.
+    """
+    ranks: dict[str, dict[str, int]] = defaultdict(dict)
+    for trial in trials:
+        own = ranks[side_of(trial.stratum)]
+        own.setdefault(trial.unit, len(own))
+    found: list[list[Trial]] = [[] for _ in range(n)]
+    for trial in trials:
+        own = ranks[side_of(trial.stratum)]
+        found[0 if trial.stratum == FOLDS else own[trial.unit] * n // len(own)].append(trial)
+    return [block for block in found if block]
+
+
+def _kept_units(
+    strata: Mapping[str, Sequence[Trial]], seed: int, documents: int | None, part: float
+) -> dict[str, set[str]]:
+    """The units of each side that are tried: the beginning of a seeded order, whatever their number."""
+    units: dict[str, set[str]] = defaultdict(set)
+    for name, members in strata.items():
+        if name not in (FOLDS, PUBLIC):
+            units[side_of(name)].update(trial.unit for trial in members)
+    sides = sorted(units)
+    most = [math.ceil(part * len(units[side])) for side in sides]
+    if documents is not None:
+        most = [min(pair) for pair in zip(most, halves(documents, [len(units[side]) for side in sides]), strict=True)]
+    kept = {}
+    for side, n in zip(sides, most, strict=True):
+        ordered = sorted(units[side])
+        order = np.random.default_rng([seed, *side.encode()]).permutation(len(ordered))
+        kept[side] = {ordered[index] for index in order[:n]}
+    return kept
 
 
 def _round_robin(trials: Sequence[Trial], rng: np.random.Generator) -> list[Trial]:

@@ -304,6 +304,7 @@ class AttackReport:
         diagnostics: those that columns, marks and sentences read: names, or first parts of several.
         unlisted: later parts of names that the table of every measurement leaves out, because a part shows them.
         labels: labels that sentences or other pages loop over, by group: `n.labels.<group>` in a macro.
+        found: the share that says most plainly what the attack found; empty: the first of the trend's summary.
     """
 
     title: str = ""
@@ -320,6 +321,7 @@ class AttackReport:
     trend: TrendSpec = TrendSpec()
     glossary: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
+    found: str = ""
 
     def form(self, name: str) -> Form:
         """Return the form in which a measurement is printed."""

@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from audit import __version__
-from audit.cli import canary, defend, gate, import_data, init, inspect, ocr, plan, report, scan, train, tune
+from audit.cli import canary, defend, gate, import_data, init, inspect, ocr, plan, references, report, scan, train, tune
 from audit.cli.options import EXIT_HELP, DefenseCommand
 
 __all__ = ["EXIT_HELP", "app", "main"]
@@ -32,6 +32,7 @@ app.command()(report.report)
 app.command()(inspect.inspect)
 app.command()(plan.plan)
 app.command(cls=init.InitCommand)(init.init)
+app.command()(references.references)
 app.command("import", cls=import_data.ImportCommand)(import_data.import_data)
 app.command()(ocr.ocr)
 app.command()(train.train_baseline)

@@ -157,8 +157,8 @@ def _plain(text: str) -> str:
     return escape(printable(text))
 
 
-def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
-    """Print the verdict, every limit with what was measured, and where the reports are."""
+def show_verdict(verdict: Verdict, out: Path | None = None, record: AuditRecord | None = None) -> None:
+    """Print the verdict, every limit with what was measured, what an undecided one found, and where the reports are."""
     console = _console()
     style = _STYLES[verdict.overall]
     console.print()
@@ -186,9 +186,25 @@ def show_verdict(verdict: Verdict, out: Path | None = None) -> None:
             soft_wrap=True,
             style="yellow",
         )
+    if record is not None and verdict.overall == "undecided":
+        _show_found(record, verdict)
     if out is not None:
         written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
         console.print(f"Read {_plain(', '.join(str(out / name) for name in written))}", soft_wrap=True)
+
+
+def _show_found(record: AuditRecord, verdict: Verdict) -> None:
+    """Print what attacks found all the same, and the one thing that would decide most."""
+    from audit.report.found import decides_most, findings
+
+    console = _console()
+    lines = [*findings(record, verdict)]
+    if lines:
+        console.print("[bold]What was found all the same[/]")
+    for line in lines:
+        console.print(_plain(f"  {line}"))
+    if step := decides_most(record, verdict):
+        console.print(f"[bold]{_plain(step)}[/]")
 
 
 def _open_reasons(verdict: Verdict) -> dict[tuple[str, str, str], list[str]]:

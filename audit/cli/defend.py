@@ -10,7 +10,17 @@ import click
 import typer
 
 from audit.cli import console
-from audit.cli.options import Debug, DefenseCommand, Device, PolicyName, Pretrained, Seed, named_paths, show_errors
+from audit.cli.options import (
+    Budget,
+    Debug,
+    DefenseCommand,
+    Device,
+    PolicyName,
+    Pretrained,
+    Seed,
+    named_paths,
+    show_errors,
+)
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +76,7 @@ def defend(
     out: Annotated[Path, typer.Option(help="Where models, records and the comparison go.")] = Path("docaudit-defence"),
     policy: PolicyName = "default",
     reference: Pretrained = None,
-    budget: Annotated[str, typer.Option(help="quick, standard or full; see scan.")] = "standard",
+    budget: Annotated[Budget, typer.Option(help="See scan.")] = "standard",
     seed: Seed = 0,
     device: Device = "auto",
     debug: Debug = False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,29 +19,33 @@ if TYPE_CHECKING:
 def inspect(
     data_dir: DataDir,
     model: Annotated[
-        Path | None, typer.Option(help="A checkpoint, to count the fields that its tokens let each attack try.")
+        Path | None,
+        typer.Option(help="A checkpoint, to check it as a scan does, and to count what each attack can try."),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Check a data set and say what is in it and which attacks it can feed."""
+    """Check a data set and say what is in it and which attacks it can feed; with a model, all that a scan refuses."""
     with show_errors(debug):
-        from audit.attacks import BATTERY
         from audit.corpus import manifest
         from audit.corpus.summary import summarise
+        from audit.workflows.inspection import inspect_model, outlook_of_attacks
 
         corpus = manifest.load(data_dir)
         manifest.check_references(corpus)
-        _show_summary(summarise(corpus))
-        task = corpus.manifest.task.kind
-        rows = [
-            (kind.name, kind.inapplicable_tasks.get(task) or kind.preset("standard").lacks(corpus) or "can be fed")
-            for kind in BATTERY
-        ]
-        console.show_table("Attacks", ("attack", "with this data set"), rows)
-        if model is not None:
-            from audit.workflows.setup import trial_counts
-
-            console.show_table("Trials with this model", ("attack", "split", "trials"), trial_counts(model, corpus))
+        summary, attacks = summarise(corpus), outlook_of_attacks(corpus)
+        if not as_json:
+            _show_summary(summary)
+            console.show_table("Attacks", ("attack", "with this data set"), attacks)
+        inspected = None if model is None else inspect_model(model, corpus, data_dir)
+        if as_json:
+            content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
+            typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))
+            return
+        if inspected is not None:
+            console.warn(*inspected.warnings)
+            console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
+            console.say(*inspected.lacking)
 
 
 def _show_summary(summary: Summary) -> None:

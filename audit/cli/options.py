@@ -29,6 +29,24 @@ Reveal = Annotated[
     typer.Option("--reveal", help="Also write evidence/report-revealed.html with the values. Keep it to yourself."),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Every random choice follows from it.")]
+Documents = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="Try so many documents (or providers, or canaries) of those in training and kept aside, half of each, "
+        "drawn by lot; a first look.",
+        show_default=False,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="TIME",
+        help="Try as many documents as fit, drawn by lot before any is tried: 30m, 2h, 90s.",
+        show_default=False,
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Pretrained = Annotated[
@@ -87,6 +105,7 @@ class DefenseCommand(FilledCommand):
 
     def fillings(self) -> Mapping[str, str]:
         """See `FilledCommand.fillings`."""
+        from audit.attacks import BATTERY
         from audit.defenses import registry
 
         asked, rewritten = list(registry.query_defenses()), list(registry.data_defenses())
@@ -101,6 +120,7 @@ class DefenseCommand(FilledCommand):
             ),
         ]
         return {
+            "attacks": listed([kind.name for kind in BATTERY], "or"),
             "kinds": " ".join(kinds),
             "while_used": listed(asked, "or"),
             "data_alone": f"{listed(rewritten, 'and')} {'take' if rewritten[1:] else 'takes'} DATA_DIR alone.",
@@ -114,6 +134,27 @@ def _trained(baselines_like: bool) -> Iterator[str]:
     for name, defense in registry.training_defenses().items():
         if defense.baselines_like == baselines_like:
             yield f"{name}: {defense.description}"
+
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds_of(text: str | None) -> float | None:
+    """Read the time of `--time`.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if text is None:
+        return None
+    number, unit = text[:-1], text[-1:]
+    try:
+        seconds = float(number) * _UNITS[unit]
+        if not 0 < seconds < float("inf"):
+            raise ValueError
+    except (ValueError, KeyError):
+        raise UsageError(f"--time {text}: no time", "a number with s, m or h, as 30m") from None
+    return seconds
 
 
 def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:

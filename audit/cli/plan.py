@@ -9,7 +9,18 @@ from typing import Annotated, Literal
 import typer
 
 from audit.cli import console
-from audit.cli.options import Budget, DataDir, Debug, Device, PolicyName, named_paths, show_errors
+from audit.cli.options import (
+    Budget,
+    DataDir,
+    Debug,
+    Device,
+    Documents,
+    PolicyName,
+    Time,
+    named_paths,
+    seconds_of,
+    show_errors,
+)
 from audit.errors import UsageError
 
 UnitKind = Literal["document", "provider"]
@@ -26,6 +37,8 @@ def plan(
         list[str] | None, typer.Option(metavar="NAME=PATH", help="With --model: a reference model; see scan.")
     ] = None,
     device: Device = "auto",
+    documents: Documents = None,
+    time: Time = None,
     epsilon: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,6 +74,8 @@ def plan(
                 device=device,
                 epsilons=_numbers(epsilon or ()),
                 unit=unit,
+                documents=documents,
+                seconds=seconds_of(time),
                 out=out,
                 progress=progress,
             )

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from audit.cli import console
-from audit.cli.options import Budget, Debug, Device, PolicyName, Reveal, Seed, named_paths, show_errors
+from audit.cli.options import (
+    Budget,
+    Debug,
+    Device,
+    Documents,
+    PolicyName,
+    Reveal,
+    Seed,
+    Time,
+    named_paths,
+    seconds_of,
+    show_errors,
+)
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +51,11 @@ def scan(
         Budget,
         typer.Option(help="quick: a quarter of the fields, 64 candidates; standard: all, 128; full: all, 512."),
     ] = "standard",
-    only: Annotated[list[str] | None, typer.Option(help="Run this attack only; may be repeated.")] = None,
+    documents: Documents = None,
+    time: Time = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="ATTACK", help="Run this attack only, may be repeated: {attacks}.")
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     reference: Annotated[
@@ -155,6 +171,8 @@ def scan(
             workers=workers,
             attack_parameters=attack_parameters,
             no_model=no_model,
+            documents=documents,
+            seconds=seconds_of(time),
         )
         if checkpoints is None:
             code = _scan_one(options, chosen, reveal)
@@ -165,16 +183,21 @@ def scan(
 
 def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
     """Scan a checkpoint, and give the exit code."""
+    from audit.workflows.plan.references import missing_references
     from audit.workflows.scan import audit_checkpoint
     from audit.workflows.setup import open_scan
     from audit.workflows.text_alone import open_text_scan
 
-    opened = open_text_scan(options) if options.no_model else open_scan(options)
-    console.warn(*opened.warnings)
+    if options.no_model:
+        opened = open_text_scan(options)
+        console.warn(*opened.warnings)
+    else:
+        opened = open_scan(options)
+        console.warn(*opened.warnings, *missing_references(opened))
     with console.Reporter() as progress:
-        result = audit_checkpoint(opened, policy, reveal, progress)
+        result = audit_checkpoint(opened, policy, reveal, progress, console.say)
     console.warn(*result.warnings)
-    console.show_verdict(result.verdict, options.out)
+    console.show_verdict(result.verdict, options.out, result.record)
     return result.verdict.exit_code
 
 

@@ -26,8 +26,8 @@ def train_baseline(
 ) -> None:
     """Train the generalisation baseline: as the model was trained, on public documents instead of the audited ones.
 
-    Epochs, learning rate, batch size and seed are those of [recipe] in manifest.toml; the number of samples is that of
-    the member documents.
+    Epochs, learning rate, batch size and seed are those of the recipe in manifest.toml; the number of samples is that
+    of the member documents.
     """
     with show_errors(debug):
         from audit.workflows.train import train_baselines

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from audit.corpus.canaries.schema import open_page
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import ASKING, Corpus
 from audit.errors import TargetError
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
@@ -127,24 +127,37 @@ def encoder_of(
 
 
 def check(target: Checkpoint, corpus: Corpus) -> None:
-    """Refuse a corpus that the target cannot read.
+    """Refuse a corpus that the target cannot read, or that is for models of another task.
 
     Raises:
         ManifestError: pages lack the images that the model reads.
         TargetError: the model does not know the corpus's words, tags or intents, or is for another task.
     """
+    check_task(target, corpus)
     if isinstance(target, EncoderTarget):
-        _check_task(target, corpus)
         target.encoder.check_vocabulary(corpus.documents)
     else:
         target.check(corpus)
 
 
-def _check_task(target: EncoderTarget, corpus: Corpus) -> None:
-    """Refuse classes of pages where the model gives tags of tokens, and the other way round."""
-    own, asked = target.card.task, corpus.manifest.task.kind
-    if own != "mlm" and own != asked and "document-classification" in (own, asked):
-        raise TargetError(
-            f"the model is for {own}, and the data set for {asked}",
-            f'give a data set with [task] kind = "{own}"',
-        )
+def check_task(target: Checkpoint, corpus: Corpus) -> None:
+    """Hold the manifest's task against what the model was trained to do.
+
+    A model that writes may be asked questions, or for a page's whole output; a model that points at answers is asked
+    questions too; a masked language model learns the words of a page, whatever tags its fields have.
+
+    Raises:
+        TargetError: the manifest names another task.
+    """
+    task, own = corpus.manifest.task, target.card.task
+    others = {
+        "question-answering": ASKING,
+        "extractive-qa": ("question-answering",),
+        "mlm": ("token-classification",),
+    }
+    if task.kind == own or task.kind in others.get(own, ()):
+        return
+    raise TargetError(
+        f"the model is {target.card.architecture}, and manifest.toml says task.kind = {task.kind!r}",
+        f'set [task] kind = "{own}" where the documents are what this model was trained on',
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -41,7 +41,8 @@ from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, target_of
 from audit.targets.unread import Unread, without_unread
 from audit.training.references.resolve import LoadedReferences
-from audit.workflows.setup import ScanSetup, defended_references, wrap_target
+from audit.workflows.checking import wrap_target
+from audit.workflows.setup import ScanSetup, defended_references
 
 M = TypeVar("M", bound=Target)
 PREFLIGHT_STEPS = 64
@@ -66,17 +67,36 @@ def collect_outcomes(
         trials: what to try.
         progress: advanced by every outcome.
     """
+    outcomes = collect_blocks(opened, attack, target, filled, [trials], progress, lambda: True)
+    return [outcomes[trial.id] for trial in trials]
+
+
+def collect_blocks(
+    opened: ScanSetup,
+    attack: Attack,
+    target: Checkpoint,
+    filled: LoadedReferences,
+    blocks: Sequence[Sequence[Trial]],
+    progress: Progress,
+    goes_on: Callable[[], bool],
+) -> dict[str, Json]:
+    """The same of whole blocks, by trial: none is begun from the first one on before which `goes_on` refuses."""
     options = opened.options
     key = _journal_key(opened, attack, target, filled)
     journal = Journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)
-    todo = [trial for trial in trials if trial.id not in journal.outcomes]
-    progress.stage(attack.name, len(todo))
-    # Closed at once when the journal fails: an engine may hold processes and files.
-    with closing(_engine(opened).run(work_source(opened, attack, target, filled), todo)) as done:
-        for trial_id, outcome in done:
-            journal.append(trial_id, outcome)
-            progress.advance()
-    return [journal.outcomes[trial.id] for trial in trials]
+    todo = [[trial for trial in block if trial.id not in journal.outcomes] for block in blocks]
+    progress.stage(attack.name, sum(map(len, todo)))
+    found: dict[str, Json] = {}
+    for number, (block, missing) in enumerate(zip(blocks, todo, strict=True)):
+        if number and not goes_on():
+            break
+        # Closed at once when the journal fails: an engine may hold processes and files.
+        with closing(_engine(opened).run(work_source(opened, attack, target, filled), missing)) as done:
+            for trial_id, outcome in done:
+                journal.append(trial_id, outcome)
+                progress.advance()
+        found |= {trial.id: journal.outcomes[trial.id] for trial in block}
+    return found
 
 
 @dataclass(frozen=True)
@@ -107,9 +127,7 @@ def choose_number_format(
     losses of remembered pages are the smallest, so members must be among them. Under `MIN_AGREEMENT` the encoder stays
     in float32 (methods.md#reconstruction).
     """
-    wanted = opened.options.dtype
-    if wanted == "auto":
-        wanted = "bfloat16" if opened.target.card.device == "cuda" else "float32"
+    wanted = wanted_format(opened)
     if wanted == "float32" or opened.target.card.dtype != "float32":
         # The weights of a large model are in bfloat16 as they are: there is nothing to compare that with.
         return opened.target, ()
@@ -134,6 +152,13 @@ def choose_number_format(
     )
     good = alike / steps >= MIN_AGREEMENT
     return rounded if good else opened.target, (agreement,)
+
+
+def wanted_format(opened: ScanSetup) -> str:
+    """The number format that was asked for, by its name."""
+    if opened.options.dtype != "auto":
+        return opened.options.dtype
+    return "bfloat16" if opened.target.card.device == "cuda" else "float32"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ import audit
 from audit import policy as policies
 from audit import record as records
 from audit.attacks import BATTERY
-from audit.attacks.budget import sample
 from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Attack, why_inapplicable
 from audit.case import Case
@@ -35,7 +34,9 @@ from audit.targets.environment import environment
 from audit.targets.unread import count_questions
 from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
+from audit.workflows.bounded import Bound, bound_scan, collect
 from audit.workflows.execution import choose_number_format, collect_outcomes
+from audit.workflows.plan.outlook import outlook
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, references_to_fill
 
@@ -65,7 +66,9 @@ class Labelled:
         self.progress.advance(steps)
 
 
-def audit_checkpoint(opened: ScanSetup, policy: Policy, reveal: bool, progress: Progress) -> ScanResult:
+def audit_checkpoint(
+    opened: ScanSetup, policy: Policy, reveal: bool, progress: Progress, tell: Callable[[str], None] = lambda _: None
+) -> ScanResult:
     """Run one scan, judge it and write all its files into its folder.
 
     Args:
@@ -73,13 +76,19 @@ def audit_checkpoint(opened: ScanSetup, policy: Policy, reveal: bool, progress: 
         policy: what it is judged by.
         reveal: also write the values that were recovered, into `evidence/`.
         progress: of every trial.
+        tell: told what a bounded scan can decide, before any trial.
 
     Raises:
         DocauditError: the audit could not go on.
     """
-    out = opened.options.out
+    out, options = opened.options.out, opened.options
     with claim_folder(out):
-        record = run_scan(opened, progress)
+        bound = bound_scan(opened, progress)
+        if options.documents is not None or options.seconds is not None:
+            part = bound.opened.part
+            for line in outlook(opened.corpus, policy, options.budget, opened.copies, options.documents, part):
+                tell(line)
+        record = run_scan(opened, progress, bound)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
             warnings = write_report(record, verdict, policy, out, out if reveal else None)
@@ -121,7 +130,7 @@ def _clear(out: Path) -> None:
         raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
 
 
-def run_scan(opened: ScanSetup, progress: Progress) -> AuditRecord:
+def run_scan(opened: ScanSetup, progress: Progress, bound: Bound | None = None) -> AuditRecord:
     """Run every attack that was asked for and write down what came of it.
 
     `options.out` must be held (`claim_folder`). Each attack ends as exactly one result; a failure of one stops none of
@@ -131,12 +140,14 @@ def run_scan(opened: ScanSetup, progress: Progress) -> AuditRecord:
         DocauditError: the audit itself could not go on.
     """
     started, clock = _now(), time.monotonic()
+    bound = bound_scan(opened, progress) if bound is None else bound
+    opened = bound.opened
     options, target, corpus = opened.options, opened.target, opened.corpus
     # Before the attacks: what can break down on its own does so before hours are spent.
-    useful = usefulness(opened.defended(target), corpus, options.seed) if target.card.is_model else ()
+    useful = usefulness(opened.defended(target), opened.asked(corpus), options.seed) if target.card.is_model else ()
     references = cache(lambda: fill_references(opened, progress))
     with _write_evidence(options.evidence / "recovered.jsonl") as recovered:
-        results = tuple(_run_attack(opened, attack, references, recovered, progress) for attack in opened.attacks)
+        results = tuple(_run_attack(bound, attack, references, recovered, progress) for attack in opened.attacks)
     return AuditRecord(
         schema_version=1,
         target=target.card,
@@ -158,6 +169,7 @@ def run_scan(opened: ScanSetup, progress: Progress) -> AuditRecord:
         derived_by=options.derived_by if opened.defense is None else (*options.derived_by, opened.defense.name),
         left_out=_left_out(opened),
         dp=opened.dp,
+        bounds=bound.card(),
     )
 
 
@@ -196,13 +208,14 @@ def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
 
 
 def _run_attack(
-    opened: ScanSetup,
+    bound: Bound,
     attack: Attack,
     references: Callable[[], LoadedReferences],
     recovered: list[Json],
     progress: Progress,
 ) -> AttackResult:
     """One attack's result, whatever happens."""
+    opened = bound.opened
     reason = why_inapplicable(attack, Case(opened.defended(opened.target), opened.corpus))
     if reason is not None:
         return Inapplicable(attack.name, attack.metrics, reason)
@@ -211,7 +224,7 @@ def _run_attack(
         for need in attack.needs:
             if need in filled.missing:
                 return Skipped(attack.name, attack.metrics, f"it needs a reference ({need})", filled.missing[need])
-        return _measure(opened, attack, filled, recovered, progress)
+        return _measure(bound, attack, filled, recovered, progress)
     except ManifestError as error:
         # One document that cannot be used any more, however late that shows, ends one attack.
         return _record_failure(opened, attack, error)
@@ -229,18 +242,18 @@ def _record_failure(opened: ScanSetup, attack: Attack, error: Exception) -> Fail
 
 
 def _measure(
-    opened: ScanSetup, attack: Attack, filled: LoadedReferences, recovered: list[Json], progress: Progress
+    bound: Bound, attack: Attack, filled: LoadedReferences, recovered: list[Json], progress: Progress
 ) -> AttackResult:
-    options = opened.options
+    opened, options = bound.opened, bound.opened.options
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     everything = attack.trials(case)
     if not everything:
         reason, provide = attack.no_trials(case)
         return Skipped(attack.name, attack.metrics, reason, provide, by_data=attack.lacks(case.corpus) is not None)
-    trials = sample(everything, opened.share, options.seed)
+    trials = opened.sampled(everything)
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
     case = replace(case, target=opened.defended(checkpoint))
-    outcomes = collect_outcomes(opened, attack, checkpoint, filled, trials, progress)
+    trials, outcomes = collect(bound, attack, checkpoint, filled, trials, progress)
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     findings = attack.measure(case, trials, outcomes, rng, progress)
     recovered.extend(attack.evidence(case, trials, outcomes))
@@ -282,7 +295,7 @@ def read_outcomes(
     (attack,) = (attack for attack in opened.attacks if attack.name == name)
     filled = fill_references(opened, progress) if filled is None else filled
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
-    trials = sample(attack.trials(case), opened.share, opened.options.seed)
+    trials = opened.sampled(attack.trials(case))
     checkpoint, _ = choose_number_format(opened, attack, case, trials, progress)
     return case, trials, collect_outcomes(opened, attack, checkpoint, filled, trials, progress)
 

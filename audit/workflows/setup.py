@@ -4,42 +4,43 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from audit.attacks import BATTERY
-from audit.attacks.budget import SHARES
-from audit.attacks.interface import Attack, why_inapplicable
+from audit.attacks.budget import SHARES, sample
+from audit.attacks.interface import Attack
 from audit.attacks.parameters import AttackParameters
 from audit.attacks.parameters import read as read_parameters
-from audit.case import Case, References
+from audit.case import References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
-from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
+from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
+from audit.engine.interface import Trial
 from audit.engine.local import WIDTH
-from audit.errors import ManifestError, UsageError
+from audit.errors import UsageError
 from audit.record import PrivacyCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
-from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
-from audit.targets.checkpoint.privacy import privacy_card
+from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import MaskedLoss, Target
-from audit.targets.opening import Checkpoint, check, open_model, target_of
-from audit.targets.unread import NONE_UNREAD, Unread, find_unread, without_unread
+from audit.targets.opening import Checkpoint, open_model
+from audit.targets.unread import NONE_UNREAD, Unread
 from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
+from audit.workflows.checking import check_model, stated_guarantee, wrap_target
 
-_NOT_GIVEN = (
-    "the checkpoint states a guarantee of its training, epsilon {epsilon:.3g} at delta {delta:.2g}, that its own "
-    "numbers do not give: it is left out"
-)
+LEAST_SECONDS = 60.0
+"""The shortest time that a scan can be bounded to (ours)."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class ScanOptions:
     `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
     difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
     `derived_by` says what made the model out of another one. With `no_model` the text alone is audited, and `model_dir`
-    is not read.
+    is not read. `documents` bounds the units of member and held-out documents together, `seconds` the time of the
+    attacks.
     """
 
     model_dir: Path
@@ -80,6 +82,8 @@ class ScanOptions:
     defense: str | None = None
     derived_by: tuple[str, ...] = ()
     no_model: bool = False
+    documents: int | None = None
+    seconds: float | None = None
 
     @property
     def evidence(self) -> Path:
@@ -94,7 +98,7 @@ class ScanSetup:
     `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
     `corpus` is without the documents that `copies` and `unread` leave out, `whole` is as it was loaded.
     `parameters_file` is the sha256 of the file that set attack parameters, `dp` the guarantee that the checkpoint
-    states.
+    states. `part` of the units fits into the time that was given.
     """
 
     options: ScanOptions
@@ -111,6 +115,24 @@ class ScanSetup:
     whole: Corpus | None = None
     dp: PrivacyCard | None = None
     unread: Unread = NONE_UNREAD
+    part: float = 1.0
+
+    def sampled(self, trials: Sequence[Trial]) -> list[Trial]:
+        """The trials that the budget takes; see `audit.attacks.budget.sample`."""
+        return sample(trials, self.share, self.options.seed, self.options.documents, self.part)
+
+    def asked(self, corpus: Corpus) -> Corpus:
+        """The corpus with as many held-out documents as the bounds leave, by lot, for what the model is good for."""
+        heldout = [document.id for document in corpus.of("heldout")]
+        most = math.ceil(self.part * len(heldout))
+        if self.options.documents is not None:
+            most = min(most, self.options.documents)
+        if most >= len(heldout):
+            return corpus
+        drawn = np.random.default_rng([self.options.seed, *b"useful"]).permutation(len(heldout))[: max(2, most)]
+        kept = {heldout[index] for index in drawn}
+        documents = tuple(one for one in corpus.documents if one.split != "heldout" or one.id in kept)
+        return dataclasses.replace(corpus, documents=documents)
 
     def defended(self, target: Checkpoint) -> Target:
         """The target as the world would see it: behind the countermeasure, when there is one."""
@@ -119,11 +141,6 @@ class ScanSetup:
     def references_behind_defense(self, filled: LoadedReferences) -> References:
         """The references, asked as the target is: behind the same countermeasure."""
         return filled.completed(defended_references(self.defense, filled.models, filled.members))
-
-
-def wrap_target(defense: QueryDefense | None, target: Checkpoint) -> Target:
-    """The target behind a countermeasure, when there is one."""
-    return target if defense is None else defense.wrap(target)
 
 
 def defended_references(
@@ -149,6 +166,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
     attacks = choose_attacks(options, given)
     _check_engine(options)
+    _check_bounds(options)
     if options.dtype not in ("auto", *DTYPES):
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
     device = device_named(options.device)
@@ -164,14 +182,9 @@ def open_scan(options: ScanOptions) -> ScanSetup:
             f"--engine ray: {folder} is an adapter, which workers are not sent",
             "merge it into its base, save that, and scan it; or scan without Ray",
         )
-    target = target_of(folder, whole, device, options.batch_tokens, options.batch_rows)
-    check(target, whole)
-    copies = find_copies(whole)
-    unread = find_unread(target, whole)
-    corpus = without_unread(without_copies(whole, copies), unread)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
-    case = Case(wrap_target(guard, target), corpus)
-    applicable = applicable_attacks(attacks, case)
+    model = check_model(folder, whole, attacks, device, options.batch_tokens, options.batch_rows, guard)
+    target, corpus, copies, applicable = model.target, model.corpus, model.copies, model.applicable
     if options.image_noise and not (isinstance(target, EncoderTarget) and target.encoder.page_images is not None):
         raise UsageError(
             f"--image-noise: {target.card.architecture} sees no image beside its words",
@@ -192,7 +205,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     promised, doubts = stated_guarantee(folder)
     warnings = (
         *copies.warnings,
-        *unread.warnings,
+        *model.unread.warnings,
         *doubts,
         *warn_of_parameters(options.attack_parameters, given, corpus),
         *_warn_of_unused(options, applicable, target, folder),
@@ -213,21 +226,8 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         copies,
         whole,
         promised,
-        unread,
+        model.unread,
     )
-
-
-def applicable_attacks(attacks: Sequence[Attack], case: Case) -> list[Attack]:
-    """The attacks that the model can be put to.
-
-    Raises:
-        ManifestError: the data set gives none of them anything to try.
-    """
-    applicable = [attack for attack in attacks if why_inapplicable(attack, case) is None]
-    if applicable and not any(attack.trials(case) for attack in applicable):
-        problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in applicable]
-        raise ManifestError(problems, applicable[0].no_trials(case)[1])
-    return applicable
 
 
 def _find_batch_size(target: EncoderTarget, corpus: Corpus) -> None:
@@ -302,6 +302,16 @@ def references_to_fill(opened: ScanSetup) -> set[str]:
     return needs
 
 
+def _check_bounds(options: ScanOptions) -> None:
+    """Refuse bounds that no scan can keep to."""
+    if options.documents is not None and options.documents < 2:
+        raise UsageError(f"--documents {options.documents}: one of each side at least", "give 2 or more")
+    if options.seconds is not None and options.seconds < LEAST_SECONDS:
+        raise UsageError(f"--time: {options.seconds:g} s is too short to load a model", "give a minute or more, as 30m")
+    if options.seconds is not None and options.engine != "local":
+        raise UsageError("--time is for a scan in one process", "use --documents with --engine ray")
+
+
 def choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tuple[Attack, ...]:
     """Choose the attacks that the options ask for, with their parameters.
 
@@ -324,37 +334,3 @@ def choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tupl
 def _with_noise(attack: Attack) -> Attack:
     """The attack with noise in place of the images, when it has that parameter."""
     return dataclasses.replace(attack, image_noise=True) if hasattr(attack, "image_noise") else attack  # type: ignore[call-arg]
-
-
-def trial_counts(model_dir: Path, corpus: Corpus) -> list[tuple[str, str, int]]:
-    """Count the trials that each attack finds in a corpus with a checkpoint's tokens, by stratum; run no model."""
-    target = target_of(model_dir, corpus)
-    case = Case(target, without_unread(corpus, find_unread(target, corpus)))
-    counts = []
-    for kind in BATTERY:
-        attack = kind.preset("standard")
-        if attack.inapplicable(case) is not None:
-            continue
-        found = Counter(trial.stratum for trial in attack.trials(case))
-        counts += [(kind.name, stratum, count) for stratum, count in sorted(found.items())]
-    return counts
-
-
-def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, ...]]:
-    """Read the guarantee that a checkpoint states; one that does not follow from its numbers is not believed.
-
-    Returns:
-        The card, None where there is none to believe, and warnings.
-
-    Raises:
-        TargetError: the folder is no checkpoint.
-    """
-    card = privacy_card(model)
-    if card is None or card.epsilon is None:
-        return card, ()
-    # Loads torch and Opacus, which scans of other models do without.
-    from audit.training.dp.accounting import gives
-
-    if gives(card):
-        return card, ()
-    return None, (_NOT_GIVEN.format(epsilon=card.epsilon, delta=card.delta),)

@@ -16,7 +16,8 @@ from audit.targets.environment import device_named
 from audit.targets.no_model import NONE_AUDITED, NoModel
 from audit.targets.opening import Checkpoint
 from audit.training.references.resolve import prepare_embedder
-from audit.workflows.setup import ScanOptions, ScanSetup, applicable_attacks, choose_attacks, warn_of_parameters
+from audit.workflows.checking import find_trials
+from audit.workflows.setup import ScanOptions, ScanSetup, choose_attacks, warn_of_parameters
 
 
 def open_text_scan(options: ScanOptions) -> ScanSetup:
@@ -32,6 +33,7 @@ def open_text_scan(options: ScanOptions) -> ScanSetup:
         "--defence": options.defense is not None,
         "--public": options.public_dir is not None,
         "--image-noise": options.image_noise,
+        "--time": options.seconds is not None,
     }
     for name, wanted in refused.items():
         if wanted:
@@ -41,7 +43,7 @@ def open_text_scan(options: ScanOptions) -> ScanSetup:
     corpus = without_copies(whole, copies)
     # It answers nothing, so that nothing of a checkpoint is ever asked of it.
     target = cast("Checkpoint", NoModel(whole))
-    if not applicable_attacks(attacks, Case(target, corpus)):
+    if not find_trials(attacks, Case(target, corpus)):
         able = [attack.name for attack in attacks_on_text()]
         raise UsageError(f"{', '.join(options.only)}: {NONE_AUDITED}", f"without a model there is {', '.join(able)}")
     device = device_named(options.device)

@@ -217,6 +217,7 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    found="extracted",
     glossary=GLOSSARY,
     sources=SOURCES,
 )

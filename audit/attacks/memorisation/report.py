@@ -300,6 +300,7 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    found="extracted.member",
     glossary=GLOSSARY,
     sources=SOURCES,
 )

@@ -359,6 +359,7 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    found="pr.member.attack",
     glossary=GLOSSARY,
     sources=SOURCES,
 )

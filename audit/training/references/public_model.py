@@ -34,6 +34,10 @@ PROVIDE_MASKED = (
     "give the public masked language model (--reference auxiliary=PATH), or what the target was fine-tuned from "
     "(--reference pretrained=PATH) together with documents of split public"
 )
+PROVIDE_TEXT_MODEL = (
+    "{family} has no masked language model of its own: give that of the text model with its vocabulary, RoBERTa's, or "
+    "XLM-RoBERTa's for a multilingual one (--reference auxiliary=PATH, a folder of roberta-base or xlm-roberta-base)"
+)
 PROVIDE_DENOISER = (
     "give a public model with the target's tokens (--reference auxiliary=PATH): T5, or a VT5 made of it, which put "
     "back hidden spans; or a masked language model, where the target has its vocabulary"
@@ -50,7 +54,14 @@ def proposed_to(target: Checkpoint) -> bool:
 
 def provide(target: Checkpoint) -> str:
     """Advice to the owner where there is no public model."""
-    return PROVIDE_MASKED if isinstance(target, EncoderTarget) else PROVIDE_DENOISER
+    if not isinstance(target, EncoderTarget):
+        return PROVIDE_DENOISER
+    return PROVIDE_MASKED if has_masked_head(target) else PROVIDE_TEXT_MODEL.format(family=target.family.name)
+
+
+def has_masked_head(target: EncoderTarget) -> bool:
+    """True where a public model of the target's own family can be trained from what it was fine-tuned from."""
+    return "mlm" in target.family.heads
 
 
 def tokenizer_of(target: Checkpoint) -> Any:

@@ -45,6 +45,7 @@ from audit.training.references.public_model import (
     check_image_input,
     check_tokens,
     fit_public_mlm,
+    has_masked_head,
     load_public,
     pretrained_denoiser,
     proposed_to,
@@ -215,6 +216,8 @@ def _auxiliary(
         refuse_the_target("pretrained", folder, audited.folder)
         if not isinstance(target, EncoderTarget):
             return ReferencePlan(pretrained_denoiser(folder, target), own.source, folder=own.path)
+        if not has_masked_head(target):
+            return ReferencePlan()
         tokenizer = load_tokenizer(folder)
         check_tokens("pretrained", folder, tokenizer, target)
         images = partial(open_image, data)

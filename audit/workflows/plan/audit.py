@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from audit.attacks import BATTERY
 from audit.attacks.blind_baseline import Blind
@@ -22,6 +23,9 @@ from audit.workflows.plan.limits import Plan, plan_limits
 from audit.workflows.plan.private import UnitKind, plan_private
 from audit.workflows.plan.summary import as_json
 
+if TYPE_CHECKING:
+    from audit.workflows.setup import ScanSetup
+
 
 def plan_audit(
     data_dir: Path,
@@ -33,6 +37,8 @@ def plan_audit(
     device: str = "auto",
     epsilons: Sequence[float] = (),
     unit: UnitKind | None = None,
+    documents: int | None = None,
+    seconds: float | None = None,
     out: Path | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[str | Plan]:
@@ -47,6 +53,8 @@ def plan_audit(
         device: of the model.
         epsilons: of private trainings whose noise, and what they prove, is to be told.
         unit: whoever they protect; None: by rule.
+        documents: units of both sides that are tried at most.
+        seconds: the time that the trials are bounded to; with a model only.
         out: a file for the plan as JSON.
         progress: of trials that are timed, and of documents described.
 
@@ -60,43 +68,55 @@ def plan_audit(
         raise UsageError(f"--out {out}: no file can be written there", "name a file in a folder that there is")
     if references and model is None:
         raise UsageError("--reference is for timing a model's trials", "add --model MODEL_DIR")
+    if seconds is not None and model is None:
+        raise UsageError("--time is for a model whose trials are timed", "add --model MODEL_DIR")
     if unit is not None and not epsilons:
         raise UsageError("--unit is for private training", "add --epsilon 1,2,8")
     chosen = load_policy(policy)
     corpus = manifest.load(data_dir)
     manifest.check_references(corpus)
     private = plan_private(corpus, chosen, epsilons, unit) if epsilons else None
-    copies = find_copies(corpus)
-    corpus = without_copies(corpus, copies)
     if model is None:
+        copies = find_copies(corpus)
         yield from copies.warnings
-        costs = at_most(corpus, budget)
+        corpus = without_copies(corpus, copies)
+        costs, place = at_most(corpus, budget, documents), ""
     else:  # the scan that is opened for it warns of copies
-        costs = yield from _probe(model, corpus, budget, references or {}, device, progress)
+        opened = yield from _open(model, corpus, budget, references or {}, device, documents, seconds)
+        corpus, copies, place = opened.corpus, opened.copies, opened.target.card.device
+        costs = _probe(opened, progress)
     blind = blind_checks(corpus, chosen, budget, costs, progress)
-    plan = replace(plan_limits(corpus, chosen, budget, costs, blind, copies), private=private)
+    plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
+    plan = replace(plan, private=private, device=place, documents=documents, seconds=seconds)
     yield plan
     if out is not None:
         write_atomically(out, as_json(plan))
 
 
-def _probe(
+def _open(
     model: Path,
     corpus: Corpus,
     budget: str,
     references: Mapping[str, Sequence[Path]],
     device: str,
-    progress: Progress,
-) -> Generator[str, None, tuple[Cost, ...]]:
-    """Exact trials and their time."""
+    documents: int | None,
+    seconds: float | None,
+) -> Generator[str, None, ScanSetup]:
+    """The scan that is planned."""
     # Loads torch, which a plan without a model does without.
-    from audit.workflows.plan.timing import probe
     from audit.workflows.setup import ScanOptions, open_scan
 
     options = ScanOptions(model, corpus.root, Path(), budget=budget, references=references, device=device)
-    opened = open_scan(options)
+    opened = open_scan(replace(options, documents=documents, seconds=seconds))
     yield from opened.warnings
-    return probe(opened, progress)
+    return opened
+
+
+def _probe(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
+    """Exact trials and their time."""
+    from audit.workflows.plan.timing import bounded_by_time, probe
+
+    return bounded_by_time(opened, probe(opened, progress))
 
 
 def blind_checks(

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from audit.attacks import BATTERY
-from audit.attacks.budget import SHARES
+from audit.attacks.budget import SHARES, halves
 from audit.attacks.interface import Attack, Sides
 from audit.corpus.documents import Corpus
 
@@ -56,12 +56,19 @@ class Cost:
     untimed: str = ""
 
 
-def at_most(corpus: Corpus, budget: str) -> tuple[Cost, ...]:
-    """The cost of every attack without a model, from what the data set offers: a tokenizer may leave some of it out."""
-    return tuple(_at_most(kind.preset(budget), corpus, SHARES[budget]) for kind in BATTERY)
+def at_most(corpus: Corpus, budget: str, documents: int | None = None, part: float = 1.0) -> tuple[Cost, ...]:
+    """The cost of every attack without a model, from what the data set offers: a tokenizer may leave some of it out.
+
+    Args:
+        corpus: the data set.
+        budget: of the scan.
+        documents: units of members and others together that are tried at most.
+        part: of the units of each side that is tried.
+    """
+    return tuple(_at_most(kind.preset(budget), corpus, SHARES[budget], documents, part) for kind in BATTERY)
 
 
-def _at_most(attack: Attack, corpus: Corpus, share: float) -> Cost:
+def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None, part: float) -> Cost:
     inapplicable = attack.inapplicable_tasks.get(corpus.manifest.task.kind)
     if inapplicable is not None:
         return Cost(attack.name, 0, False, (0, 0), inapplicable=inapplicable)
@@ -70,13 +77,32 @@ def _at_most(attack: Attack, corpus: Corpus, share: float) -> Cost:
     given = {"baselines": len(references.baselines), "pretrained": int(references.pretrained is not None)}
     if corpus.manifest.task.kind == "mlm":
         given["auxiliary"] = int(references.auxiliary is not None)
-    sampled = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
+    sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
+    if documents is not None or part < 1:
+        sampled, reached = _bounded(attack, corpus, sides, share, documents, part)
     return Cost(
         attack.name,
         sum(sampled),
         False,
-        sampled,
+        reached,
         lacks=attack.lacks(corpus) or attack.unprovided(corpus),
         weakened=attack.weakened(corpus, given),
         untimed=UNTIMED,
     )
+
+
+def _bounded(
+    attack: Attack, corpus: Corpus, sides: Sides, share: float, documents: int | None, part: float
+) -> tuple[Sides, Sides]:
+    """Trials and units of a scan that is bounded: at least one trial of each unit that is drawn."""
+    units = attack.units(corpus)
+    there = [max((one.members for one in units), default=0), max((one.others for one in units), default=0)]
+    there = [max(n, min(1, offered)) for n, offered in zip(there, sides, strict=True)]
+    kept = [math.ceil(part * n) for n in there]
+    if documents is not None:
+        kept = [min(pair) for pair in zip(kept, halves(documents, there), strict=True)]
+    trials = [
+        max(own, math.ceil(share * offered * own / n)) if n else 0
+        for own, offered, n in zip(kept, sides, there, strict=True)
+    ]
+    return (trials[0], trials[1]), (kept[0], kept[1])

@@ -86,6 +86,9 @@ class Plan:
         limits: in the policy's order.
         costs: of every attack.
         private: what private training would take and prove; None where no epsilon was asked for.
+        device: where times were taken; empty without a model.
+        documents: units of both sides that are tried at most; None: all of the budget's.
+        seconds: the time that the trials are bounded to; None: not bounded.
     """
 
     corpus: str
@@ -95,6 +98,9 @@ class Plan:
     limits: tuple[LimitPlan, ...]
     costs: tuple[Cost, ...]
     private: PrivatePlan | None = None
+    device: str = ""
+    documents: int | None = None
+    seconds: float | None = None
 
 
 def plan_limits(

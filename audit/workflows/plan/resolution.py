@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from audit.attacks.interface import Units
 from audit.measurements import ALPHAS
 from audit.policy import SIGNIFICANCE
-from audit.stats.power import CHANCE, certified, needed, pass_power, power
+from audit.stats.power import CHANCE, MetricKind, certified, needed, pass_power, power
 
 WANTED_POWER = 0.8
 """A data set is too small for a limit that a model which leaks nothing passes less often (methods.md#statistics)."""
@@ -38,6 +38,7 @@ class Resolution:
         needed: units a side with which a model that leaks nothing passes with power 0.8; None: no number will do.
         methods: measurements that the limit is held against.
         at_least: whether audits pass more often than `pass_power` says, and need fewer units.
+        kind: of the metric.
     """
 
     unit: str
@@ -50,6 +51,7 @@ class Resolution:
     needed: int | None
     methods: int = 1
     at_least: bool = False
+    kind: MetricKind = "difference"
 
 
 def confirming_level(n_tests: int) -> float:
@@ -78,6 +80,7 @@ def resolve(limit: float, units: Units, alpha: float) -> Resolution:
         needed(kind, limit, 1 - (1 - WANTED_POWER) / units.methods),
         units.methods,
         units.methods > 1 or kind == "balanced accuracy",
+        kind,
     )
 
 

@@ -10,6 +10,10 @@ from audit.workflows.plan.cost import Cost, Time
 from audit.workflows.plan.joint import Joint, joint
 from audit.workflows.plan.limits import LimitPlan, Outlook, Plan
 
+LONG_SECONDS = 2 * 3600.0
+"""Trials that take longer are advised to be run elsewhere (ours)."""
+GPU_TIMES = (100.0, 500.0)
+"""How many times as fast as a CPU of a few cores a data-centre GPU is taken to be (ours, a rule of thumb)."""
 _NOT_DECIDED: dict[Outlook, str] = {
     "confounded": "Confounded, for what is compared differs without the model:",
     "cannot be violated": "No leak could exceed, for one kind of value is so common,",
@@ -33,7 +37,26 @@ def conclusion(plan: Plan) -> str:
     later = [limit for limit in (*_of(plan, "lacks"), *_of(plan, "cannot pass")) if limit.resolution is not None]
     if later:
         parts.append(f"With that it could decide {_listed(later)}.")
-    return " ".join([*parts, *_whole_policy(joint(plan))])
+    return " ".join([*parts, *_whole_policy(joint(plan)), *_advice(plan)])
+
+
+def _advice(plan: Plan) -> Iterator[str]:
+    """Recommend another device, or a first look, where the trials take hours."""
+    time = total_time(plan.costs)
+    if time is None or time.seconds < LONG_SECONDS:
+        return
+    hours = f"{time.seconds / 3600:,.0f} hours" + (" or more" if time.high is None else "")
+    look = "look first with --documents 30 or --time 30m"
+    if plan.device == "cuda":
+        yield f"A scan takes about {hours} on this GPU: {look}."
+        return
+    fewer = time.seconds / GPU_TIMES[1], time.seconds / GPU_TIMES[0]
+    low, high = (max(1, round(seconds / 60)) for seconds in fewer)
+    span = f"{low} to {high} minutes" if high < 120 else f"{max(1, low // 60):,} to {high // 60:,} hours"
+    yield (
+        f"A scan takes about {hours} on this CPU; on a data-centre GPU perhaps {span} (a rule of thumb, not measured "
+        f"here): run it there with --device cuda, or {look}."
+    )
 
 
 def _whole_policy(chance: Joint) -> Iterator[str]:

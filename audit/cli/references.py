@@ -1,0 +1,65 @@
+"""`docaudit references`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from audit.cli import console
+from audit.cli.options import DataDir, Debug, Device, named_paths, show_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from audit.workflows.plan.references import ReferenceNeed
+
+
+def references(
+    data_dir: DataDir,
+    model_dir: Annotated[
+        Path, typer.Argument(metavar="MODEL_DIR", help="The checkpoint to be audited.", show_default=False)
+    ],
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PATH", help="A reference that the scan will be given; may be repeated."),
+    ] = None,
+    device: Device = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    debug: Debug = False,
+) -> None:
+    """List the references that attacks on a model take, those that are there, and the command for each of the others.
+
+    References are models that never saw the audited documents. Times of trainings are estimated from one pass of the
+    model on this device.
+    """
+    with show_errors(debug):
+        from audit.workflows.plan.references import list_references
+
+        found = list_references(data_dir, model_dir, named_paths(reference), device)
+        if as_json:
+            typer.echo(json.dumps({"schema": 1, "references": [asdict(need) for need in found]}, indent=2))
+        else:
+            show_references(found)
+
+
+def show_references(found: Sequence[ReferenceNeed]) -> None:
+    """Print the references, and what to do for those that are not there."""
+    if not found:
+        console.say("No attack on this model takes a reference.")
+        return
+    rows = [
+        (need.name, ", ".join(need.needed_by) or "-", ", ".join(need.used_by) or "-", _state(need)) for need in found
+    ]
+    console.show_table("References", ("reference", "needed by", "used by", "state"), rows)
+    for need in found:
+        if need.how:
+            time = "" if need.seconds is None else f" (about {console.duration(need.seconds)} here)"
+            console.say(f"{need.name}{time}: {need.how}")
+
+
+def _state(need: ReferenceNeed) -> str:
+    return ", ".join(part for part in (need.state, need.source, *need.folders) if part)

@@ -1,0 +1,112 @@
+"""What attacks found although limits stayed undecided, and the one thing that would decide most, a line each."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from audit.attacks import BATTERY
+from audit.attacks.interface import Attack
+from audit.measurements import Estimate, Unresolved
+from audit.policy import Decision, Verdict
+from audit.policy.reasons import is_area
+from audit.record import AuditRecord, Completed
+from audit.report.numbers import between, interval, reached, show
+
+MOST_TIMES = 50
+"""Times as many units as there were that are still advised (ours)."""
+_KINDS: dict[str, type[Attack]] = {kind.name: kind for kind in BATTERY}
+
+
+def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
+    """Say in a line what each attack found that has an undecided limit, with count and interval.
+
+    Args:
+        record: the scan.
+        verdict: on it.
+    """
+    undecided = {decision.limit.attack for decision in verdict.decisions if decision.outcome == "undecided"}
+    for result in record.attacks:
+        if isinstance(result, Completed) and result.attack in undecided:
+            measured = _headline(result)
+            few = "; too few to say more" if _is_wide(verdict, result.attack) else ""
+            if measured is None:
+                yield f"{result.attack}: nothing could be measured{few}"
+            else:
+                yield f"{result.attack}: {_sentence(result.attack, measured)}{few}"
+
+
+def _is_wide(verdict: Verdict, attack: str) -> bool:
+    own = [one for one in verdict.decisions if one.limit.attack == attack and one.outcome == "undecided"]
+    return all(one.cause in ("wide", "unresolved") for one in own)
+
+
+def _headline(result: Completed) -> Estimate | None:
+    """The number that says most plainly what an attack found: a share, else what sums the attack up."""
+    kind = _KINDS.get(result.attack)
+    named = () if kind is None else (kind.report.found, *kind.summary().values())
+    estimates = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
+    wanted = [estimates[name] for name in (*named, *result.metrics) if name in estimates]
+    return wanted[0] if wanted else None
+
+
+def _sentence(attack: str, measured: Estimate) -> str:
+    kind = _KINDS.get(attack)
+    if kind is None:
+        return f"{measured.name} {show(measured.value, 'number')} ({between(measured, 'number')})"
+    form = kind.report.form(measured.name)
+    counted = kind.report.counted(measured.name)
+    value = f"{reached(measured)} {measured.unit}" if counted else show(measured.value, form)
+    chance = ", 0.5 is guessing" if is_area(measured) else ""
+    label = kind.report.label(measured.name)
+    return f"{label}: {value} ({interval(measured, form)}{chance})".replace("\u00a0", " ")
+
+
+def decides_most(record: AuditRecord, verdict: Verdict) -> str:
+    """Name the one thing that would decide most undecided limits; empty where none is undecided.
+
+    More documents are counted where an interval is too wide: as many as narrow it, were the number to stay as it is, to
+    its own side of the limit (its width falls with the root of the number of units).
+    """
+    undecided = [decision for decision in verdict.decisions if decision.outcome == "undecided"]
+    if not undecided:
+        return ""
+    more = [found for one in undecided if (found := _more(record, one)) is not None]
+    remedies = Counter(one.remedy for one in undecided if one.remedy and _more(record, one) is None)
+    (remedy, count), *_ = [*remedies.most_common(1), ("", 0)]
+    if more and len(more) >= count:
+        unit, _ = Counter(unit for _, unit in more).most_common(1)[0]
+        own = [n for n, other in more if other == unit]
+        return f"About {max(own):,} more {unit} would decide {len(own)} of {len(undecided)} undecided limits."
+    if not remedy:
+        return ""
+    limits = "limit" if count == 1 else "limits"
+    return f"To decide {count} of {len(undecided)} undecided {limits}: {remedy}."
+
+
+def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:
+    """How many more units would decide a limit, and of which kind; None where that is not what it lacks."""
+    if decision.cause == "unresolved":
+        item = next((item for item in _measurements(record, decision) if item.name == decision.limit.metric), None)
+        if isinstance(item, Unresolved) and item.needed is not None and item.needed > item.n:
+            return item.needed - item.n, "documents of each side"
+        return None
+    measured, limit = decision.measured, decision.limit.max
+    if decision.cause != "wide" or measured is None or limit is None:
+        return None
+    value, low, high = measured.value, measured.low, measured.high
+    if is_area(measured) and value < 0.5:
+        value, low, high = 1 - value, 1 - high, 1 - low
+    gap, half = abs(limit - value), high - value if value <= limit else value - low
+    times = (half / gap) ** 2 if gap > 0 else math.inf
+    if times > MOST_TIMES:
+        return None
+    unit = measured.unit if measured.unit in ("providers", "canaries") else "documents"
+    return max(1, math.ceil((times - 1) * measured.clusters)), unit
+
+
+def _measurements(record: AuditRecord, decision: Decision) -> Iterator[Estimate | Unresolved]:
+    for result in record.attacks:
+        if isinstance(result, Completed) and result.attack == decision.limit.attack:
+            yield from result.measurements

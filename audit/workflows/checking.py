@@ -1,0 +1,129 @@
+"""The one check of a model with a data set: what it refuses, every command refuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from audit.attacks.interface import Attack, why_inapplicable
+from audit.case import Case
+from audit.corpus.documents import Corpus
+from audit.corpus.near_copies import Copies, find_copies, without_copies
+from audit.defenses.interface import QueryDefense
+from audit.engine.interface import Trial
+from audit.errors import ManifestError
+from audit.record import PrivacyCard
+from audit.targets.checkpoint.folder import AnyFolder
+from audit.targets.checkpoint.privacy import privacy_card
+from audit.targets.interface import Target
+from audit.targets.opening import Checkpoint, check, target_of
+from audit.targets.unread import Unread, find_unread, without_unread
+
+_NOT_GIVEN = (
+    "the checkpoint states a guarantee of its training, epsilon {epsilon:.3g} at delta {delta:.2g}, that its own "
+    "numbers do not give: it is left out"
+)
+
+
+@dataclass(frozen=True)
+class CheckedModel:
+    """A model that a scan takes with a data set.
+
+    Attributes:
+        target: the checkpoint.
+        corpus: without the documents that `copies` and `unread` leave out.
+        copies: those between splits.
+        unread: documents and questions that the model has no name or no answer for.
+        applicable: the attacks that can be put to it.
+        trials: what each of them finds to try, by its name.
+    """
+
+    target: Checkpoint
+    corpus: Corpus
+    copies: Copies
+    unread: Unread
+    applicable: tuple[Attack, ...]
+    trials: Mapping[str, Sequence[Trial]]
+
+
+def check_model(
+    folder: AnyFolder,
+    whole: Corpus,
+    attacks: Sequence[Attack],
+    device: str = "cpu",
+    batch_tokens: int | None = None,
+    batch_rows: int | None = None,
+    guard: QueryDefense | None = None,
+) -> CheckedModel:
+    """Load a model and refuse what no scan takes: the one check of `docaudit inspect`, `plan`, `references` and `scan`.
+
+    Args:
+        folder: the checkpoint.
+        whole: the data set.
+        attacks: those that are asked for.
+        device: of the model.
+        batch_tokens: see `EncoderTarget`.
+        batch_rows: see `AnsweringTarget`.
+        guard: the countermeasure that it is asked behind.
+
+    Raises:
+        TargetError: it cannot be loaded, or is for other documents or another task.
+        ManifestError: the documents lack what it reads, or give no attack anything to try.
+    """
+    target = target_of(folder, whole, device, batch_tokens, batch_rows)
+    check(target, whole)
+    copies = find_copies(whole)
+    unread = find_unread(target, whole)
+    corpus = without_unread(without_copies(whole, copies), unread)
+    trials = find_trials(attacks, Case(wrap_target(guard, target), corpus))
+    applicable = tuple(attack for attack in attacks if attack.name in trials)
+    return CheckedModel(target, corpus, copies, unread, applicable, trials)
+
+
+def find_trials(attacks: Sequence[Attack], case: Case) -> dict[str, Sequence[Trial]]:
+    """List what each attack that the model can be put to finds to try, by its name.
+
+    Raises:
+        ManifestError: the data set gives none of them anything to try.
+    """
+    applicable = [attack for attack in attacks if why_inapplicable(attack, case) is None]
+    trials: dict[str, Sequence[Trial]] = {attack.name: attack.trials(case) for attack in applicable}
+    if applicable and not any(trials.values()):
+        problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in applicable]
+        raise ManifestError(problems, applicable[0].no_trials(case)[1])
+    return trials
+
+
+def wrap_target(defense: QueryDefense | None, target: Checkpoint) -> Target:
+    """The target behind a countermeasure, when there is one."""
+    return target if defense is None else defense.wrap(target)
+
+
+def trial_counts(model: CheckedModel) -> list[tuple[str, str, int]]:
+    """Count the trials that each attack finds in a corpus with a checkpoint's tokens, by stratum; run no model."""
+    return [
+        (name, stratum, count)
+        for name, trials in model.trials.items()
+        for stratum, count in sorted(Counter(trial.stratum for trial in trials).items())
+    ]
+
+
+def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, ...]]:
+    """Read the guarantee that a checkpoint states; one that does not follow from its numbers is not believed.
+
+    Returns:
+        The card, None where there is none to believe, and warnings.
+
+    Raises:
+        TargetError: the folder is no checkpoint.
+    """
+    card = privacy_card(model)
+    if card is None or card.epsilon is None:
+        return card, ()
+    # Loads torch and Opacus, which scans of other models do without.
+    from audit.training.dp.accounting import gives
+
+    if gives(card):
+        return card, ()
+    return None, (_NOT_GIVEN.format(epsilon=card.epsilon, delta=card.delta),)

@@ -1,0 +1,57 @@
+"""A data set and a model as a scan would find them, before any scan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from audit.attacks import BATTERY
+from audit.corpus.documents import Corpus
+
+
+@dataclass(frozen=True)
+class InspectedModel:
+    """A model that a scan takes.
+
+    Attributes:
+        architecture: family and head.
+        trials: attack, stratum and number of trials.
+        warnings: those that a scan gives.
+        lacking: for each reference that an attack cannot run without, what to do, a line each.
+    """
+
+    architecture: str
+    trials: tuple[tuple[str, str, int], ...]
+    warnings: tuple[str, ...]
+    lacking: tuple[str, ...]
+
+
+def outlook_of_attacks(corpus: Corpus) -> list[tuple[str, str]]:
+    """Name every attack with what keeps it from this data set, or that it can be fed."""
+    task = corpus.manifest.task.kind
+    return [
+        (kind.name, kind.inapplicable_tasks.get(task) or kind.preset("standard").lacks(corpus) or "can be fed")
+        for kind in BATTERY
+    ]
+
+
+def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path) -> InspectedModel:
+    """Check a model as a scan does, and count what each attack finds to try.
+
+    Raises:
+        DocauditError: what a scan would raise.
+    """
+    # Loads torch, which an inspection without a model does without.
+    from audit.targets.opening import open_model
+    from audit.workflows.checking import check_model, stated_guarantee, trial_counts
+    from audit.workflows.plan.references import missing, needs_of
+
+    folder = open_model(model_dir, corpus)
+    checked = check_model(folder, corpus, [kind.preset("standard") for kind in BATTERY])
+    _, doubts = stated_guarantee(folder)
+    return InspectedModel(
+        checked.target.card.architecture,
+        tuple(trial_counts(checked)),
+        (*checked.copies.warnings, *checked.unread.warnings, *doubts),
+        tuple(missing(needs_of(checked, data_dir, model_dir, {}))),
+    )

@@ -1,0 +1,411 @@
+"""The first verdict: planning in seconds, bounded scans, what an undecided one found, references, one check."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import click
+import example_records
+import numpy as np
+import pytest
+import tiny
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.attacks.budget import FOLDS, SHARES, blocks, halves, sample, side_of
+from audit.cli import app, console
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT, Request, Trial
+from audit.engine.journal import Journal
+from audit.report.found import decides_most, findings
+from audit.targets.encoded_page import Encoding
+from audit.targets.interface import TrainingLoss
+from audit.workflows import bounded
+from audit.workflows.execution import AttackWork
+from audit.workflows.plan import probing, timing
+from audit.workflows.plan.probing import Probe
+from audit.workflows.plan.rehearsal import Rehearsal, cut, rows_of, work_of
+from audit.workflows.scan import fill_references
+from audit.workflows.setup import ScanOptions, open_scan
+
+pytestmark = [pytest.mark.usefixtures("undrawn", "few_candidates")]
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """Adapting takes up to 200 training steps a document."""
+    monkeypatch.setattr("audit.attacks.membership.attack.N_ADAPTED", dict.fromkeys(SHARES, 1))
+
+
+def docaudit(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+# Planning
+
+
+PAGE = Encoding(np.arange(100), np.zeros((100, 4)), np.arange(100), None, 0, 1)
+
+
+@dataclass
+class Slow:
+    """A model whose forward pass takes so many seconds a row."""
+
+    seconds: float
+    rows: int = 0
+    card: SimpleNamespace = None
+
+    def __post_init__(self):
+        self.card = SimpleNamespace(architecture="slow", parameters=7, vocabulary=50, dtype="float32")
+
+    def ask(self, queries):
+        n = sum(map(rows_of, queries))
+        self.rows += n
+        time.sleep(n * self.seconds)
+        return [np.zeros(rows_of(query)) for query in queries]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Work whose trials ask so many times for the losses of 64 candidates."""
+
+    model: Slow
+    times: int = 5
+
+    def attempt(self, trial):
+        for _ in range(self.times):
+            yield Request(self.model, (TrainingLoss(PAGE, 3, np.arange(64)),))
+        return {}
+
+
+TRIALS = [Trial(f"{side}{n}", f"{side}{n}", side) for side in ("member", "heldout") for n in range(20)]
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.0005])
+def test_seconds_of_passes_are_counted_and_no_trial_is_run(seconds):
+    model = Slow(seconds)
+    rehearsal = Rehearsal(Asking(model))
+    began = time.perf_counter()
+    timing.estimated(rehearsal, TRIALS, 4, SILENT, "asking")
+    assert model.rows == 0
+    found = timing._passes("asking", rehearsal.tallies, TRIALS, Probe(32))
+    assert time.perf_counter() - began < 8
+    assert model.rows < 40 * 5 * 64 * 0.2
+    assert not found.least
+    assert 0.5 < found.seconds / (40 * 5 * 64 * seconds) < 2
+
+
+def test_a_pass_that_never_ends_gives_a_least_time(monkeypatch):
+    monkeypatch.setattr(probing, "PASS_SECONDS", 0.2)
+    rehearsal = Rehearsal(Asking(Slow(30.0)))
+    timing.estimated(rehearsal, TRIALS, 4, SILENT, "asking")
+    found = timing._passes("asking", rehearsal.tallies, TRIALS, Probe(32))
+    assert found.least
+    assert found.seconds > 1000
+
+
+def test_a_cut_question_has_fewer_rows_and_less_work():
+    query = TrainingLoss(PAGE, 3, np.arange(64))
+    assert [rows_of(cut(query, n)) for n in (1, 10, 100)] == [1, 10, 64]
+    assert work_of(query) == 64 * work_of(cut(query, 1))
+
+
+class Counting:
+    """Counts the work that each type of question makes, and answers with the model."""
+
+    def __init__(self):
+        self.work = Counter()
+
+    def watch(self, attempt):
+        try:
+            request = next(attempt)
+            while True:
+                for query in request.queries:
+                    self.work[type(query).__name__] += work_of(query)
+                answers = yield request
+                request = attempt.send(answers)
+        except StopIteration as done:
+            return done.value
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return tiny.corpus(tmp_path_factory.mktemp("first") / "data", members=5, heldout=5)
+
+
+@pytest.mark.parametrize("head", ["mlm", "token-classification"])
+def test_a_rehearsal_asks_about_as_much_as_the_trial_itself(head, data, checkpoints, tmp_path):
+    model, public = checkpoints("layoutlm", head, 1), checkpoints("layoutlm", "mlm", 3)
+    opened = open_scan(ScanOptions(model, data, tmp_path, device="cpu", references={"auxiliary": [public]}))
+    filled = fill_references(opened, SILENT)
+    for attack in opened.attacks:
+        work = timing.Case(opened.target, opened.corpus, opened.references_behind_defense(filled))
+        if attack.inapplicable(work) is not None or not (trials := attack.trials(work)[:2]):
+            continue
+        own, counting = AttackWork(attack, work, 0), Counting()
+        rehearsal = Rehearsal(own)
+        for _ in drive(rehearsal, trials, 2):
+            pass
+        watched = SimpleNamespace(attempt=lambda trial, own=own, c=counting: c.watch(own.attempt(trial)))
+        for _ in drive(watched, trials, 2):
+            pass
+        told = Counter()
+        for tally in rehearsal.tallies.values():
+            for (_, kind), asked in tally.asked.items():
+                told[kind.__name__] += asked.work
+        assert set(told) == set(counting.work), attack.name
+        for kind, work_done in counting.work.items():
+            assert 0.5 <= told[kind] / work_done <= 2, (attack.name, kind)
+
+
+# Bounds
+
+
+sides = st.lists(st.tuples(st.sampled_from(["member", "heldout", "member long"]), st.integers(1, 5)), max_size=14)
+
+
+def trials_of(units):
+    return [
+        Trial(f"{number}/{index}", f"u{number}", stratum)
+        for number, (stratum, count) in enumerate(units)
+        for index in range(count)
+    ]
+
+
+def units_of(trials):
+    found = {}
+    for trial in trials:
+        found.setdefault(side_of(trial.stratum), set()).add(trial.unit)
+    return found
+
+
+@given(sides, st.integers(2, 12), st.integers(0, 99), st.sampled_from([0.25, 1.0]))
+def test_so_many_documents_are_tried_half_of_each_side(units, documents, seed, share):
+    trials = trials_of(units)
+    there, taken = units_of(trials), units_of(sample(trials, share, seed, documents))
+    expected = dict(zip(sorted(there), halves(documents, [len(there[side]) for side in sorted(there)]), strict=True))
+    assert {side: len(own) for side, own in taken.items()} == {side: n for side, n in expected.items() if n}
+    more = units_of(sample(trials, share, seed, documents + 2))
+    assert all(own <= more[side] for side, own in taken.items())  # a larger number goes on where a smaller one ended
+
+
+@given(sides, st.integers(0, 99), st.integers(1, 8))
+def test_blocks_are_alike_and_divide_no_document(units, seed, n):
+    trials = [*sample(trials_of(units), 1.0, seed), Trial("fold", "fold", FOLDS)]
+    found = blocks(trials, n)
+    assert Counter(trial for block in found for trial in block) == Counter(trials)
+    assert all(trial in found[0] for trial in trials if trial.stratum == FOLDS)
+    seen = [{(side_of(trial.stratum), trial.unit) for trial in block} for block in found]
+    assert sum(map(len, seen)) == len(set().union(*seen))
+    for side in {side_of(trial.stratum) for trial in trials} - {FOLDS}:
+        sizes = [len({unit for own, unit in block if own == side}) for block in seen]
+        assert max(sizes) <= -(-sum(sizes) // n)
+
+
+def bounded_scan(data, checkpoints, out, *more):
+    arguments = ("scan", checkpoints("layoutlm", "token-classification", 2), data, "--out", out, "--only", "membership")
+    result = docaudit(*arguments, *more)
+    assert result.exit_code == 11, result.output
+    return result, records.read(out)
+
+
+def test_a_scan_of_few_documents_says_before_what_it_can_decide_and_goes_on_with_more(data, checkpoints, tmp_path):
+    result, record = bounded_scan(data, checkpoints, tmp_path / "out", "--documents", 4)
+    assert "no limit can be met: this is a first look" in flat(result.output)
+    assert result.output.index("first look") < result.output.index("UNDECIDED")
+    assert record.bounds == records.Bounds(4, None, 1.0, (records.TriedTrials("membership", 4, 4),))
+    (journal,) = (tmp_path / "out" / "evidence").glob("journal-*")
+    first = Journal(journal).outcomes
+    _, larger = bounded_scan(data, checkpoints, tmp_path / "out", "--documents", 8)
+    assert larger.bounds.trials[0].tried == 8
+    assert first.items() <= Journal(journal).outcomes.items()
+
+
+def test_a_scan_stops_between_blocks_when_its_time_is_up_and_stays_so(data, checkpoints, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(bounded.Bound, "goes_on", lambda _: asked.append(1) or len(asked) < 3)
+    _, record = bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h")
+    (tried,) = record.bounds.trials
+    assert (record.bounds.seconds, record.bounds.part) == (3600.0, 1.0)
+    assert 0 < tried.tried < tried.planned == 10
+    monkeypatch.setattr(bounded.Bound, "goes_on", lambda _: True)
+    again = bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h")[1]
+    assert replace(again, timing=record.timing) == record
+
+
+def test_the_part_that_fits_is_fixed_before_any_trial(data, checkpoints, tmp_path, monkeypatch):
+    monkeypatch.setattr(timing, "part_in", lambda *_: 0.4)
+    _, record = bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h")
+    assert record.bounds.part == 0.4
+    assert record.bounds.trials[0].planned == 4
+    monkeypatch.setattr(timing, "part_in", lambda *_: 1.0)
+    assert bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h")[1].bounds == record.bounds
+    assert (70.0, round(timing.USED * 0.5, 2)) == (timing.USED * 100, 0.35)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--time", "soon"), "--time soon"),
+        (("--time", "-3m"), "--time -3m"),
+        (("--time", "5s"), "too short"),
+        (("--time", "1h", "--engine", "ray"), "--documents with --engine ray"),
+    ],
+)
+def test_bounds_that_cannot_be_kept_are_refused(options, problem, data, checkpoints, tmp_path):
+    result = docaudit("scan", checkpoints("layoutlm", "token-classification", 2), data, "--out", tmp_path, *options)
+    assert result.exit_code == 2
+    assert problem in flat(result.output)
+
+
+def test_a_plan_takes_the_same_bounds(data, checkpoints, tmp_path):
+    out = tmp_path / "plan.json"
+    assert docaudit("plan", data, "--documents", 4, "--out", out).exit_code == 0
+    (cost,) = (one for one in json.loads(out.read_text())["costs"] if one["attack"] == "membership")
+    assert (cost["trials"], cost["reached"]) == (4, [2, 2])
+    model = checkpoints("layoutlm", "token-classification", 2)
+    assert docaudit("plan", data, "--model", model, "--documents", 4, "--out", out).exit_code == 0
+    plan = json.loads(out.read_text())
+    (cost,) = (one for one in plan["costs"] if one["attack"] == "membership")
+    assert (cost["trials"], cost["exact"], plan["documents"]) == (4, True, 4)
+    assert docaudit("plan", data, "--time", "1h").exit_code == 2
+
+
+# What was found all the same
+
+
+@pytest.mark.parametrize("made", [example_records.wide, example_records.unresolved, example_records.weak])
+def test_an_undecided_verdict_says_what_was_found_and_what_would_decide_most(made, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    record, verdict, _ = made()
+    lines = [*findings(record, verdict)]
+    assert lines
+    assert all(line.split(":")[0] in record.battery for line in lines)
+    assert any(" of " in line and "%" in line for line in lines)
+    step = decides_most(record, verdict)
+    assert step.endswith(".")
+    assert "undecided" in step
+    console.show_verdict(verdict, None, record)
+    printed = capsys.readouterr().out
+    shown = printed[printed.index("What was found all the same") :].splitlines()
+    assert len(shown) <= 12
+    assert all(len(line) <= 80 for line in shown)
+    assert flat(step) in flat(printed)
+
+
+def test_a_decided_verdict_needs_no_such_lines(capsys):
+    record, verdict, _ = example_records.violated()
+    console.show_verdict(verdict, None, record)
+    assert "all the same" not in capsys.readouterr().out
+
+
+# One check, and references
+
+
+def test_inspect_refuses_what_a_scan_refuses(checkpoints, tmp_path):
+    unlabelled = tiny.corpus(tmp_path / "mlm", kind="mlm")
+    tagger, masked = checkpoints("layoutlm", "token-classification", 2), checkpoints("layoutlm", "mlm", 1)
+    linked = tiny.corpus(tmp_path / "spade", kind="spade-linking")
+    for model, folder, hint in ((tagger, unlabelled, "token-classification"), (masked, linked, "mlm")):
+        answers = [
+            docaudit("inspect", folder, "--model", model),
+            docaudit("scan", model, folder, "--out", tmp_path / "out"),
+            docaudit("plan", folder, "--model", model),
+            docaudit("references", folder, model),
+        ]
+        assert [answer.exit_code for answer in answers] == [2] * 4
+        said = {tuple(line for line in one.output.splitlines() if line[:5] in ("error", "hint:")) for one in answers}
+        assert len(said) == 1
+        assert f'kind = "{hint}"' in str(said)
+
+
+def test_inspect_as_json(data, checkpoints):
+    result = docaudit("inspect", data, "--model", checkpoints("layoutlm", "mlm", 1), "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert found["data"]["name"] == "tiny-receipts"
+    assert found["attacks"]["memorisation"]
+    assert ["membership", "member", 5] in found["model"]["trials"]
+    assert any("reconstruction: skipped without the reference auxiliary" in line for line in found["model"]["lacking"])
+
+
+def by_name(result):
+    assert result.exit_code == 0, result.output
+    return {one["name"]: one for one in json.loads(result.stdout)["references"]}
+
+
+def test_references_are_found_offered_or_made(data, checkpoints, tmp_path):
+    model, public = checkpoints("layoutlm", "token-classification", 2), checkpoints("layoutlm", "mlm", 3)
+    found = by_name(docaudit("references", data, model, "--json"))
+    assert found["auxiliary"]["state"] == "missing"
+    assert found["auxiliary"]["needed_by"] == ["reconstruction"]
+    assert "--reference auxiliary=PATH" in found["auxiliary"]["how"]
+    assert found["baselines"]["state"] == "can be trained"
+    assert found["baselines"]["how"].startswith(
+        f"docaudit train-baseline {data} --out baselines --reference pretrained="
+    )
+    assert found["baselines"]["seconds"] > 0
+    given = by_name(docaudit("references", data, model, "--json", "--reference", f"pretrained={public}"))
+    assert given["auxiliary"]["state"] == "trained by the scan"
+    assert (given["pretrained"]["state"], given["pretrained"]["source"]) == ("there", "command line")
+    (tmp_path / "mine").symlink_to(model)
+    (tmp_path / "auxiliary").symlink_to(public)
+    offered = by_name(docaudit("references", data, tmp_path / "mine", "--json"))["auxiliary"]
+    assert offered["state"] in ("offered", "missing")  # a link leads to where the model really lies
+    table = docaudit("references", data, model).output
+    assert "reconstruction" in table
+    assert "can be trained" in flat(table)
+
+
+@pytest.mark.parametrize("family", ["layoutlmv3", "lilt"])
+def test_families_without_a_masked_head_are_told_which_text_model_to_give(family, checkpoints, tmp_path):
+    data = tiny.corpus(tmp_path / "data", images=True)
+    model = checkpoints(family, "token-classification", 2)
+    for more in ((), ("--reference", f"pretrained={checkpoints('roberta', 'mlm', 3)}")):
+        need = by_name(docaudit("references", data, model, "--json", *more))["auxiliary"]
+        assert need["state"] == "missing"
+        assert "RoBERTa's" in need["how"]
+    inspected = flat(docaudit("inspect", data, "--model", model).output)
+    assert "roberta-base" in inspected
+
+
+# Help
+
+
+def commands(group, path=()):
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("path", [*commands(typer.main.get_command(app))], ids=" ".join)
+def test_help_texts_are_whole(path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "4000")
+    command = typer.main.get_command(app)
+    for name in path:
+        command = command.commands[name]
+    shown = flat(docaudit(*path, "--help").output)
+    assert "{" not in shown
+    for text in (command.help, *(param.help for param in command.params if getattr(param, "help", None))):
+        for sentence in flat(text).split(". ") if text and "{" not in text else ():
+            assert sentence.rstrip(".") in shown
+
+
+def test_the_help_of_a_scan_names_its_attacks(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "4000")
+    shown = docaudit("scan", "--help").output
+    assert "reconstruction, memorisation" in flat(shown)
+    assert "[quick|standard|full]" in docaudit("defend", "--help").output
