@@ -25,6 +25,7 @@ from audit.targets.checkpoint.libraries import quiet
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import adapt, frozen
 from audit.targets.encoders.forward import DTYPES
+from audit.targets.extractive.layers import head_of, last_layer
 from audit.targets.extractive.spans import Scores, best_span
 from audit.targets.extractive.windows import SpanReader, Window, WindowSample
 from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply, type_asked
@@ -206,8 +207,6 @@ class ExtractiveTarget:
             made = self.reader.batch([sample], self._bucket(sample))
             inputs = {name: value.to(self.card.device) for name, value in made.items()}
             targets = [torch.tensor([position], device=self.card.device) for position in span]
-            with torch.no_grad():
-                layer = last_layer(self.model, inputs)
 
             def loss() -> torch.Tensor:
                 out = self.model(**inputs)
@@ -222,7 +221,7 @@ class ExtractiveTarget:
                     (scores,) = self._score([sample], 1)
                 return similarity(_reply_of(query.view, [window], [scores]).text, query.answer)
 
-            return adapt(list(layer.parameters()), loss, likeness, query.rule)
+            return adapt(list(last_layer(self.model, loss).parameters()), loss, likeness, query.rule)
 
 
 def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Located]:
@@ -235,28 +234,6 @@ def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Loca
         spans = ((window, window.span_of(first, last)) for window in windows)
         places += [(window, span) for window, span in spans if span is not None][:1]
     return places or [(windows[0], (windows[0].null, windows[0].null))]
-
-
-def last_layer(model: Any, inputs: dict[str, torch.Tensor]) -> torch.nn.Module:
-    """The linear layer that runs last before the one that gives beginnings and ends."""
-    ran: list[torch.nn.Module] = []
-
-    def note(layer: torch.nn.Module, *_: Any) -> None:
-        ran.append(layer)
-
-    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear)]
-    handles = [layer.register_forward_hook(note) for layer in layers]
-    try:
-        model(**inputs)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return ran[-2] if len(ran) > 1 else ran[-1]
-
-
-def head_of(model: Any) -> torch.nn.Module:
-    """The linear layer that gives beginnings and ends: the last one with two outputs."""
-    return [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear) and layer.out_features == 2][-1]
 
 
 @contextmanager
