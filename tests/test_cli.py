@@ -166,7 +166,10 @@ def test_gate_exits_with_the_verdict(case, code, tmp_path):
     result = docaudit("gate", record, "--policy", policy)
     assert result.exit_code == code, result.output
     assert case.upper() in result.output
-    assert docaudit("report", record, "--policy", policy, "--out", tmp_path / "again").exit_code == 0
+    drawn = docaudit("report", record, "--policy", policy, "--out", tmp_path / "again")
+    assert drawn.exit_code == 0
+    undecided = ["To decide 1 of 1 undecided limit" in one.output for one in (result, drawn)]
+    assert undecided == [case == "undecided"] * 2
     assert (tmp_path / "again" / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
