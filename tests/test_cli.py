@@ -13,6 +13,7 @@ import time
 import example_records
 import numpy as np
 import pytest
+import typer
 from PIL import Image
 from stoppable_scan import ENOUGH, StoppableScan
 from typer.testing import CliRunner
@@ -462,11 +463,17 @@ def test_import_funsd_from_the_command_line(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_every_command_has_help():
-    for command in ((), ("scan",), ("gate",), ("report",), ("inspect",), ("import",)):
+def test_every_command_has_help_that_is_whole_on_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    group = typer.main.get_command(app)
+    names = [*group.commands]
+    assert names[:6] == ["init", "import", "ocr", "inspect", "plan", "scan"]
+    for command in ((), *((name,) for name in names), ("canary", "insert")):
         result = docaudit(*command, "--help")
         assert result.exit_code == 0
         assert "Usage" in result.output
+        assert not {"{", "…"} & {*result.output}, command
+        assert all(len(line) <= 80 for line in result.output.splitlines())
     assert "DATA_DIR" in docaudit("scan", "--help").output
 
 
