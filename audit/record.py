@@ -255,9 +255,10 @@ class CorpusCard:
         checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
         near_copies: by split, the documents that were left out because they copy one of another split; `documents` and
             all other counts are without them, and without the next.
-        unread: by split, the documents that were left out because they name labels or intents that the model lacks.
-        unread_questions: by split, the questions that were left out because the model points at words of the page, and
-            their answer does not stand there.
+        unread: by split, the documents that were left out because they name labels or intents that the model lacks, or
+            because it points at words, and no answer to their questions stands on the page.
+        unread_questions: by split, the questions of other documents that were left out because the model points at
+            words of the page, and their answer does not stand there.
     """
 
     name: str

@@ -13,6 +13,7 @@ import time
 import example_records
 import numpy as np
 import pytest
+import typer
 from PIL import Image
 from stoppable_scan import ENOUGH, StoppableScan
 from typer.testing import CliRunner
@@ -166,7 +167,10 @@ def test_gate_exits_with_the_verdict(case, code, tmp_path):
     result = docaudit("gate", record, "--policy", policy)
     assert result.exit_code == code, result.output
     assert case.upper() in result.output
-    assert docaudit("report", record, "--policy", policy, "--out", tmp_path / "again").exit_code == 0
+    drawn = docaudit("report", record, "--policy", policy, "--out", tmp_path / "again")
+    assert drawn.exit_code == 0
+    undecided = ["To decide 1 of 1 undecided limit" in one.output for one in (result, drawn)]
+    assert undecided == [case == "undecided"] * 2
     assert (tmp_path / "again" / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -459,11 +463,17 @@ def test_import_funsd_from_the_command_line(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_every_command_has_help():
-    for command in ((), ("scan",), ("gate",), ("report",), ("inspect",), ("import",)):
+def test_every_command_has_help_that_is_whole_on_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    group = typer.main.get_command(app)
+    names = [*group.commands]
+    assert names[:6] == ["init", "import", "ocr", "inspect", "plan", "scan"]
+    for command in ((), *((name,) for name in names), ("canary", "insert")):
         result = docaudit(*command, "--help")
         assert result.exit_code == 0
         assert "Usage" in result.output
+        assert not {"{", "…"} & {*result.output}, command
+        assert all(len(line) <= 80 for line in result.output.splitlines())
     assert "DATA_DIR" in docaudit("scan", "--help").output
 
 

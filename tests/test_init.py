@@ -138,6 +138,32 @@ def test_classes_from_folders_and_what_is_still_missing(tmp_path: Path) -> None:
     assert "no document of split member has questions" in " ".join(ran.output.split())
 
 
+@pytest.mark.parametrize(
+    "names", [("O", "B-A", "I-A", "E-A", "S-A"), ("O", "B-A", "I-A", "L-A", "U-A"), ("other", "A"), ("O", "I-A")]
+)
+def test_labels_of_a_model_in_any_scheme(names: tuple[str, ...], tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "train/a.png", "test/b.png")
+    for path, words in ((root / "train/a.json", [0, 1]), (root / "test/b.json", [1])):
+        entity = {"id": "e", "label": "A", "category": "amount", "words": words}
+        path.write_text(json.dumps({"words": [{"text": "TOTAL"}, {"text": "9.00"}], "entities": [entity]}))
+    tagger = model(tmp_path / "model", "BertForTokenClassification", id2label=dict(enumerate(names)))
+    ran = run(root, "--model", tagger)
+    assert ran.exit_code == 0, ran.output
+    assert made(root).manifest.task.labels == names
+    assert "to fill in" not in ran.output
+
+
+def test_pages_with_outputs_are_to_be_parsed_though_the_model_answers_questions_too(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "train/a.png", "test/b.png")
+    for name in ("train/a.json", "test/b.json"):
+        (root / name).write_text(json.dumps({"output": '{"total": "9.00"}'}))
+    donut = model(tmp_path / "donut", "VisionEncoderDecoderModel")
+    ran = run(root, "--model", donut)
+    assert ran.exit_code == 0, ran.output
+    assert made(root).manifest.task.kind == "parsing"
+    assert "pages have outputs" in " ".join(ran.output.split())
+
+
 def test_texts_for_an_audit_without_a_model(tmp_path: Path) -> None:
     root = tmp_path / "letters"
     for split in ("train", "test"):

@@ -12,7 +12,7 @@ import typer
 
 from audit import __version__
 from audit.cli import canary, defend, gate, import_data, init, inspect, ocr, plan, references, report, scan, train, tune
-from audit.cli.options import EXIT_HELP, DefenseCommand
+from audit.cli.options import EXIT_HELP, DefenseCommand, ProseCommand
 
 __all__ = ["EXIT_HELP", "app", "main"]
 
@@ -24,21 +24,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-# In the order of the help.
-app.command(cls=DefenseCommand, epilog=f"{EXIT_HELP} {scan.SWEEP_HELP}")(scan.scan)
-app.command()(tune.tune_attack)
-app.command(epilog=EXIT_HELP)(gate.gate)
-app.command()(report.report)
-app.command()(inspect.inspect)
-app.command()(plan.plan)
-app.command(cls=init.InitCommand)(init.init)
-app.command()(references.references)
-app.command("import", cls=import_data.ImportCommand)(import_data.import_data)
-app.command()(ocr.ocr)
-app.command()(train.train_baseline)
-app.command()(train.train_splits)
-app.command(cls=defend.DefendCommand)(defend.defend)
-app.add_typer(canary.app, name="canary")
+# In the order of the help: as they are used, from a folder of pages to countermeasures.
+_DATA, _AUDIT, _MODELS, _MEASURES = "Data", "Audit", "References and attack parameters", "Countermeasures and canaries"
+app.command(cls=init.InitCommand, rich_help_panel=_DATA)(init.init)
+app.command("import", cls=import_data.ImportCommand, rich_help_panel=_DATA)(import_data.import_data)
+app.command(cls=ProseCommand, rich_help_panel=_DATA)(ocr.ocr)
+app.command(cls=ProseCommand, rich_help_panel=_DATA)(inspect.inspect)
+app.command(cls=ProseCommand, rich_help_panel=_AUDIT)(plan.plan)
+app.command(cls=DefenseCommand, epilog=f"{EXIT_HELP} {scan.SWEEP_HELP}", rich_help_panel=_AUDIT)(scan.scan)
+app.command(cls=ProseCommand, epilog=EXIT_HELP, rich_help_panel=_AUDIT)(gate.gate)
+app.command(cls=ProseCommand, rich_help_panel=_AUDIT)(report.report)
+app.command(cls=ProseCommand, rich_help_panel=_MODELS)(references.references)
+app.command(cls=ProseCommand, rich_help_panel=_MODELS)(train.train_baseline)
+app.command(cls=ProseCommand, rich_help_panel=_MODELS)(train.train_splits)
+app.command(cls=ProseCommand, rich_help_panel=_MODELS)(tune.tune_attack)
+app.command(cls=defend.DefendCommand, rich_help_panel=_MEASURES)(defend.defend)
+app.add_typer(canary.app, name="canary", rich_help_panel=_MEASURES)
 
 
 def _print_version(value: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Debug, Seed, show_errors
+from audit.cli.options import DataDir, Debug, ProseCommand, Seed, show_errors
 
 if TYPE_CHECKING:
     from audit.corpus.canaries.insertion import InsertReport
@@ -24,7 +24,7 @@ def _canary() -> None:
     """Made-up secrets put among the training documents, to see whether a model gives them away."""
 
 
-@app.command()
+@app.command(cls=ProseCommand)
 def insert(
     data_dir: DataDir,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The new data set's folder.", show_default=False)],

@@ -22,6 +22,6 @@ def gate(
     with show_errors(debug):
         from audit.workflows.gate import gate_record
 
-        verdict = gate_record(record_path, policy)
-        console.show_verdict(verdict)
+        record, verdict = gate_record(record_path, policy)
+        console.show_verdict(verdict, record=record)
     raise typer.Exit(verdict.exit_code)

@@ -11,7 +11,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import Debug, FilledCommand, Seed, show_errors
-from audit.errors import UsageError
+from audit.errors import UsageError, listed
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Split, TaskKind
@@ -53,8 +53,9 @@ class ImportCommand(FilledCommand):
             "with_providers": registry.names_providers,
             "recognising": registry.recognises,
         }
+        tasks = listed(self.choices()["task"], "or")
         named = {word: ", ".join(registry.names_of(fits)) for word, fits in takes.items()}
-        return {"formats": "; ".join(formats[False]), "recognised": "; ".join(formats[True]), **named}
+        return {"formats": "; ".join(formats[False]), "recognised": "; ".join(formats[True]), "tasks": tasks, **named}
 
 
 def import_data(
@@ -67,12 +68,8 @@ def import_data(
             show_default=False,
         ),
     ],
-    src: Annotated[Path, typer.Argument(metavar="SRC", help="The folder you have.", show_default=False)],
+    src: Annotated[Path, typer.Argument(metavar="SRC", help="The folder you have, or its one file.", show_default=False)],
     dst: Annotated[Path, typer.Argument(metavar="DST", help="The new data set's folder.", show_default=False)],
-    member: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Share of the documents for this split.", show_default="0.4"),
-    ] = None,
     members: Annotated[
         Path | None,
         typer.Option(
@@ -92,13 +89,9 @@ def import_data(
             show_default=False,
         ),
     ] = None,
-    assigned: Annotated[
-        Assignment | None,
-        typer.Option(
-            help="With --members or --heldout-from: how members came to be chosen for training; random only where it "
-            "was by lot.",
-            show_default="official",
-        ),
+    member: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of the documents for this split.", show_default="0.4"),
     ] = None,
     heldout: Annotated[
         str | None,
@@ -117,12 +110,22 @@ def import_data(
             show_default="0.4; 0.2 with --by-provider; 0.5 with --members; 1 with --heldout FILE",
         ),
     ] = None,
+    assigned: Annotated[
+        Assignment | None,
+        typer.Option(
+            metavar="RULE",
+            help="With --members or --heldout-from: how members came to be chosen for training: random (only where it "
+            "was by lot), by-provider, by-date or official.",
+            show_default="official",
+        ),
+    ] = None,
     seed: Seed = 0,
     task: Annotated[
         str | None,
         typer.Option(
-            help="{with_tasks}: what your model was trained to do.",
-            show_default="token-classification; for {recognising} recognised",
+            metavar="KIND",
+            help="{with_tasks}: what your model was trained to do: {tasks}.",
+            show_default="token-classification; {recognising}: as found",
         ),
     ] = None,
     labels: Annotated[
@@ -146,7 +149,8 @@ def import_data(
     boxes: Annotated[
         BoxUnit | None,
         typer.Option(
-            help="The unit of boxes: pixels, 0 to 1000 (thousandths), or 0 to 1 (shares).",
+            metavar="UNIT",
+            help="The unit of boxes: pixels, thousandths (0 to 1000) or shares (0 to 1).",
             show_default="recognised by their range",
         ),
     ] = None,

@@ -98,7 +98,7 @@ def init(
         found = open_folder(folder, ignore_format=ignore_format)
         answers = Answers(None, name, members, heldout, folders, mask, seed)
         if model is not None:
-            told, by = task_of(model)
+            told, by = task_of(model, found)
             console.say(f"The model's task: {told.kind} (from {by})")
             answers = replace(answers, task=told)
         if task is not None and (answers.task is None or task != answers.task.kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with m
 PolicyName = Annotated[str, typer.Option("--policy", help="A shipped policy (default, strict) or a TOML file.")]
 Reveal = Annotated[
     bool,
-    typer.Option("--reveal", help="Also write evidence/report-revealed.html with the values. Keep it to yourself."),
+    typer.Option("--reveal", help="Also write report-revealed.html, with the values, into evidence/. Keep it to yourself."),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Every random choice follows from it.")]
 Documents = Annotated[
@@ -59,7 +60,15 @@ Pretrained = Annotated[
 ]
 
 
-class FilledCommand(TyperCommand):
+class ProseCommand(TyperCommand):
+    """A command whose help is folded to the terminal, whatever the lines of its docstring."""
+
+    def __init__(self, name: str | None, *, help: str | None = None, **more: Any) -> None:
+        paragraphs = inspect.cleandoc(help or "").split("\n\n")
+        super().__init__(name, help="\n\n".join(" ".join(part.split()) for part in paragraphs), **more)
+
+
+class FilledCommand(ProseCommand):
     """A command that says what is registered: it asks only when it is called, so that the others start without that.
 
     Attributes:
@@ -84,6 +93,8 @@ class FilledCommand(TyperCommand):
                 param.type = self.choice(choices[param.name])
             if isinstance(param, TyperArgument | TyperOption):
                 param.help = _fill(param.help, fillings)
+                if isinstance(param.show_default, str):
+                    param.show_default = _fill(param.show_default, fillings) or ""
         self.help = _fill(self.help, fillings)
         return super().make_context(*given, **more)
 

@@ -49,7 +49,7 @@ def report(
         written = report_records(record_paths, policy, out, reveal, defenses or ())
         console.warn(*written.warnings)
         if isinstance(written, Report):
-            console.show_verdict(written.verdict, written.folder)
+            console.show_verdict(written.verdict, written.folder, written.record)
             return
         rows = [(f"{x:g}", name, verdict.overall) for x, name, _, verdict in written.rows]
         console.show_table("", (written.axis, "checkpoint", "verdict"), rows)

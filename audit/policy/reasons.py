@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from audit.measurements import Estimate, Unresolved
 from audit.policy.decision import Cause, Decision
+from audit.policy.left_out import too_much_unread, untried
 from audit.policy.limits import Limit, Policy
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 
@@ -99,6 +100,11 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Comple
     if measured.inapplicable:
         return _inapplicable(record, policy, limit, measured.reason)
     needed = f"; {measured.needed} would be needed" if measured.needed else ""
+    if limit.metric not in result.about_text and untried(record, result.attack, measured):
+        reason = f"{measured.reason} (n = {measured.n}{needed}), of those that were tried"
+        return _undecided(
+            limit, reason, "scan all documents: no --documents, no --time, --budget standard", "unresolved"
+        )
     # More units than the data set holds: what is not required does without. Other reasons can be mended.
     excused = measured.needed is not None and not limit.required and not result.ablations
     return _undecided(limit, f"{measured.reason} (n = {measured.n}{needed})", MORE, "unresolved", excused=excused)
@@ -126,19 +132,27 @@ def not_useful(record: AuditRecord) -> str | None:
     return None
 
 
-def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], useless: str | None) -> Reason | None:
+def against_model(record: AuditRecord) -> Reason | None:
+    """Reason against a pass of any limit on the model, whatever the attack; None when there is none."""
+    useless = not_useful(record)
+    if useless is not None:
+        return useless, "ask the model as it was trained, and scan again", "useless"
+    return too_much_unread(record.corpus)
+
+
+def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], whole: Reason | None) -> Reason | None:
     """Reason against a pass, whatever the interval; None when there is none.
 
     Args:
         limit: which is not violated.
         result: of its attack.
         methods: the measurements that it is held against.
-        useless: see `not_useful`; None for findings about the documents' own text.
+        whole: see `against_model`; None for findings about the documents' own text.
     """
     reasons: tuple[Callable[[], Reason | None], ...] = (
         lambda: _too_weak(limit, power_of(result)),
         lambda: _weakened(result),
-        lambda: None if useless is None else (useless, "ask the model as it was trained, and scan again", "useless"),
+        lambda: whole,
         lambda: (result.alarms[0], "train again without this leak, and scan again", "alarm") if result.alarms else None,
         lambda: _covers_little(limit, result),
         lambda: _wrong_side(limit, methods),

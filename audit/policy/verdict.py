@@ -15,10 +15,11 @@ from audit.policy.limits import LONGEST_WAIVER, Limit, Policy, check_names
 from audit.policy.reasons import (
     AGAIN,
     MORE,
+    Reason,
+    against_model,
     hindrance,
     is_area,
     missing_result,
-    not_useful,
     power_of,
     unresolved,
     within,
@@ -68,7 +69,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             for side, p in _p_values(limit, measured).items()
         }
     )
-    useless = not_useful(record)
+    whole = against_model(record)
     decisions = []
     for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True)):
         decision = missing_result(record, policy, limit, results.get(limit.attack))
@@ -77,7 +78,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             completed = results[limit.attack]
             assert isinstance(completed, Completed)
             few = unresolved(record, policy, limit, completed)
-            decision = _decide(limit, completed, methods, own, useless) if few is None else few
+            decision = _decide(limit, completed, methods, own, whole) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
         decisions.append(_waive(decision, policy, today))
     if not record.target.is_model:
@@ -156,7 +157,7 @@ def _decide(
     result: Completed,
     methods: Mapping[str, Estimate],
     confirmed: Mapping[tuple[str, Side], float],
-    useless: str | None,
+    whole: Reason | None,
 ) -> Decision:
     about_text = limit.metric in result.about_text
     name, side = min(confirmed, key=lambda key: (confirmed[key], -_reach(limit, methods[key[0]])))
@@ -172,7 +173,7 @@ def _decide(
         return undecided(result.confounded, AGAIN, "confounded")
     if p_value <= SIGNIFICANCE:
         return Decision(limit, "violated", _confirmed(side), "", methods[name], power, p_value)
-    against = hindrance(limit, result, methods, None if about_text else useless)
+    against = hindrance(limit, result, methods, None if about_text else whole)
     if against is not None:
         return undecided(*against)
     if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):

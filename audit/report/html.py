@@ -16,6 +16,7 @@ from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
+from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
 from audit.report.recommend import Recommendation, recommend
@@ -133,6 +134,8 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "rows": rows,
         "first_rows": first_rows,
         "more_rows": len(rows) - len(first_rows),
+        "found": [*findings(record, verdict)] if verdict.overall == "undecided" else [],
+        "decides_most": decides_most(record, verdict) if verdict.overall == "undecided" else "",
         "first_risks": risks[:FIRST_PAGE_RISKS],
         "more_risks": max(0, len(risks) - FIRST_PAGE_RISKS),
         "views": views,

@@ -6,7 +6,7 @@ Their training loss would be read as if an unknown field were outside every enti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from audit.corpus.answers import places_of
@@ -68,12 +68,12 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
             f"the model has no name for {', '.join(names)}, and documents with canaries need it",
             "scan the model that was trained on this data set, or the data set as it was before canaries were put in",
         )
-    counts = [f"{n} {_TITLES[split]}" for split in SPLITS if (n := sum(one.id in found for one in corpus.of(split)))]
+    counts = _named(Counter(corpus.document(name).split for name in found))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return Unread(
         frozenset(found),
         warnings=(
-            f"{len(found)} documents are left out of the audit ({', '.join(counts)}): they name what the model does not"
+            f"{len(found)} documents are left out of the audit ({counts}): they name what the model does not"
             f" know ({', '.join(names[:MOST_NAMED])}{more}).",
         ),
     )
@@ -98,16 +98,40 @@ def _without(document: Document, questions: Collection[tuple[str, str]]) -> Docu
 
 
 def _off_page(corpus: Corpus) -> Unread:
-    """Questions whose answer, the one that training takes, does not stand on the page."""
-    found = frozenset(
-        (document.id, question.id)
-        for document in corpus.documents
-        for question in document.questions
-        if question.answers and not places_of(question.answers[0], document.words)
+    """Questions whose answer, the one that training takes, does not stand on the page, and documents without others."""
+    found: dict[str, set[str]] = {}
+    for document in corpus.documents:
+        gone = {
+            question.id
+            for question in document.questions
+            if question.answers and not places_of(question.answers[0], document.words)
+        }
+        if gone:
+            found[document.id] = gone
+    planted = planted_ids(corpus)
+    whole = frozenset(
+        name for name, gone in found.items() if len(gone) == _n_answered(corpus.document(name)) and name not in planted
     )
-    if not found:
-        return NONE_UNREAD
-    counts = count_questions(corpus, Unread(questions=found))
-    named = ", ".join(f"{counts[split]} {_TITLES[split]}" for split in SPLITS if split in counts)
-    sentence = f"{len(found)} questions are left out of the audit ({named}): their answer does not stand on the page."
-    return Unread(questions=found, warnings=(sentence,))
+    unread = Unread(whole, frozenset((name, one) for name in found.keys() - whole for one in found[name]))
+    return replace(unread, warnings=(*_documents_off_page(corpus, whole), *_questions_off_page(corpus, unread)))
+
+
+def _n_answered(document: Document) -> int:
+    return len({question.id for question in document.questions if question.answers})
+
+
+def _documents_off_page(corpus: Corpus, whole: Collection[str]) -> Iterator[str]:
+    if whole:
+        named = _named(Counter(corpus.document(name).split for name in whole))
+        why = "no answer to their questions stands on the page"
+        yield f"{len(whole)} documents are left out of the audit ({named}): {why}."
+
+
+def _questions_off_page(corpus: Corpus, unread: Unread) -> Iterator[str]:
+    if unread.questions:
+        n, named = len(unread.questions), _named(count_questions(corpus, unread))
+        yield f"{n} questions are left out of the audit ({named}): their answer does not stand on the page."
+
+
+def _named(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{counts[split]} {_TITLES[split]}" for split in SPLITS if counts.get(split))

@@ -16,7 +16,7 @@ import torch
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
-from audit.targets.checkpoint.merging import adapter_config, import_peft, untie
+from audit.targets.checkpoint.merging import adapter_config, import_peft, merge, untie
 
 _SAID = ("r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "bias", "target_modules", "modules_to_save")
 
@@ -52,7 +52,7 @@ def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
             raise TargetError(f"{start}: such an adapter cannot be trained here: {one_line(error)}") from None
     yield
     with quiet():
-        adapted.to("cpu").merge_and_unload(safe_merge=True)
+        merge(adapted.to("cpu"))
     model.requires_grad_(True)
     if hasattr(model, "peft_config"):
         del model.peft_config

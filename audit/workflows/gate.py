@@ -8,6 +8,7 @@ from audit import policy as policies
 from audit import record as records
 from audit.attacks import known_metrics
 from audit.policy import Policy, Verdict
+from audit.record import AuditRecord
 
 
 def load_policy(name_or_path: str, *, complete: bool = True) -> Policy:
@@ -28,15 +29,19 @@ def load_policy(name_or_path: str, *, complete: bool = True) -> Policy:
     return policy
 
 
-def gate_record(path: Path, policy: str) -> Verdict:
+def gate_record(path: Path, policy: str) -> tuple[AuditRecord, Verdict]:
     """Hold a record against a policy.
 
     Args:
         path: of the record, or of the folder that a scan wrote.
         policy: a shipped policy or a file.
 
+    Returns:
+        The record, and the verdict on it.
+
     Raises:
         DocauditError: one of them cannot be read, or they do not fit each other.
     """
     chosen = load_policy(policy, complete=False)
-    return policies.evaluate(records.read(path), chosen, policies.today())
+    record = records.read(path)
+    return record, policies.evaluate(record, chosen, policies.today())

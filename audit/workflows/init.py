@@ -146,13 +146,18 @@ def open_folder(path: Path, *, ignore_format: bool = False) -> PageFolder:
     return PageFolder(path.resolve(), find_pages(path.resolve()))
 
 
-def task_of(model: Path) -> tuple[Task, str]:
-    """Return the task of a checkpoint, and the name of what it was told by.
+def task_of(model: Path, folder: PageFolder) -> tuple[Task, str]:
+    """Return the task of a checkpoint on these pages, and the name of what it was told by.
+
+    Configurations do not tell models that write pages from those that answer questions: the pages do, by their outputs.
 
     Raises:
         TargetError: it cannot be told.
     """
     found = recognise_task(model)
+    usual = folder.usual_task
+    if found.task.kind == "question-answering" and usual is not None and usual.kind == "parsing":
+        return usual, f"{found.architecture}, and the pages have outputs"
     return found.task, found.architecture
 
 

@@ -27,6 +27,7 @@ class Report:
     """The report of one record, as it was written into `folder`."""
 
     folder: Path
+    record: AuditRecord
     verdict: Verdict
     warnings: list[str]
 
@@ -78,7 +79,7 @@ def report_records(
     if len(read) > 1:
         return _write_trend(read, verdicts, folder)
     warnings = write_report(read[0], verdicts[0], chosen, folder, source if reveal else None, comparisons)
-    return Report(folder, verdicts[0], warnings)
+    return Report(folder, read[0], verdicts[0], warnings)
 
 
 def refuse_another_audit(comparison: Comparison, record: AuditRecord) -> None:

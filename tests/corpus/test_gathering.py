@@ -51,10 +51,23 @@ def test_a_tag_that_goes_on_with_nothing_begins_a_field() -> None:
     assert fields_of_tags(["I-A", "I-A", "I-B", "outside", "E-A"]) == [("A", (0, 1)), ("B", (2,)), ("A", (4,))]
 
 
-def test_labels_of_a_manifest_are_bio_tags_or_none() -> None:
-    assert task_labels(["O", "B-A", "I-A"]) == ("O", "B-A", "I-A")
-    assert task_labels(["O", "S-A"]) == ()
-    assert task_labels([]) == ()
+@pytest.mark.parametrize(
+    "tags",
+    [
+        ("O", "B-A", "I-A"),
+        ("O", "B-A", "I-A", "E-A", "S-A"),
+        ("O", "B-A", "I-A", "L-A", "U-A"),
+        ("other", "total", "date"),
+        ("O", "I-A", "I-B"),
+    ],
+)
+def test_labels_of_a_manifest_are_in_any_scheme(tags: tuple[str, ...]) -> None:
+    assert task_labels([*tags, tags[0]]) == tags
+
+
+@pytest.mark.parametrize("tags", [(), ("A", "B"), ("O", "B-A", "M-A", "E-A"), ("O", "E-MAIL", "total")])
+def test_labels_that_no_scheme_holds_are_left_to_the_model(tags: tuple[str, ...]) -> None:
+    assert task_labels(tags) == ()
 
 
 SHARES = st.tuples(st.floats(0, 0.9), st.floats(0, 0.9))

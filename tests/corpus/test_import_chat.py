@@ -90,7 +90,8 @@ def test_messages_with_parts_and_a_prompt_around_every_question(src: Path, tmp_p
     corpus = manifests.load(tmp_path / "out")
     assert corpus.manifest.recipe.prompt == "Read the page.\nQuestion: {question}\nAnswer with one word."
     assert [one.question for one in corpus.document("p0").questions] == ["Word 0?", "Word 3?"]
-    assert any("5 of 5 conversations begin with a system prompt" in sentence for sentence in report.warnings)
+    assert corpus.manifest.recipe.system == "You are a clerk."
+    assert not any("system prompt" in sentence for sentence in report.warnings)
     assert any("[recipe] prompt of the manifest" in sentence for sentence in report.warnings)
     assert report.notes["questions from which the text common to all was taken, now in [recipe] prompt"] == 5
 
@@ -121,6 +122,23 @@ def test_everybody_asked_for_json_is_parsing(src: Path, tmp_path: Path) -> None:
     assert corpus.document("p2").output == '{"total": "2.00"}'
     assert corpus.document("p2").questions[0].answers == ("2.00",)
     assert any("Extract the fields as JSON." in sentence for sentence in report.warnings)
+    assert corpus.manifest.recipe.prompt == "Extract the fields as JSON."
+
+
+def test_who_calls_pages_of_json_questions_gets_their_one_question(src: Path, tmp_path: Path) -> None:
+    write(src, *(llava(f"images/p{number}.png", "Fields?", f'{{"total": "{number}.00"}}') for number in range(3)))
+    chat.convert(src, tmp_path / "out", ALL, 1, task="question-answering")
+    corpus = manifests.load(tmp_path / "out")
+    assert (corpus.manifest.task.kind, corpus.manifest.recipe.prompt) == ("question-answering", None)
+    assert corpus.document("p1").questions[0].answers == ('{"total": "1.00"}',)
+
+
+def test_system_prompts_that_differ_are_counted(src: Path, tmp_path: Path) -> None:
+    rows = [llava(f"images/p{number}.png", "Who?", "Ann") for number in range(3)]
+    write(src, rows[0], {**rows[1], "system": "You are a clerk."}, {**rows[2], "system": "You are a cook."})
+    report = chat.convert(src, tmp_path / "out", ALL, 1)
+    assert manifests.load(tmp_path / "out").manifest.recipe.system is None
+    assert any("2 of 3 conversations begin with a system prompt" in sentence for sentence in report.warnings)
 
 
 def test_conversations_of_no_or_several_images_are_counted(src: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 import example_records as examples
@@ -15,6 +16,7 @@ from audit.measurements import Estimate, Histogram, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import Completed, Failed, Inapplicable, Skipped
 from audit.report import figures, numbers
+from audit.report.found import decides_most, findings
 from audit.report.html import html
 
 HOSTILE = "<script>alert('x')</script>\"&"
@@ -50,6 +52,16 @@ def pages() -> dict[str, tuple[Case, str]]:
         case = make()
         drawn[name] = (case, html(*case))
     return drawn
+
+
+@pytest.mark.parametrize("make", [examples.wide, examples.unresolved, examples.weak, examples.violated])
+def test_an_undecided_verdict_comes_with_what_was_found_all_the_same(make: Callable[[], Case]) -> None:
+    record, verdict, policy = make()
+    text = Seen(html(record, verdict, policy)).text
+    undecided = verdict.overall == "undecided"
+    assert ("What was found all the same" in text) == undecided
+    for line in (*findings(record, verdict), decides_most(record, verdict)) if undecided else ():
+        assert " ".join(line.split()) in text
 
 
 def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages: dict[str, tuple[Case, str]]) -> None:

@@ -288,3 +288,15 @@ def test_questions_whose_answer_is_off_the_page_are_counted_and_left_out(load):
     assert [len(one.questions) for one in without_unread(corpus, unread).documents] == [1, 1]
     assert count_questions(corpus, unread) == {"heldout": 1}
     assert find_unread(load("bert"), corpus_of(asked())) == NONE_UNREAD
+
+
+def test_documents_without_any_answer_on_the_page_are_counted_as_documents(load):
+    gone = Question("gone", "who?", ("nobody at all",))
+    documents = [asked(), asked(id="n", questions=(gone,)), asked(id="h", split="heldout", questions=(gone, gone))]
+    corpus = corpus_of(*documents)
+    unread = find_unread(load("bert"), corpus)
+    assert unread.documents == {"n", "h"}
+    assert count_questions(corpus, unread) == {}
+    (warning,) = unread.warnings
+    assert warning.startswith("2 documents are left out of the audit (1 member, 1 held-out): no answer to their")
+    assert [one.id for one in without_unread(corpus, unread).documents] == ["d"]

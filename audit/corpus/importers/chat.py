@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +23,10 @@ from audit.corpus.importers.gathering.assembly import Assembly
 from audit.corpus.importers.gathering.choosing import TASKS
 from audit.corpus.importers.gathering.drafts import DraftPage, clean, names_of
 from audit.corpus.importers.gathering.files import ImageFinder, json_lines, provider_of, relative_files, save_image
-from audit.corpus.importers.gathering.outputs import add_output
+from audit.corpus.importers.gathering.outputs import write_output
 from audit.corpus.importers.gathering.parts import check_parts, part_of
 from audit.corpus.importers.interface import Source
+from audit.corpus.importers.source_files import replace_controls
 from audit.corpus.paths import inside
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
@@ -43,10 +45,13 @@ QUESTION = "{question}"
 MIN_COMMON = 4
 """Ours: different questions that must share a beginning or an end for it to be the prompt's."""
 SYSTEM_ADVICE = (
-    "{n} of {total} conversations begin with a system prompt, which the audit does not give: if the model needs it, "
-    "put it into [recipe] prompt of the manifest."
+    "{n} of {total} conversations begin with a system prompt, and not all with the same: the audit gives none; the "
+    "one that the model was trained with most belongs into [recipe] system of the manifest."
 )
-PARSING_ADVICE = "Every conversation asks for JSON in the same words, so the task is parsing; they are: {prompt!r}"
+PARSING_ADVICE = (
+    "Every conversation asks for JSON in the same words, so the task is parsing; they are now [recipe] prompt of the "
+    "manifest: {prompt!r}"
+)
 
 
 @dataclass(frozen=True)
@@ -86,13 +91,18 @@ class Chat(Source):
                     with problems.catch(f"{place}:"):
                         reader.add(path, value)
         check_parts(src, reader.pages, request)
-        prompt, told = _fill(reader.asked, problems)
-        if prompt is not None:
+        asks = request.task_given and request.task != "parsing"
+        prompt, told = _fill(reader.asked, problems, may_parse=not asks)
+        if prompt is not None and QUESTION in prompt:
             reader.notes[PROMPT] = len(reader.asked)
-        advice = [SYSTEM_ADVICE.format(n=reader.n_system, total=reader.n_rows)] if reader.n_system else []
-        advice += [told] if told else []
+        system = reader.common_system
+        total = reader.systems.total()
+        without = reader.systems[""]
+        advice = [told] if told else []
+        if system is None and without < total:
+            advice.append(SYSTEM_ADVICE.format(n=total - without, total=total))
         assembly = Assembly(self.name, reader.pages, request, problems)
-        return assembly.contents(reader.notes, TrainingRecipe(prompt=prompt), advice)
+        return assembly.contents(reader.notes, TrainingRecipe(prompt=prompt, system=system), advice)
 
 
 class _Reader:
@@ -102,7 +112,7 @@ class _Reader:
         self._finder, self._request, self._problems = ImageFinder(src), request, problems
         self._names = names_of(self._finder.paths)
         self._pages: dict[str | bytes, DraftPage] = {}
-        self.n_system = self.n_rows = 0
+        self.systems: Counter[str] = Counter()
         self.asked: list[tuple[DraftPage, str, str]] = []
         self.notes: Counter[str] = Counter()
 
@@ -110,6 +120,12 @@ class _Reader:
     def pages(self) -> list[DraftPage]:
         """The pages so far."""
         return [*self._pages.values()]
+
+    @property
+    def common_system(self) -> str | None:
+        """The system prompt that every conversation begins with; None where there is none."""
+        only = next(iter(self.systems), "") if len(self.systems) == 1 else ""
+        return _wording(only) or None
 
     def add(self, file: str, value: Any) -> None:
         """Read one conversation.
@@ -120,13 +136,12 @@ class _Reader:
         if not isinstance(value, dict):
             raise ManifestError("not an object")
         row = _row(value)
-        self.n_rows += 1
-        self.n_system += bool(row.system)
         if row.dangling:
             self.notes[UNANSWERED] += row.dangling
         if len(row.images) != 1:
             self.notes[SEVERAL if row.images else WITHOUT] += 1
             return
+        self.systems[row.system] += 1
         page = self._page(file, value, row.images[0])
         self.asked += [(page, question, answer) for question, answer in row.asked]
 
@@ -239,37 +254,45 @@ def _images(value: Any) -> Iterator[str | bytes]:
         yield value.removeprefix("file://")
 
 
-def _fill(asked: Sequence[tuple[DraftPage, str, str]], problems: Problems) -> tuple[str | None, str]:
-    """Give pages their questions, or their outputs where all are asked for JSON in the same words.
+def _fill(
+    asked: Sequence[tuple[DraftPage, str, str]], problems: Problems, *, may_parse: bool
+) -> tuple[str | None, str]:
+    """Give pages their questions, or their outputs where all are asked for JSON in the same words (`may_parse`).
 
     Returns:
-        The prompt that all questions stood in, None where there is none, and what the owner should know of it.
+        The prompt that all questions stood in, or that asked for all outputs, None where there is none, and what the
+        owner should know of it.
     """
     texts = list(dict.fromkeys(question for _, question, _ in asked))
-    parses = [_parsed(answer) for _, _, answer in asked]
-    if len(texts) == 1 and len(asked) == len({id(page) for page, _, _ in asked}) and all(parses):
-        for (page, _, answer), parse in zip(asked, parses, strict=True):
+    once = len(texts) == 1 and len(asked) == len({id(page) for page, _, _ in asked})
+    if may_parse and once and all(_is_json(answer) for _, _, answer in asked):
+        for page, _, answer in asked:
             with problems.catch(f"{page.name}:"):
-                add_output(page, parse)
-                page.output = answer
-        return None, PARSING_ADVICE.format(prompt=texts[0])
+                write_output(page, answer)
+        prompt = _wording(texts[0]).replace(QUESTION, "")
+        return prompt or None, PARSING_ADVICE.format(prompt=prompt) if prompt else ""
     before, after = _wrapping(texts)
     for page, question, answer in asked:
         with problems.catch(f"{page.name}:"):
             page.ask(question[len(before) : len(question) - len(after)], [answer])
     if not before and not after:
         return None, ""
-    prompt = f"{before}{QUESTION}{after}"
+    prompt = _wording(f"{before}{QUESTION}{after}")
     return prompt, f"Every question stood in this text, now [recipe] prompt of the manifest: {prompt!r}"
 
 
-def _parsed(answer: str) -> Any:
-    """The JSON object or list that an answer is; None where it is none."""
+def _wording(text: str) -> str:
+    """A text as a manifest takes it: of control characters it has line ends and tabs alone."""
+    return re.sub(r"[^\n\t]+", lambda run: replace_controls(run[0]), text)
+
+
+def _is_json(answer: str) -> bool:
+    """Whether an answer is an object or a list that holds something."""
     try:
         value = json.loads(answer)
     except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict | list) else None
+        return False
+    return isinstance(value, dict | list) and bool(value)
 
 
 def _wrapping(texts: Sequence[str]) -> tuple[str, str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from audit.corpus.documents import Category
-from audit.corpus.validation import is_bio
+from audit.corpus.documents import Category, Task
+from audit.corpus.tagging import OUTSIDE_NAMES, scheme_of
+from audit.corpus.validation import label_problems
 
-OUTSIDE = frozenset({"o", "outside", "other", "none", "0", "background", ""})
+OUTSIDE = frozenset({*OUTSIDE_NAMES, ""})
 """Names of the class of words in no field, in lower case."""
 UNATTACKED = frozenset({"header", "question", "key"})
 """Labels of what is printed on every form alike."""
@@ -70,9 +71,15 @@ def fields_of_tags(tags: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def task_labels(names: Iterable[str]) -> tuple[str, ...]:
-    """Tags as a manifest takes them, in the model's order; empty where they are no BIO tags: the model's then count."""
+    """Tags as a manifest takes them, in the model's order; empty where they are in no scheme: the model's then count.
+
+    So they are where their scheme has no tag for a field that is read from them.
+    """
     tags = tuple(dict.fromkeys(names))
-    return tags if tags and all(map(is_bio, tags)) else ()
+    if not tags or any(label_problems(Task("token-classification", tags))):
+        return ()
+    scheme = scheme_of(tags)
+    return tags if all(map(scheme.knows, plain_labels(tags).values())) else ()
 
 
 def plain_labels(names: Iterable[str]) -> dict[str, str]:

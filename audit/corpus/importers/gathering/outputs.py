@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from audit.corpus.importers.gathering.drafts import DraftPage, clean
 from audit.corpus.importers.gathering.files import as_text
+from audit.corpus.outputs import fields_of_output
 from audit.errors import ManifestError
 
 
@@ -19,7 +20,7 @@ def add_ground_truth(page: DraftPage, text: str) -> None:
 
     Args:
         page: of the ground truth.
-        text: JSON; any other text is an output without questions.
+        text: JSON; any other text is the output itself.
 
     Raises:
         ManifestError: a question is blank, or has no answer.
@@ -27,7 +28,7 @@ def add_ground_truth(page: DraftPage, text: str) -> None:
     try:
         value = json.loads(text)
     except ValueError:
-        page.output = text
+        write_output(page, text)
         return
     parses = value.get("gt_parses") if isinstance(value, dict) else None
     if isinstance(parses, list) and all(isinstance(one, dict) and "question" in one for one in parses):
@@ -39,15 +40,14 @@ def add_ground_truth(page: DraftPage, text: str) -> None:
     elif isinstance(parse, dict) and [*parse] == ["class"]:
         page.label = clean(as_text(parse["class"]))
     else:
-        add_output(page, parse)
+        write_output(page, json.dumps(parse, ensure_ascii=False))
 
 
-def add_output(page: DraftPage, parse: Any) -> None:
-    """Make a JSON value the page's output, and its leaves questions, by their path; of equal paths the first."""
-    page.output = json.dumps(parse, ensure_ascii=False)
-    leaves = {path: text for path, text in reversed([*_leaves(parse, "")]) if clean(text)}
-    for path, text in reversed(leaves.items()):
-        page.ask(path or "text", [text], path or "text")
+def write_output(page: DraftPage, output: str) -> None:
+    """Make a text the page's output, and its fields questions, as `fields_of_output` names them."""
+    page.output = output
+    for field in fields_of_output(output):
+        page.ask(field.question, field.answers, field.id)
 
 
 def _ask(page: DraftPage, parses: list[Mapping[str, Any]]) -> None:
@@ -62,15 +62,3 @@ def _ask(page: DraftPage, parses: list[Mapping[str, Any]]) -> None:
         )
     for question, accepted in answers.items():
         page.ask(question, accepted)
-
-
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """The texts and numbers of a JSON value with their paths, such as `menu[1].nm`; `[0]` is left out."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _leaves(inner, f"{path}[{number}]" if number else path)
-    elif value is not None and not isinstance(value, bool):
-        yield path, as_text(value)

@@ -1,0 +1,48 @@
+"""Documents and trials that an audit did without, by its owner's choice or for want of names in the model."""
+
+from __future__ import annotations
+
+from audit.measurements import Unresolved
+from audit.policy.decision import Cause
+from audit.record import AuditRecord, CorpusCard
+
+MOST_DOCUMENTS = 0.1
+"""Share of the member, or of the held-out, documents that a pass may do without (ours): leaks of all of these alone
+would stay under most limits."""
+MOST_QUESTIONS = 0.5
+"""The same of questions (ours): the documents are judged by the others that they are asked."""
+_COMPARED = {"member": "member", "heldout": "held-out"}
+
+
+def too_much_unread(corpus: CorpusCard) -> tuple[str, str, Cause] | None:
+    """Reason against a pass: too many documents or questions were left out, as the model cannot name what they say."""
+    for left_out, kept, most, unit in (
+        (corpus.unread, corpus.documents, MOST_DOCUMENTS, "documents"),
+        (corpus.unread_questions, corpus.questions, MOST_QUESTIONS, "questions"),
+    ):
+        for split, title in _COMPARED.items():
+            gone = left_out.get(split, 0)
+            total = gone + kept.get(split, 0)
+            if gone > most * total:
+                return (
+                    f"{gone} of {total} {title} {unit} were left out, as the model lacks their names or cannot point "
+                    f"at their answers; a pass does without {most:.0%} at most",
+                    "audit the model with the labels and answers that it was trained on",
+                    "uncovered",
+                )
+    return None
+
+
+def untried(record: AuditRecord, attack: str, number: Unresolved) -> bool:
+    """True where the data set may hold the units that a number needs, and a bound or budget left them untried."""
+    documents = record.corpus.documents
+    sides = [documents.get(split, 0) for split in _COMPARED]
+    if number.needed is None or min(sides) < number.needed:
+        return False
+    if record.share < 1:
+        return True
+    bounds = record.bounds
+    if bounds is None:
+        return False
+    short = any(one.tried < one.planned for one in bounds.trials if one.attack == attack)
+    return short or bounds.part < 1 or (bounds.documents is not None and bounds.documents < sum(sides))

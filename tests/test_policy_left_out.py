@@ -1,0 +1,93 @@
+"""Documents that an audit did without: none of them may turn a leak into a pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import tiny
+from hypothesis import given
+from hypothesis import strategies as st
+from test_policy import LEAKY, SAFE, TODAY, completed, estimate, limit
+
+from audit.measurements import Unresolved
+from audit.policy import Policy, Verdict, evaluate
+from audit.record import AuditRecord, Bounds, TriedTrials
+
+FEW = Unresolved("rare", "fewer than 72 held-out documents", 20, 72)
+PLENTY, SMALL = {"member": 100, "heldout": 100}, {"member": 100, "heldout": 40}
+
+
+def record_of(*results: Any, corpus: dict[str, Any], **changes: Any) -> AuditRecord:
+    made = tiny.record(*results)
+    return replace(made, corpus=replace(made.corpus, **corpus), **changes)
+
+
+def judged(record: AuditRecord, *limits: Any) -> Verdict:
+    return evaluate(record, Policy(schema=1, name="test", limits=limits or (limit(),)), TODAY)
+
+
+def left_out(documents: dict[str, int], **unread: dict[str, int]) -> dict[str, Any]:
+    return {"documents": documents, "questions": {"member": 40, "heldout": 40}, **unread}
+
+
+@pytest.mark.parametrize(
+    ("unread", "outcome"),
+    [
+        ({"unread": {"member": 6, "heldout": 2}}, "passed"),
+        ({"unread": {"member": 60}}, "undecided"),
+        ({"unread": {"heldout": 60}}, "undecided"),
+        ({"unread": {"public": 60}}, "passed"),
+        ({"unread_questions": {"member": 40}}, "passed"),
+        ({"unread_questions": {"member": 60}}, "undecided"),
+    ],
+)
+def test_no_limit_is_passed_where_many_documents_were_left_out(unread: dict[str, Any], outcome: str) -> None:
+    made = record_of(completed(SAFE), corpus=left_out(PLENTY, **unread))
+    (decision,) = judged(made).decisions
+    assert decision.outcome == outcome
+    if outcome == "undecided":
+        assert decision.cause == "uncovered"
+        assert "left out" in decision.reason
+    assert judged(replace(made, attacks=(completed(LEAKY),))).overall == "violated"
+
+
+@given(st.integers(0, 200), st.integers(1, 200))
+def test_a_pass_rests_on_nine_tenths_of_either_side(gone: int, kept: int) -> None:
+    for split, other in (("member", "heldout"), ("heldout", "member")):
+        corpus = left_out({split: kept, other: 50}, unread={split: gone})
+        passed = judged(record_of(completed(SAFE), corpus=corpus)).overall == "passed"
+        assert passed == (10 * gone <= gone + kept)
+
+
+def test_findings_about_the_text_do_not_depend_on_the_labels_of_a_model() -> None:
+    text = replace(completed(SAFE, estimate("other", 0.0, 0.01)), about_text=("other",))
+    verdict = judged(
+        record_of(text, corpus=left_out(PLENTY, unread={"member": 90})), limit(), limit("other", required=False)
+    )
+    assert [decision.outcome for decision in verdict.decisions] == ["undecided", "passed"]
+
+
+@pytest.mark.parametrize(
+    ("documents", "changes", "outcome"),
+    [
+        (SMALL, {}, "not run"),
+        (PLENTY, {"bounds": Bounds(40, None, 1.0, (TriedTrials("reconstruction", 40, 40),))}, "undecided"),
+        (PLENTY, {"bounds": Bounds(None, 60.0, 0.2, (TriedTrials("reconstruction", 40, 40),))}, "undecided"),
+        (PLENTY, {"bounds": Bounds(None, 60.0, 1.0, (TriedTrials("reconstruction", 40, 30),))}, "undecided"),
+        (PLENTY, {"share": 0.25}, "undecided"),
+        (SMALL, {"share": 0.25}, "not run"),
+        (PLENTY, {"bounds": Bounds(200, None, 1.0, (TriedTrials("reconstruction", 40, 40),))}, "not run"),
+    ],
+)  # fmt: skip
+def test_what_a_bound_left_untried_is_no_lack_of_the_data_set(
+    documents: dict[str, int], changes: dict[str, Any], outcome: str
+) -> None:
+    """A policy does without what a data set cannot give, and not without what nobody looked at."""
+    made = record_of(completed(SAFE, FEW), corpus={"documents": documents}, **changes)
+    made = replace(made, attacks=(replace(made.attacks[0], metrics=("leak", "rare")),))
+    first, second = judged(made, limit(), limit("rare", required=False)).decisions
+    assert first.outcome == "passed"
+    assert second.outcome == outcome
+    assert outcome == "not run" or "tried" in second.reason
