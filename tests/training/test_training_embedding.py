@@ -127,10 +127,11 @@ def test_only_embedders_are_tuned(checkpoints: Any) -> None:
 
 
 def load_corpus_of_no_use() -> Any:
-    from types import SimpleNamespace
+    from pathlib import Path
 
-    manifest = SimpleNamespace(task=SimpleNamespace(labels=()), recipe=SimpleNamespace(label_all_tokens=False))
-    return SimpleNamespace(manifest=manifest)
+    from audit.corpus.documents import Corpus, Manifest, Membership, Task
+
+    return Corpus(Path(), Manifest(1, "none", Task("mlm"), Membership("random")), (), "")
 
 
 @pytest.fixture

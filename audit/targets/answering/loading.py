@@ -237,9 +237,17 @@ def _try(reader: Reader, folder: CheckpointFolder) -> None:
 
 
 def _try_model(model: Any, reader: Reader, folder: CheckpointFolder, device: str) -> None:
-    """Have the model itself read one page and its answer."""
-    with quiet(), torch.inference_mode(), _refusing(folder, "the model cannot read what its processor makes of a page"):
-        model(**{name: value.to(device) for name, value in reader.taught([trial_sample()]).items()})
+    """Have the model itself read one page and its answer; a large one's weights may be in half precision."""
+    half = any(weights.dtype == torch.bfloat16 for weights in model.parameters())
+    inputs = {name: value.to(device) for name, value in reader.taught([trial_sample()]).items()}
+    computing = torch.autocast(torch.device(device).type, torch.bfloat16, enabled=half)
+    with (
+        quiet(),
+        torch.inference_mode(),
+        computing,
+        _refusing(folder, "the model cannot read what its processor makes of a page"),
+    ):
+        model(**inputs)
 
 
 @contextmanager

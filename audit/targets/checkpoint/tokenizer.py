@@ -24,7 +24,7 @@ _VOCABULARIES = (
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
-_SAVE_TOKENIZER = "save the tokenizer beside the model"
+_SAVE_TOKENIZER = "save the tokenizer that the model was trained with beside it: tokenizer.save_pretrained(DIR)"
 
 
 def load_tokenizer(folder: AnyFolder) -> Any:
