@@ -61,9 +61,10 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
 def _covers_little(corpus: Corpus, unread: Unread) -> str | None:
     """Say before the scan that it can pass nothing, where so much is left out."""
     kept = without_unread(corpus, unread).documents
-    gone = Counter(corpus.document(name).split for name in unread.documents)
-    asked = Counter({split: sum(len(one.questions) for one in kept if one.split == split) for split in SPLITS})
-    reason = much_unread(gone, Counter(one.split for one in kept), MOST_DOCUMENTS, "documents") or much_unread(
+    gone = Counter[str](corpus.document(name).split for name in unread.documents)
+    there = Counter[str](one.split for one in kept)
+    asked = Counter[str]({split: sum(len(one.questions) for one in kept if one.split == split) for split in SPLITS})
+    reason = much_unread(gone, there, MOST_DOCUMENTS, "documents") or much_unread(
         count_questions(corpus, unread), asked, MOST_QUESTIONS, "questions"
     )
     return None if reason is None else f"No limit on the model can be passed: {reason}."
