@@ -263,3 +263,13 @@ def test_labels_that_say_nothing_are_left_out_and_adapters_are_recognised(tmp_pa
     assert recognise_task(tmp_path / "b").task.kind == "question-answering"
     with pytest.raises(TargetError, match="its task cannot be told"):
         recognise_task(model(tmp_path / "c", "BertModel"))
+
+
+@pytest.mark.parametrize("more", [("--yes",), ()])
+def test_no_membership_is_drawn_for_a_model_that_is_trained_already(more: tuple[str, ...], tmp_path: Path) -> None:
+    # An audit of it would compare documents of training with others of training, and pass whatever it leaks.
+    pages(tmp_path / "data", "a.png", "b.png", "c.png", "d.png")
+    ran = run(tmp_path / "data", "--model", model(tmp_path / "m", "BertForMaskedLM"), *more)
+    assert ran.exit_code == 2
+    assert "--members FILE" in " ".join(ran.output.split())
+    assert not (tmp_path / "data" / "manifest.toml").exists()

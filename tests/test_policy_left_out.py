@@ -14,6 +14,7 @@ from test_policy import LEAKY, SAFE, TODAY, completed, estimate, limit
 from audit.measurements import Unresolved
 from audit.policy import Policy, Verdict, evaluate
 from audit.record import AuditRecord, Bounds, TriedTrials
+from audit.report.found import decides_most
 
 FEW = Unresolved("rare", "fewer than 72 held-out documents", 20, 72)
 PLENTY, SMALL = {"member": 100, "heldout": 100}, {"member": 100, "heldout": 40}
@@ -91,3 +92,20 @@ def test_what_a_bound_left_untried_is_no_lack_of_the_data_set(
     assert first.outcome == "passed"
     assert second.outcome == outcome
     assert outcome == "not run" or "tried" in second.reason
+
+
+@pytest.mark.parametrize(
+    ("attack", "ablations", "said"),
+    [
+        ("membership", (), "About 52 more documents of each side would decide 1 of 1"),
+        ("provider_membership", (), "About 52 more providers would decide 1 of 1"),
+        ("membership", ("no baseline",), "To decide 1 of 1 undecided limit"),
+    ],
+)
+def test_the_step_that_decides_most_counts_the_attacks_own_units(
+    attack: str, ablations: tuple[str, ...], said: str
+) -> None:
+    """More units decide nothing for an attacker that was weakened."""
+    result = replace(completed(FEW, attack=attack), metrics=("rare",), ablations=ablations)
+    made = replace(tiny.record(result), battery=(attack,))
+    assert decides_most(made, judged(made, limit("rare", attack=attack))).startswith(said)

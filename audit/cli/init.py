@@ -103,8 +103,11 @@ def init(
             answers = replace(answers, task=told)
         if task is not None and (answers.task is None or task != answers.task.kind):
             answers = replace(answers, task=Task(cast("TaskKind", task)))
-        if not yes:
-            answers = _ask(found, answers) if _on_terminal() else _refuse_silence(found, answers)
+        asks = not yes and _on_terminal()
+        answers = _ask(found, answers, model) if asks else answers
+        _refuse_invention(found, answers, model)
+        if not yes and not asks:
+            _refuse_silence(found, answers)
         _show(initialise(found, answers), folder, model)
 
 
@@ -112,8 +115,8 @@ def _on_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _refuse_silence(folder: PageFolder, answers: Answers) -> Answers:
-    """Refuse to guess where nobody can be asked; the answers where nothing is left to ask."""
+def _refuse_silence(folder: PageFolder, answers: Answers) -> None:
+    """Refuse to guess where nobody can be asked."""
     open_ = {
         "--model MODEL_DIR or --task KIND": answers.task is None,
         "--members FILE": answers.members is None and not folder.says_splits,
@@ -124,10 +127,18 @@ def _refuse_silence(folder: PageFolder, answers: Answers) -> Answers:
             f"there is no terminal to ask on: give {' and '.join(missing)}",
             "or --yes, which takes the task from what lies beside the pages and draws the members",
         )
-    return answers
 
 
-def _ask(folder: PageFolder, answers: Answers) -> Answers:
+def _refuse_invention(folder: PageFolder, answers: Answers, model: Path | None) -> None:
+    """Refuse to draw the members of a model that is trained: an audit of it would pass whatever it leaks."""
+    if model is not None and answers.members is None and not folder.says_splits:
+        raise UsageError(
+            f"nothing says which pages {model} was trained on, and drawn ones would be an invention",
+            "name them: --members FILE; for a model that is still to be trained give --task KIND in place of --model",
+        )
+
+
+def _ask(folder: PageFolder, answers: Answers, model: Path | None) -> Answers:
     """Ask for what was not given."""
     from audit.corpus.documents import Task, TaskKind
     from audit.workflows.init import usual_meaning
@@ -141,7 +152,8 @@ def _ask(folder: PageFolder, answers: Answers) -> Answers:
     if answers.name is None:
         answers = replace(answers, name=typer.prompt("Name of the data set", default=folder.root.name))
     if answers.members is None and not folder.says_splits:
-        file = typer.prompt("File that names the pages your model was trained on (empty: draw them)", default="")
+        otherwise = " (empty: draw them)" if model is None else ""
+        file = typer.prompt(f"File that names the pages your model was trained on{otherwise}", default="")
         answers = replace(answers, members=Path(file.strip()) if file.strip() else None)
     if answers.groups is None and folder.groups:
         from audit.workflows.init import MEANINGS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from audit.measurements import Unresolved
 from audit.policy.decision import Cause
 from audit.record import AuditRecord, CorpusCard
@@ -16,20 +18,31 @@ _COMPARED = {"member": "member", "heldout": "held-out"}
 
 def too_much_unread(corpus: CorpusCard) -> tuple[str, str, Cause] | None:
     """Reason against a pass: too many documents or questions were left out, as the model cannot name what they say."""
-    for left_out, kept, most, unit in (
-        (corpus.unread, corpus.documents, MOST_DOCUMENTS, "documents"),
-        (corpus.unread_questions, corpus.questions, MOST_QUESTIONS, "questions"),
-    ):
-        for split, title in _COMPARED.items():
-            gone = left_out.get(split, 0)
-            total = gone + kept.get(split, 0)
-            if gone > most * total:
-                return (
-                    f"{gone} of {total} {title} {unit} were left out, as the model lacks their names or cannot point "
-                    f"at their answers; a pass does without {most:.0%} at most",
-                    "audit the model with the labels and answers that it was trained on",
-                    "uncovered",
-                )
+    reason = much_unread(corpus.unread, corpus.documents, MOST_DOCUMENTS, "documents") or much_unread(
+        corpus.unread_questions, corpus.questions, MOST_QUESTIONS, "questions"
+    )
+    return (
+        None if reason is None else (reason, "audit the model with the labels and answers of its training", "uncovered")
+    )
+
+
+def much_unread(left_out: Mapping[str, int], kept: Mapping[str, int], most: float, unit: str) -> str | None:
+    """Say that too much of a split was left out; None where it is not.
+
+    Args:
+        left_out: by split.
+        kept: by split.
+        most: the share of a split that may be left out.
+        unit: what is counted, plural.
+    """
+    for split, title in _COMPARED.items():
+        gone = left_out.get(split, 0)
+        total = gone + kept.get(split, 0)
+        if gone > most * total:
+            return (
+                f"{gone} of {total} {title} {unit} were left out, as the model lacks their names or cannot point at "
+                f"their answers; a pass does without {most:.0%} at most"
+            )
     return None
 
 

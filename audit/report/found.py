@@ -16,6 +16,8 @@ from audit.report.numbers import between, interval, reached, show
 
 MOST_TIMES = 50
 """Times as many units as there were that are still advised (ours)."""
+_UNITS = {"provider_membership": "providers", "canaries": "canaries"}
+"""Of attacks that need more of something else than of documents of each side."""
 _KINDS: dict[str, type[Attack]] = {kind.name: kind for kind in BATTERY}
 
 
@@ -88,9 +90,12 @@ def decides_most(record: AuditRecord, verdict: Verdict) -> str:
 def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:
     """How many more units would decide a limit, and of which kind; None where that is not what it lacks."""
     if decision.cause == "unresolved":
-        item = next((item for item in _measurements(record, decision) if item.name == decision.limit.metric), None)
+        result = next((one for one in _completed(record, decision)), None)
+        if result is None or result.ablations:
+            return None
+        item = next((item for item in result.measurements if item.name == decision.limit.metric), None)
         if isinstance(item, Unresolved) and item.needed is not None and item.needed > item.n:
-            return item.needed - item.n, "documents of each side"
+            return item.needed - item.n, _UNITS.get(result.attack, "documents of each side")
         return None
     measured, limit = decision.measured, decision.limit.max
     if decision.cause != "wide" or measured is None or limit is None:
@@ -106,7 +111,7 @@ def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:
     return max(1, math.ceil((times - 1) * measured.clusters)), unit
 
 
-def _measurements(record: AuditRecord, decision: Decision) -> Iterator[Estimate | Unresolved]:
+def _completed(record: AuditRecord, decision: Decision) -> Iterator[Completed]:
     for result in record.attacks:
         if isinstance(result, Completed) and result.attack == decision.limit.attack:
-            yield from result.measurements
+            yield result

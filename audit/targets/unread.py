@@ -13,6 +13,7 @@ from audit.corpus.answers import places_of
 from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import SPLITS, Corpus, Document
 from audit.errors import TargetError
+from audit.policy.left_out import MOST_DOCUMENTS, MOST_QUESTIONS, much_unread
 from audit.targets.encoders.labelling import unknown_labels
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive.target import ExtractiveTarget
@@ -52,6 +53,24 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
     Raises:
         TargetError: canaries are among them: a model that has no tag for them was not trained on them.
     """
+    found = _find(target, corpus)
+    little = _covers_little(corpus, found)
+    return found if little is None else replace(found, warnings=(*found.warnings, little))
+
+
+def _covers_little(corpus: Corpus, unread: Unread) -> str | None:
+    """Say before the scan that it can pass nothing, where so much is left out."""
+    kept = without_unread(corpus, unread).documents
+    gone = Counter[str](corpus.document(name).split for name in unread.documents)
+    there = Counter[str](one.split for one in kept)
+    asked = Counter[str]({split: sum(len(one.questions) for one in kept if one.split == split) for split in SPLITS})
+    reason = much_unread(gone, there, MOST_DOCUMENTS, "documents") or much_unread(
+        count_questions(corpus, unread), asked, MOST_QUESTIONS, "questions"
+    )
+    return None if reason is None else f"No limit on the model can be passed: {reason}."
+
+
+def _find(target: Target, corpus: Corpus) -> Unread:
     if isinstance(target, ExtractiveTarget):
         return _off_page(corpus)
     if isinstance(target, EncoderTarget):
