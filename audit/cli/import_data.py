@@ -207,6 +207,24 @@ def import_data(
         report = source.convert(src, dst, shares, seed, rule, learns, options, heldout_from)
         _show_import(report, dst)
         console.warn(*report.warnings)
+        if heldout_from is not None and not report.documents.get("heldout"):
+            console.warn(
+                f"No document of {heldout_from} is held out: all have the image or text of one in {src}, or --heldout "
+                "leaves none. Nothing can be compared with what the model never saw."
+            )
+        _show_next(report, dst)
+
+
+def _show_next(report: ImportReport, destination: Path) -> None:
+    """The commands that lead on."""
+    wordless = any("docaudit ocr" in warning for warning in report.warnings)
+    console.say("Next:")
+    for command in (
+        *([f"docaudit ocr {destination}"] if wordless else []),
+        f"docaudit inspect {destination} --model MODEL_DIR",
+        f"docaudit scan MODEL_DIR {destination} --documents 20 --out first-look",
+    ):
+        console.say(f"  {command}")
 
 
 @dataclass(frozen=True)

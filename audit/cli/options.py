@@ -84,6 +84,8 @@ class FilledCommand(TyperCommand):
                 param.type = self.choice(choices[param.name])
             if isinstance(param, TyperArgument | TyperOption):
                 param.help = _fill(param.help, fillings)
+                if isinstance(param.show_default, str):
+                    param.show_default = _fill(param.show_default, fillings) or ""
         self.help = _fill(self.help, fillings)
         return super().make_context(*given, **more)
 

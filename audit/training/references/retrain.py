@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from audit.targets.checkpoint.hints import hub_hint
+
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -103,7 +105,7 @@ def start_of(corpus: Corpus, given: Path | None) -> Path:
         )
     start = given if given is not None else corpus.root / str(named)
     if not start.is_dir():
-        raise TargetError(f"reference pretrained: {start} is not a folder")
+        raise TargetError(f"reference pretrained: {start} is not a folder", hub_hint(start))
     return start
 
 

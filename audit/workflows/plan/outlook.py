@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import Copies
@@ -18,7 +19,13 @@ _HALVINGS = 12
 
 
 def outlook(
-    corpus: Corpus, policy: Policy, budget: str, copies: Copies, documents: int | None, part: float
+    corpus: Corpus,
+    policy: Policy,
+    budget: str,
+    copies: Copies,
+    documents: int | None,
+    part: float,
+    attacks: Collection[str],
 ) -> Iterator[str]:
     """Say which limits the documents of a bounded scan can decide, and which leaks would show all the same.
 
@@ -29,9 +36,11 @@ def outlook(
         copies: those between splits.
         documents: units on both sides together that are tried at most.
         part: of the units of each side that is tried.
+        attacks: those that will run.
     """
     costs = at_most(corpus, budget, documents, part)
     limits = [one for one in plan_limits(corpus, policy, budget, costs, {}, copies).limits if not one.about_text]
+    limits = [one if one.attack in attacks else replace(one, outcome="lacks") for one in limits]
     yield from sentences(limits, costs, documents, part)
 
 
@@ -48,7 +57,7 @@ def sentences(limits: Sequence[LimitPlan], costs: Sequence[Cost], documents: int
     shown = sorted((least_shown(one), one.attack, one.metric) for one in resolved if one.max is not None)
     told = [f"{attack} {metric} of {leak:.2f}" for leak, attack, metric in shown if leak < MAX_EFFECT][:SHOWN]
     if told:
-        yield f"What would show all the same, mostly: {', '.join(told)} or more."
+        yield f"A leak shows all the same where it is large (found in 80 % of scans): {', '.join(told)} or more."
     elif resolved:
         yield "Only a leak of nearly everything would show."
 
