@@ -33,7 +33,7 @@ from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplica
 from audit.targets.environment import environment
 from audit.targets.unread import count_questions
 from audit.targets.usefulness import usefulness
-from audit.training.references.resolve import REFERENCE_NAMES, LoadedReferences, complete
+from audit.training.references.resolve import LoadedReferences, complete
 from audit.workflows.bounded import Bound, bound_scan, collect
 from audit.workflows.execution import choose_number_format, collect_outcomes
 from audit.workflows.plan.outlook import outlook
@@ -85,9 +85,7 @@ def audit_checkpoint(
     with claim_folder(out):
         bound = bound_scan(opened, progress)
         if options.documents is not None or options.seconds is not None:
-            part = bound.opened.part
-            running = attacks_with_references(opened)
-            for line in outlook(opened.corpus, policy, options.budget, opened.copies, options.documents, part, running):
+            for line in outlook(opened, policy, bound.opened.part):
                 tell(line)
         record = run_scan(opened, progress, bound)
         verdict = policies.evaluate(record, policy, policies.today())
@@ -97,20 +95,6 @@ def audit_checkpoint(
             # Last, so that no record is ever seen with an older report; always, for the verdict outranks drawing.
             records.write(record, out / "record.json")
     return ScanResult(record, verdict, tuple(warnings))
-
-
-def attacks_with_references(opened: ScanSetup) -> frozenset[str]:
-    """Names of the attacks that can be put to the model and for whose references somebody named a folder."""
-    case = Case(opened.defended(opened.target), opened.corpus)
-    named = opened.corpus.manifest.references
-    given = {*opened.options.references, *(name for name in REFERENCE_NAMES if getattr(named, name))}
-    if "pretrained" in given:
-        given.add("auxiliary")  # trained from it
-    return frozenset(
-        attack.name
-        for attack in opened.attacks
-        if why_inapplicable(attack, case) is None and given.issuperset(attack.needs)
-    )
 
 
 @contextmanager

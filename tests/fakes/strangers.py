@@ -46,10 +46,8 @@ def _items(page: Document) -> Any:
     for number, (label, indices) in enumerate(sorted(groups, key=lambda one: one[1])):
         words = [{"text": page.words[i].text, "box": [*map(int, page.words[i].box or ())]} for i in indices]
         text = " ".join(word["text"] for word in words)
-        corners = [word["box"] for word in words]
-        box = [*map(min, zip(*(c[:2] for c in corners), strict=True))] + [
-            *map(max, zip(*(c[2:] for c in corners), strict=True))
-        ]
+        left, top, right, bottom = zip(*(word["box"] for word in words), strict=True)
+        box = [min(left), min(top), max(right), max(bottom)]
         yield {"id": number, "text": text, "box": box, "label": label, "words": words, "linking": []}
 
 

@@ -192,8 +192,9 @@ def _name(value: Any) -> str:
 
 def _picture(row: Mapping[str, Any]) -> Any:
     """The image of a conversation in the form of messages; None where there is none."""
-    messages = row.get("messages") if isinstance(row.get("messages"), list) else []
-    contents = (one.get("content") for one in messages if isinstance(one, dict))
+    messages = row.get("messages")
+    turns = messages if isinstance(messages, list) else []
+    contents = (turn.get("content") for turn in turns if isinstance(turn, dict))
     parts = [part for content in contents if isinstance(content, list) for part in content if isinstance(part, dict)]
     return next((str(part["image"]).removeprefix("file://") for part in parts if part.get("image")), None)
 

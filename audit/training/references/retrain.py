@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from audit.targets.checkpoint.hints import hub_hint
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -18,6 +16,7 @@ from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
+from audit.targets.checkpoint.hints import hub_hint
 from audit.targets.checkpoint.loading import max_tokens_of, page_images_of
 from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.checkpoint.tokenizer import load_tokenizer

@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from audit.corpus.documents import Corpus
-from audit.corpus.near_copies import Copies
 from audit.policy import Policy
 from audit.stats.power import CHANCE, power
 from audit.workflows.plan.cost import Cost, at_most
 from audit.workflows.plan.limits import LimitPlan, plan_limits
+from audit.workflows.plan.references import attacks_with_references
 from audit.workflows.plan.resolution import MAX_EFFECT, WANTED_POWER, Resolution, confirming_level
+from audit.workflows.setup import ScanSetup
 
 SHOWN = 3
 """Leaks that are named (ours)."""
 _HALVINGS = 12
 
 
-def outlook(
-    corpus: Corpus,
-    policy: Policy,
-    budget: str,
-    copies: Copies,
-    documents: int | None,
-    part: float,
-    attacks: Collection[str],
-) -> Iterator[str]:
+def outlook(opened: ScanSetup, policy: Policy, part: float) -> Iterator[str]:
     """Say which limits the documents of a bounded scan can decide, and which leaks would show all the same.
 
     Args:
-        corpus: the data set without copies.
-        policy: the one that the scan is judged by.
-        budget: of the scan.
-        copies: those between splits.
-        documents: units on both sides together that are tried at most.
+        opened: the scan.
+        policy: the one that it is judged by.
         part: of the units of each side that is tried.
-        attacks: those that will run.
     """
-    costs = at_most(corpus, budget, documents, part)
-    limits = [one for one in plan_limits(corpus, policy, budget, costs, {}, copies).limits if not one.about_text]
-    limits = [one if one.attack in attacks else replace(one, outcome="lacks") for one in limits]
-    yield from sentences(limits, costs, documents, part)
+    corpus, options = opened.corpus, opened.options
+    costs = at_most(corpus, options.budget, options.documents, part)
+    running = attacks_with_references(opened)
+    limits = [
+        limit if limit.attack in running else replace(limit, outcome="lacks")
+        for limit in plan_limits(corpus, policy, options.budget, costs, {}, opened.copies).limits
+        if not limit.about_text
+    ]
+    yield from sentences(limits, costs, options.documents, part)
 
 
 def sentences(limits: Sequence[LimitPlan], costs: Sequence[Cost], documents: int | None, part: float) -> Iterator[str]:

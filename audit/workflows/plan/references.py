@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from audit.attacks import BATTERY
-from audit.attacks.interface import Attack
+from audit.attacks.interface import Attack, why_inapplicable
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
@@ -114,6 +114,20 @@ def missing_references(opened: ScanSetup) -> tuple[str, ...]:
     checked = CheckedModel(opened.target, opened.corpus, opened.copies, opened.unread, attacks, trials)
     options = opened.options
     return tuple(missing(needs_of(checked, options.data_dir, options.model_dir, options.references)))
+
+
+def attacks_with_references(opened: ScanSetup) -> frozenset[str]:
+    """Names of the attacks that can be put to the model and for whose references somebody named a folder."""
+    case = Case(opened.defended(opened.target), opened.corpus)
+    named = opened.corpus.manifest.references
+    given = {*opened.options.references, *(name for name in REFERENCE_NAMES if getattr(named, name))}
+    if "pretrained" in given:
+        given.add("auxiliary")  # trained from it
+    return frozenset(
+        attack.name
+        for attack in opened.attacks
+        if why_inapplicable(attack, case) is None and given.issuperset(attack.needs)
+    )
 
 
 @dataclass(frozen=True)
