@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from audit.cli import console
+from audit.cli.import_tables import show_import, show_next
 from audit.cli.options import Debug, FilledCommand, Seed, show_errors
 from audit.errors import UsageError, listed
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Split, TaskKind
     from audit.corpus.importers.interface import Rule, SourceOptions
-    from audit.corpus.importers.report import ImportReport
 
 Assignment = Literal["random", "by-provider", "by-date", "official"]
 """The ways in which documents came to be members."""
@@ -211,8 +211,14 @@ def import_data(
         learns = "question-answering" if questions else cast("TaskKind | None", task)
         options = _options(labels, provider_column, boxes)
         report = source.convert(src, dst, shares, seed, rule, learns, options, heldout_from)
-        _show_import(report, dst)
+        show_import(report, dst)
         console.warn(*report.warnings)
+        if heldout_from is not None and not report.documents.get("heldout"):
+            console.warn(
+                f"No document of {heldout_from} is held out: all have the image or text of one in {src}, or --heldout "
+                "leaves none. Nothing can be compared with what the model never saw."
+            )
+        show_next(report, dst)
 
 
 @dataclass(frozen=True)
@@ -295,21 +301,3 @@ def _options(labels: str | None, provider: str | None, boxes: BoxUnit | None) ->
     from audit.corpus.importers.named import read_labels
 
     return SourceOptions(() if labels is None else read_labels(labels), provider, boxes)
-
-
-def _show_import(report: ImportReport, destination: Path) -> None:
-    """The documents and fields of an import, and those that it could not find."""
-    rows = []
-    for label, count in report.fields.items():
-        lost = ", ".join(f"{number} {reason}" for reason, number in report.not_located.get(label, {}).items() if number)
-        rows.append((label, count, *report.qualities.get(label, {}).values(), lost or "-"))
-    if rows:
-        titles = ("label", "fields", "located exactly", "normalised", "loosely", "not located")
-        console.show_table("Fields", titles, rows)
-    if report.task is not None:
-        console.say(f"The model's task, for the manifest: {report.task}")
-    console.show_table("Documents", ("split", "documents"), list(report.documents.items()))
-    for name, count in report.notes.items():
-        console.say(f"{name}: {count}")
-    console.say(f"{len(report.duplicates)} groups of documents with the same image, never in two splits")
-    console.say(f"Written to {destination}; fields without words are listed in {destination / 'import-report.json'}")

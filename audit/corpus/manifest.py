@@ -157,7 +157,11 @@ def _manifest_bytes(root: Path) -> bytes:
     reason = reason_refused(root, FILE_NAME) or _reason_no_file(root / FILE_NAME)
     if reason is not None:
         model = any((root / name).is_file() for name in ("config.json", "adapter_config.json"))
-        hint = "this looks like a checkpoint: MODEL_DIR comes before DATA_DIR" if model else ""
+        hint = (
+            "this looks like a checkpoint, and DATA_DIR is wanted in its place: see --help for the order of the two"
+            if model
+            else ""
+        )
         raise ManifestError(
             f"{FILE_NAME}: {reason}",
             hint or "write one with docaudit init, or make a data set of a format that you have with: docaudit import",

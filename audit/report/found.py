@@ -80,11 +80,21 @@ def decides_most(record: AuditRecord, verdict: Verdict) -> str:
     if more and len(more) >= count:
         unit, _ = Counter(unit for _, unit in more).most_common(1)[0]
         own = [n for n, other in more if other == unit]
-        return f"About {max(own):,} more {unit} would decide {len(own)} of {len(undecided)} undecided limits."
+        step = f"About {max(own):,} more {unit} would decide {len(own)} of {len(undecided)} undecided limits"
+        return f"{step}{_untried(record)}."
     if not remedy:
         return ""
     limits = "limit" if count == 1 else "limits"
     return f"To decide {count} of {len(undecided)} undecided {limits}: {remedy}."
+
+
+def _untried(record: AuditRecord) -> str:
+    """The way to the documents that a first look left out; empty where there are none."""
+    there = sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
+    tried = there if record.bounds is None else record.bounds.documents or 0
+    if tried >= there:
+        return ""
+    return f"; the data set holds {there:,}, all of which a scan without --documents and --time tries"
 
 
 def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:

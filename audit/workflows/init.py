@@ -23,7 +23,7 @@ from audit.corpus.documents import (
     Task,
     TaskKind,
 )
-from audit.corpus.importers.guessing import guess_format
+from audit.corpus.importers.guessing import guess_format, suggest_import
 from audit.corpus.page_folder import FoundPage, find_pages, groups_of, read_document
 from audit.corpus.paths import printable
 from audit.corpus.problems import Problems
@@ -141,7 +141,7 @@ def open_folder(path: Path, *, ignore_format: bool = False) -> PageFolder:
     if found is not None:
         raise UsageError(
             f"{path} looks like the format {found}, whose labels would be lost here",
-            f"docaudit import {found} {path} DATA_DIR; to take it as plain pages all the same: --ignore-format",
+            f"docaudit import {suggest_import(found, path)}; to take it as plain pages all the same: --ignore-format",
         )
     return PageFolder(path.resolve(), find_pages(path.resolve()))
 

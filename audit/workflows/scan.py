@@ -85,8 +85,7 @@ def audit_checkpoint(
     with claim_folder(out):
         bound = bound_scan(opened, progress)
         if options.documents is not None or options.seconds is not None:
-            part = bound.opened.part
-            for line in outlook(opened.corpus, policy, options.budget, opened.copies, options.documents, part):
+            for line in outlook(opened, policy, bound.opened.part):
                 tell(line)
         record = run_scan(opened, progress, bound)
         verdict = policies.evaluate(record, policy, policies.today())

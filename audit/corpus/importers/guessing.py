@@ -26,6 +26,30 @@ def guess_format(path: Path) -> str | None:
     return next((name for name, fits in _SHAPES.items() if name in FORMATS and fits(path)), None)
 
 
+def suggest_import(name: str, path: Path) -> str:
+    """The arguments of the import of a folder that looks like a format; its own parts where it has two.
+
+    FUNSD's importer reads one folder of annotations: others are read as forms.
+    """
+    if name == "funsd" and not (path / "annotations").is_dir():
+        name = "forms"
+    parts = [_part(path, beginnings, name) for beginnings in (("train",), ("test", "val", "dev", "heldout"))]
+    if name not in ("forms", "chat", "hf") or None in parts:
+        return f"{name} {path} DATA_DIR"
+    return f"{name} {parts[0]} DATA_DIR --heldout-from {parts[1]}"
+
+
+def _part(path: Path, beginnings: tuple[str, ...], name: str) -> Path | None:
+    """The one folder, or file of conversations, that is called after a part; None where there is none or several."""
+    found = [
+        own
+        for own in (path.iterdir() if path.is_dir() else ())
+        if own.name.lower().startswith(beginnings)
+        and (own.is_dir() if name != "chat" else own.suffix in (".json", ".jsonl"))
+    ]
+    return found[0] if len(found) == 1 else None
+
+
 def _has(path: Path, *names: str) -> bool:
     """Test whether all of these are there, in the folder or together in one below it."""
     return path.is_dir() and any(all((own / name).exists() for name in names) for own in (path, *_folders(path)))

@@ -184,10 +184,19 @@ def _name(value: Any) -> str:
     if isinstance(value, list) and value:
         return _name(value[0])
     if isinstance(value, dict):
-        return _name(next((value[key] for key in KEYS if key in value), None))
+        return _name(next((value[key] for key in KEYS if key in value), None) or _picture(value))
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
     raise ValueError(f"an entry has no name: none of {', '.join(KEYS[:5])}")
+
+
+def _picture(row: Mapping[str, Any]) -> Any:
+    """The image of a conversation in the form of messages; None where there is none."""
+    messages = row.get("messages")
+    turns = messages if isinstance(messages, list) else []
+    contents = (turn.get("content") for turn in turns if isinstance(turn, dict))
+    parts = [part for content in contents if isinstance(content, list) for part in content if isinstance(part, dict)]
+    return next((str(part["image"]).removeprefix("file://") for part in parts if part.get("image")), None)
 
 
 _READERS: Mapping[str, Callable[[str], Iterator[str]]] = {

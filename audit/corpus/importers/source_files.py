@@ -90,7 +90,10 @@ def source_files(src: Path, folder: str, suffixes: Sequence[str]) -> dict[str, P
         ManifestError: two files share a stem, or one leads out of `src` through a symbolic link.
     """
     if not (src / folder).is_dir():
-        raise UsageError(f"{src} has no folder {folder}/", "give the folder that holds it")
+        raise UsageError(
+            f"{src} has no folder {folder}/",
+            "give the folder that holds it; pages in other folders: docaudit import forms, see --help",
+        )
     root = src.resolve()
     found: dict[str, Path] = {}
     for path in sorted((src / folder).iterdir()):

@@ -10,6 +10,7 @@ from typing import Any
 CHECKPOINT = "give a local Hugging Face checkpoint"
 _SAFETENSORS = "save it with transformers: model.save_pretrained(DIR), and processor or tokenizer.save_pretrained(DIR)"
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_SHORT = re.compile(r"[A-Za-z0-9][\w.-]*")
 _NAME = re.compile(r"[A-Za-z]\w*")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _LOAD = "transformers.{name}.from_pretrained('.'{more}).save_pretrained('.')"
@@ -19,6 +20,14 @@ def download_of(name: object, place: str = "DIR") -> str:
     """The command that downloads a model of the hub into a folder; a name that could be none is left open."""
     known = isinstance(name, str) and _HUB.fullmatch(name)
     return f"hf download {name if known else 'NAME'} --local-dir {place}"
+
+
+def hub_hint(path: Path) -> str:
+    """What to do about a path that is no folder and may be a name of the hub; empty where it can be none."""
+    name = path.as_posix()
+    if path.exists() or not (_HUB.fullmatch(name) or _SHORT.fullmatch(name)):
+        return ""
+    return f"nothing is downloaded here; if it is a model of the hub: hf download {name} --local-dir DIR, and give DIR"
 
 
 def no_folder(path: Path) -> tuple[str, str]:
@@ -38,7 +47,7 @@ def no_configuration(folder: Path) -> tuple[str, str]:
     """A problem and a hint for a folder without config.json."""
     problem = f"{folder}: no config.json"
     if (folder / "manifest.toml").is_file():
-        return f"{problem}: this is a data set", "MODEL_DIR comes before DATA_DIR"
+        return f"{problem}: this is a data set", "MODEL_DIR is wanted in its place: see --help for the order of the two"
     foreign = _foreign(folder)
     if foreign is not None:
         return f"{problem}, only {foreign[0]}", foreign[1]

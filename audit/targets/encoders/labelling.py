@@ -6,7 +6,7 @@ back is (n_tokens,) too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -95,11 +95,16 @@ def unknown_labels(
         }
     if task not in NAMING:
         return {}
-    known = scheme_of(labels).knows if task == "token-classification" else labels.__contains__
+    known = _knows(task, labels)
     used = {entity.label for document in documents for entity in document.entities}
     strange = {label for label in used if not known(label)}
     found = {document.id: {entity.label for entity in document.entities} & strange for document in documents}
     return {name: frozenset(own) for name, own in found.items() if own}
+
+
+def _knows(task: HeadName, labels: Sequence[str]) -> Callable[[str], bool]:
+    """A test of whether the model has a tag or class for a label."""
+    return scheme_of(labels).knows if task == "token-classification" else labels.__contains__
 
 
 def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Document]) -> tuple[str, str] | None:
@@ -138,7 +143,10 @@ def _nothing_known(task: HeadName, labels: Sequence[str], unknown: Sequence[str]
     if task == "document-classification":
         return f"the model has no class {named}", f"it has {', '.join(labels)}; use these names as labels"
     what = "tag" if task == "token-classification" else "class"
-    return (
-        f"the model has no {what} for entities labelled {named}",
-        f"it has {', '.join(labels)}; use these names in the documents",
+    by_case = all(any(_knows(task, labels)(form) for form in (one.upper(), one.lower())) for one in unknown)
+    advice = (
+        "in another case, which docaudit import --labels MODEL_DIR mends"
+        if by_case
+        else "use these names in the documents"
     )
+    return f"the model has no {what} for entities labelled {named}", f"it has {', '.join(labels)}; {advice}"

@@ -17,6 +17,7 @@ from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import is_denoiser
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import CheckpointFolder, is_checkpoint, open_checkpoint
+from audit.targets.checkpoint.hints import hub_hint
 from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive.loading import is_extractive
@@ -152,7 +153,8 @@ def refuse_lost(name: str, folders: Sequence[GivenFolder]) -> None:
     """
     lost = next((folder for folder in folders if not folder.path.is_dir()), None)
     if lost is not None:
-        raise TargetError(f"reference {name} ({lost.source}): {lost.path} is not a folder")
+        given = hub_hint(lost.path) if lost.source == "command line" else ""
+        raise TargetError(f"reference {name} ({lost.source}): {lost.path} is not a folder", given)
 
 
 def with_base(given: Mapping[str, Sequence[GivenFolder]], target: CheckpointFolder) -> dict[str, list[GivenFolder]]:

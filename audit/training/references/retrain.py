@@ -16,6 +16,7 @@ from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
+from audit.targets.checkpoint.hints import hub_hint
 from audit.targets.checkpoint.loading import max_tokens_of, page_images_of
 from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.checkpoint.tokenizer import load_tokenizer
@@ -103,7 +104,7 @@ def start_of(corpus: Corpus, given: Path | None) -> Path:
         )
     start = given if given is not None else corpus.root / str(named)
     if not start.is_dir():
-        raise TargetError(f"reference pretrained: {start} is not a folder")
+        raise TargetError(f"reference pretrained: {start} is not a folder", hub_hint(start))
     return start
 
 

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from audit.corpus.documents import Corpus
-from audit.corpus.near_copies import Copies
 from audit.policy import Policy
 from audit.stats.power import CHANCE, power
 from audit.workflows.plan.cost import Cost, at_most
 from audit.workflows.plan.limits import LimitPlan, plan_limits
+from audit.workflows.plan.references import attacks_with_references
 from audit.workflows.plan.resolution import MAX_EFFECT, WANTED_POWER, Resolution, confirming_level
+from audit.workflows.setup import ScanSetup
 
 SHOWN = 3
 """Leaks that are named (ours)."""
 _HALVINGS = 12
 
 
-def outlook(
-    corpus: Corpus, policy: Policy, budget: str, copies: Copies, documents: int | None, part: float
-) -> Iterator[str]:
+def outlook(opened: ScanSetup, policy: Policy, part: float) -> Iterator[str]:
     """Say which limits the documents of a bounded scan can decide, and which leaks would show all the same.
 
     Args:
-        corpus: the data set without copies.
-        policy: the one that the scan is judged by.
-        budget: of the scan.
-        copies: those between splits.
-        documents: units on both sides together that are tried at most.
+        opened: the scan.
+        policy: the one that it is judged by.
         part: of the units of each side that is tried.
     """
-    costs = at_most(corpus, budget, documents, part)
-    limits = [one for one in plan_limits(corpus, policy, budget, costs, {}, copies).limits if not one.about_text]
-    yield from sentences(limits, costs, documents, part)
+    corpus, options = opened.corpus, opened.options
+    costs = at_most(corpus, options.budget, options.documents, part)
+    running = attacks_with_references(opened)
+    limits = [
+        limit if limit.attack in running else replace(limit, outcome="lacks")
+        for limit in plan_limits(corpus, policy, options.budget, costs, {}, opened.copies).limits
+        if not limit.about_text
+    ]
+    yield from sentences(limits, costs, options.documents, part)
 
 
 def sentences(limits: Sequence[LimitPlan], costs: Sequence[Cost], documents: int | None, part: float) -> Iterator[str]:
@@ -48,7 +50,7 @@ def sentences(limits: Sequence[LimitPlan], costs: Sequence[Cost], documents: int
     shown = sorted((least_shown(one), one.attack, one.metric) for one in resolved if one.max is not None)
     told = [f"{attack} {metric} of {leak:.2f}" for leak, attack, metric in shown if leak < MAX_EFFECT][:SHOWN]
     if told:
-        yield f"What would show all the same, mostly: {', '.join(told)} or more."
+        yield f"A leak shows all the same where it is large (found in 80 % of scans): {', '.join(told)} or more."
     elif resolved:
         yield "Only a leak of nearly everything would show."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -9,11 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 from audit.attacks import BATTERY
-from audit.attacks.interface import Attack
+from audit.attacks.interface import Attack, why_inapplicable
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.errors import DocauditError
+from audit.targets.checkpoint.adapter import is_adapter
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import Answer, AnswerLoss, Query, TrainingLoss
@@ -114,6 +116,20 @@ def missing_references(opened: ScanSetup) -> tuple[str, ...]:
     return tuple(missing(needs_of(checked, options.data_dir, options.model_dir, options.references)))
 
 
+def attacks_with_references(opened: ScanSetup) -> frozenset[str]:
+    """Names of the attacks that can be put to the model and for whose references somebody named a folder."""
+    case = Case(opened.defended(opened.target), opened.corpus)
+    named = opened.corpus.manifest.references
+    given = {*opened.options.references, *(name for name in REFERENCE_NAMES if getattr(named, name))}
+    if "pretrained" in given:
+        given.add("auxiliary")  # trained from it
+    return frozenset(
+        attack.name
+        for attack in opened.attacks
+        if why_inapplicable(attack, case) is None and given.issuperset(attack.needs)
+    )
+
+
 @dataclass(frozen=True)
 class _Search:
     checked: CheckedModel
@@ -146,13 +162,24 @@ class _Search:
             return "command line", self.given[name]
         named = getattr(self.checked.corpus.manifest.references, name) or ()
         paths = [self.data_dir / path for path in ((named,) if isinstance(named, str) else named)]
+        if not paths and name == "pretrained" and self._base is not None:
+            return "what the adapter was trained on", [self._base]
         return ("manifest", paths) if paths else None
+
+    @cached_property
+    def _base(self) -> Path | None:
+        """The model that an adapter was trained on; None for a whole model."""
+        if not is_adapter(self.model_dir):
+            return None
+        base = open_model(self.model_dir, self.checked.corpus, next(iter(self.given.get("pretrained", ())), None)).base
+        return None if base is None else base.own_path
 
     def _beside(self, name: str) -> Iterator[Path]:
         for place in (self.model_dir.resolve().parent, self.data_dir / "references", self.data_dir):
             for folder in (place / own for own in BESIDE[name]):
                 holds = any(folder.glob("config.json")) or any(folder.glob("*/config.json"))
-                if holds and folder.resolve() != self.model_dir.resolve():
+                alike = name != "pretrained" or _kind(folder) == _kind(self.model_dir)
+                if holds and alike and folder.resolve() != self.model_dir.resolve():
                     yield folder
 
     def _made(self, name: str) -> tuple[State, str, tuple[str, ...], str, float | None]:
@@ -167,6 +194,8 @@ class _Search:
             command = f"docaudit train-{'baseline' if name == 'baselines' else name} {self.data_dir} --out {name}"
             origin = "PATH (what the model was fine-tuned from)" if start is None else str(start)
             manifest_names = start is not None and "pretrained" not in self.given
+            if self._base is not None:  # an adapter over the same base is trained
+                origin, manifest_names = str(self.model_dir), False
             command += "" if manifest_names else f" --reference pretrained={origin}"
             if name == "baselines" and not public:
                 return "missing", "", (), "train one like the model on documents that are not audited", None
@@ -194,6 +223,14 @@ class _Search:
             return None
         ask = partial(self.checked.target.ask, [query])
         return None if seconds_of(ask, PASS_SECONDS) is None else seconds_of(ask, PASS_SECONDS)
+
+
+def _kind(folder: Path) -> object:
+    """The `model_type` of a folder; None where it says none."""
+    try:
+        return json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def _sample(target: Checkpoint, corpus: Corpus) -> Query[object] | None:

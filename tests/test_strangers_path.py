@@ -1,0 +1,227 @@
+"""From what a newcomer has to a first verdict, counted in commands; and the ways in which newcomers err."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+import strangers
+import tiny
+import vlm_zoo
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.cli import app
+
+pytestmark = [pytest.mark.usefixtures("undrawn", "few_steps", "few_candidates")]
+
+COMMANDS = 3
+"""At most so many lead to a first verdict."""
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory):
+    """Annotated pages in train/ and test/, a LayoutLMv3 that `Trainer.save_model` wrote, and a tiny RoBERTa."""
+    root = tmp_path_factory.mktemp("forms")
+    divided = strangers.pages(8, 8)
+    return SimpleNamespace(
+        root=root,
+        data=strangers.write_forms(root / "forms", divided),
+        model=strangers.train_tagger(root / "my-layoutlmv3", divided["train"], 20),
+        roberta=tiny.checkpoint(root / "my-roberta", "roberta", "mlm", 3),
+    )
+
+
+@pytest.fixture(scope="module")
+def chats(tmp_path_factory):
+    """Conversations about images in train.jsonl and test.jsonl, and a LoRA that `Trainer.save_model` wrote."""
+    pytest.importorskip("peft")
+    vlm_zoo.skip_unless_readable("llava")
+    root = tmp_path_factory.mktemp("chats")
+    divided = strangers.pages(6, 6)
+    return SimpleNamespace(
+        root=root,
+        data=strangers.write_chat(root / "chats", divided),
+        base=root / "my-llava",
+        model=strangers.train_adapter(root / "my-lora", root / "my-llava", divided["train"], 4),
+    )
+
+
+def docaudit(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def flat(result):
+    return " ".join(result.output.split())
+
+
+def walk(*commands):
+    """Run the commands, few enough, and give what the last printed: a verdict."""
+    assert len(commands) <= COMMANDS
+    results = [docaudit(*command) for command in commands]
+    assert [one.exit_code for one in results[:-1]] == [0] * (len(commands) - 1), results[-2].output
+    assert results[-1].exit_code == 11, results[-1].output
+    return flat(results[-1])
+
+
+def refused(*arguments):
+    result = docaudit(*arguments)
+    assert result.exit_code == 2, result.output
+    return flat(result)
+
+
+def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
+    data, out = tmp_path / "data", tmp_path / "first-look"
+    said = walk(
+        ("import", "forms", forms.data / "train", data, "--heldout-from", forms.data / "test", "--labels", forms.model),
+        ("inspect", data, "--model", forms.model),
+        ("scan", forms.model, data, "--documents", 4, "--out", out, "--reference", f"auxiliary={forms.roberta}"),
+    )
+    assert "UNDECIDED" in said
+    assert "What was found all the same" in said
+    record = records.read(out)
+    done = {one.attack for one in record.attacks if isinstance(one, records.Completed)}
+    assert {"reconstruction", "membership"} <= done
+    assert record.corpus.documents["member"] == 8
+    assert "at most 4 of the others tried" in (out / "report.html").read_text()
+
+
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
+def test_a_lora_of_the_trainer_and_conversations(chats, tmp_path):
+    data, out = tmp_path / "data", tmp_path / "first-look"
+    said = walk(
+        ("import", "chat", chats.data / "train.jsonl", data, "--heldout-from", chats.data / "test.jsonl"),
+        ("ocr", data),
+        ("scan", chats.model, data, "--documents", 4, "--out", out),
+    )
+    assert "UNDECIDED" in said
+    record = records.read(out)
+    assert "membership" in {one.attack for one in record.attacks if isinstance(one, records.Completed)}
+    assert [one.role for one in record.references] == ["pretrained"]
+
+
+@pytest.fixture(scope="module")
+def data(forms, tmp_path_factory):
+    place = tmp_path_factory.mktemp("imported") / "data"
+    arguments = (forms.data / "train", place, "--heldout-from", forms.data / "test", "--labels", forms.model)
+    assert docaudit("import", "forms", *arguments).exit_code == 0
+    return place
+
+
+def test_an_import_names_the_next_commands(forms, tmp_path):
+    said = flat(docaudit("import", "forms", forms.data, tmp_path / "data"))
+    assert said.index("Next:") < said.index(f"docaudit inspect {tmp_path / 'data'} --model MODEL_DIR")
+    assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --documents 20" in said
+
+
+def test_conversations_without_words_lead_to_reading_them(chats, tmp_path):
+    result = docaudit("import", "chat", chats.data / "train.jsonl", tmp_path / "data")
+    said = flat(result)
+    assert said.index("Next:") < said.index(f"docaudit ocr {tmp_path / 'data'}") < said.index("docaudit inspect")
+
+
+def test_labels_in_another_case_are_told_the_option(forms, tmp_path):
+    docaudit("import", "forms", forms.data / "train", tmp_path / "data", "--heldout-from", forms.data / "test")
+    said = refused("scan", forms.model, tmp_path / "data", "--out", tmp_path / "out")
+    assert "no tag for entities labelled answer, header" in said
+    assert "--labels MODEL_DIR" in said
+
+
+def test_folders_that_init_does_not_take_are_told_an_import_that_works(forms, chats, tmp_path):
+    for given, model in ((forms, forms.model), (chats, chats.model)):
+        said = refused("init", given.data, "--model", model)
+        command = said.split("hint: docaudit ")[1].split(";")[0].replace("DATA_DIR", str(tmp_path / given.data.name))
+        assert "--heldout-from" in command
+        assert docaudit(*command.split()).exit_code == 0
+
+
+def test_funsd_in_other_folders_is_told_the_format_that_reads_them(forms, tmp_path):
+    assert "docaudit import forms" in refused("import", "funsd", forms.data, tmp_path / "data")
+
+
+def test_swapped_arguments_name_no_order_that_the_command_does_not_have(forms, data, tmp_path):
+    for arguments in (("scan", data, forms.model, "--out", tmp_path), ("references", forms.model, data)):
+        said = refused(*arguments)
+        assert "this looks like a checkpoint" in said
+        assert "MODEL_DIR comes before" not in said
+
+
+def test_a_run_folder_names_its_checkpoints(forms, data, tmp_path):
+    shutil.copytree(forms.model, tmp_path / "run" / "checkpoint-20")
+    assert "give one: checkpoint-20" in refused("scan", tmp_path / "run", data, "--out", tmp_path / "out")
+
+
+def test_names_of_the_hub_are_told_the_download(forms, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "hf download me/my-model --local-dir" in refused("scan", "me/my-model", data, "--out", "out")
+    said = refused("scan", forms.model, data, "--out", "out", "--reference", "auxiliary=roberta-base")
+    assert "hf download roberta-base --local-dir" in said
+
+
+def test_the_training_file_names_the_members(chats, tmp_path):
+    pages = tmp_path / "chats"
+    shutil.copytree(chats.data, pages)
+    result = docaudit("import", "chat", pages, tmp_path / "data", "--members", pages / "train.jsonl")
+    assert result.exit_code == 0, result.output
+    members = [json.loads(line) for line in (tmp_path / "data" / "documents.jsonl").read_text().splitlines()]
+    assert sorted(one["id"] for one in members if one["split"] == "member") == [f"m{number}" for number in range(6)]
+
+
+def test_the_training_pages_given_as_held_out_are_noticed(forms, tmp_path):
+    train = forms.data / "train"
+    assert "No document of" in flat(docaudit("import", "forms", train, tmp_path / "data", "--heldout-from", train))
+
+
+def test_boxes_to_1000_become_pixels(forms, tmp_path):
+    src = tmp_path / "forms"
+    shutil.copytree(forms.data, src)
+    width, height = tiny.SIZE
+    for path in src.glob("*/annotations/*.json"):
+        page = json.loads(path.read_text())
+        for item in page["form"]:
+            for one in (item, *item["words"]):
+                one["box"] = [round(1000 * x / side) for x, side in zip(one["box"], (width, height) * 2, strict=True)]
+        path.write_text(json.dumps(page))
+    result = docaudit("import", "forms", src / "train", tmp_path / "data", "--heldout-from", src / "test")
+    assert "boxes from 0 to 1000, converted to pixels" in flat(result)
+
+
+def test_an_adapter_without_its_base_is_told_how_to_give_it(chats, tmp_path):
+    adapter = tmp_path / "adapter"
+    shutil.copytree(chats.model, adapter)
+    settings = json.loads((adapter / "adapter_config.json").read_text())
+    settings["base_model_name_or_path"] = "me/base"
+    (adapter / "adapter_config.json").write_text(json.dumps(settings))
+    docaudit("import", "chat", chats.data, tmp_path / "data")
+    said = refused("scan", adapter, tmp_path / "data", "--out", tmp_path / "out")
+    assert "hf download me/base --local-dir BASE" in said
+    assert "--reference pretrained=BASE" in said
+
+
+def test_references_know_an_adapters_base_and_offer_no_other_kind_of_model(forms, chats, data, tmp_path):
+    docaudit("import", "chat", chats.data, tmp_path / "chat")
+    found = references(tmp_path / "chat", chats.model)
+    assert (found["pretrained"]["state"], found["pretrained"]["folders"]) == ("there", [str(chats.base)])
+    assert found["baselines"]["how"].endswith(f"--reference pretrained={chats.model}")
+    shutil.copytree(chats.base, forms.root / "base")
+    assert references(data, forms.model)["pretrained"]["state"] == "missing"
+
+
+def references(data, model):
+    result = docaudit("references", data, model, "--json")
+    assert result.exit_code == 0, result.output
+    return {one["name"]: one for one in json.loads(result.stdout)["references"]}
+
+
+def test_a_first_look_names_no_attack_that_lacks_its_reference(forms, data, tmp_path):
+    result = docaudit("scan", forms.model, data, "--documents", 16, "--only", "reconstruction", "--out", tmp_path)
+    said = flat(result)
+    assert "no limit can be met: this is a first look" in said
+    assert "reconstruction excess" not in said[said.index("first look") : said.index("UNDECIDED")]
+
+
+def test_help_has_no_placeholders():
+    said = docaudit("import", "--help").output
+    assert "{" not in said
