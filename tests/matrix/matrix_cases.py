@@ -207,7 +207,9 @@ def _parsing() -> Iterator[Case]:
 
 def _utterances() -> Iterator[Case]:
     def write(folder: Path, seed: int, labels: Labels) -> None:
-        made, vocabulary = nlu_models.model(seed=seed, tags=labels, intents=(*nlu_models.INTENTS, str(PATTERNS["pin"].intent)))
+        made, vocabulary = nlu_models.model(
+            seed=seed, tags=labels, intents=(*nlu_models.INTENTS, str(PATTERNS["pin"].intent))
+        )
         made.save_pretrained(folder)
         vocabulary.save(folder)
 

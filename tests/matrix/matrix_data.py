@@ -12,6 +12,7 @@ import nlu_models
 import parsed_pages
 import tiny
 
+from audit.attacks.splits import AUDITED
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.documents import Manifest, Membership, Redaction, Task, TaskKind, TrainingRecipe
 from audit.corpus.manifest import load, write
@@ -64,16 +65,18 @@ def utterances(folder: Path) -> None:
     made = [replace(one, split=split) for one, split in zip(texts, splits, strict=True)]
     task = Task("intent-slots", nlu_models.TAGS)
     write(folder, Manifest(1, "utterances", task, Membership("random")), made)
+    provided(folder)
 
 
 def provided(folder: Path) -> None:
     """Name providers, two of them in training with documents kept aside, and say that values are hidden."""
     made = load(folder)
-    names = {"m0": "one", "m1": "one", "m2": "two", "m3": "two", "h0": "one", "h1": "two", "h2": "three", "h3": "three"}
-    documents = [replace(one, provider=names.get(one.id)) for one in made.documents]
+    names = {"member": ("one", "one", "two", "two"), "heldout": ("one", "two", "three", "three")}
+    given = {one.id: name for split in AUDITED for one, name in zip(made.of(split), names[split], strict=True)}
+    documents = [replace(one, provider=given.get(one.id)) for one in made.documents]
     write(folder, replace(made.manifest, redaction=Redaction("length")), documents)
 
 
 def planted(folder: Path, out: Path) -> None:
     """Write a copy with canaries."""
-    insert(load(folder), out, pattern="pin", count=4, repeat=1, length=3, seed=0)
+    insert(load(folder), out, pattern="pin", count=4, repeat=1, length=1, seed=0)
