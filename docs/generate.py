@@ -1,7 +1,8 @@
-"""Write the pages of docs/reference/ from the code: `python docs/generate.py`. A test checks that they are current."""
+"""Write docs/reference/ and README's table of models: `python docs/generate.py`. A test checks that all is current."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -17,6 +18,8 @@ from audit.attacks.reporting import CATEGORY_LABELS, AttackReport, name_parts
 from audit.cli import EXIT_HELP, app
 
 DOCS = Path(__file__).parent
+README = DOCS.parent / "README.md"
+RESULTS = DOCS / "reference" / "models.json"
 SHIPPED = ("default", "strict")
 FORMS = {
     "share": "share, from 0 to 1; reports print percent",
@@ -24,6 +27,19 @@ FORMS = {
     "ratio": "ratio; 1 is no difference",
     "number": "number as it is",
 }
+TASKS = {
+    "mlm": "masked language models",
+    "token-classification": "taggers (BIO, BIOES, IO)",
+    "document-classification": "classifiers of pages",
+    "spade-extraction": "SPADE extraction",
+    "spade-linking": "SPADE linking",
+    "extractive-qa": "point at answers on the page",
+    "question-answering": "answer questions",
+    "parsing": "write a page as JSON or markup",
+    "intent-slots": "name slots and intents",
+}
+"""Kinds of models by `task.kind`, in the order of the tables."""
+BEGIN, END = "<!-- models: written by docs/generate.py from docs/reference/models.json -->", "<!-- end of models -->"
 MADE = "<!-- Written by docs/generate.py; change the code or that script, then run it again. -->"
 
 
@@ -33,6 +49,7 @@ def pages() -> dict[str, str]:
         "reference/commands.md": _page("Commands", _commands()),
         "reference/metrics.md": _page("Metrics", _metrics()),
         "reference/limits.md": _page("Limits of the shipped policies", _limits()),
+        "reference/models.md": _page("Models", _models()),
     }
 
 
@@ -215,8 +232,78 @@ def _conditions(limit: policies.Limit) -> str:
     return ", ".join(found)
 
 
+def readme() -> str:
+    """The README with its table of models."""
+    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    return "\n".join([before + BEGIN, *_grouped(_results()), END]) + after
+
+
+def _results() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = list(json.loads(RESULTS.read_text(encoding="utf-8")).values())
+    return sorted(found, key=lambda one: [*TASKS].index(one["task"]))
+
+
+def _marks(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """By attack, whether a scan completed it."""
+    return tuple("yes" if result["attacks"][kind.name]["status"] == "completed" else "-" for kind in BATTERY)
+
+
+def _heads() -> list[str]:
+    return [kind.name.replace("_", " ") for kind in BATTERY]
+
+
+def _grouped(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The families of one task that the same attacks were completed on, in one row."""
+    rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for result in results:
+        if result["refusal"] is None:
+            rows.setdefault((result["task"], _marks(result)), []).append(result["family"])
+    cells = ([TASKS[task], ", ".join(families), *marks] for (task, marks), families in rows.items())
+    yield from _table(("models that are", "families", *_heads()), cells)
+
+
+def _models() -> Iterator[str]:
+    yield (
+        "Each line is a tiny checkpoint with random weights that a test inspects, plans and scans (`pytest "
+        'tests/matrix -m ""`). `yes`: the scan completed the attack. What the others need, or why they cannot be run, '
+        "stands below each table. Families that are not listed may work all the same: encoders with a masked language "
+        "model in transformers, and what that loads as image-text-to-text, causal or sequence-to-sequence models."
+    )
+    yield ""
+    for task, words in TASKS.items():
+        yield from _of_task(words, task, [one for one in _results() if one["task"] == task and one["refusal"] is None])
+    yield from ("## Refused", "", "These are refused with one sentence.", "")
+    refused = [one for one in _results() if one["refusal"] is not None]
+    rows = ([one["family"], TASKS[one["task"]], one["refusal"]] for one in refused)
+    yield from _table(("family", "task", "docaudit says"), rows)
+
+
+def _of_task(words: str, task: str, results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield from (f"## {words[0].upper()}{words[1:]}", "", f'`task.kind = "{task}"`', "")
+    rows = [[_named(one), *_marks(one)] for one in results]
+    yield from _table(("family", *_heads()), rows)
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for one in results:
+        for attack, found in one["attacks"].items():
+            if "reason" in found:
+                reasons.setdefault((attack, found["reason"]), []).append(one["family"])
+    if reasons:
+        cells = [
+            [attack.replace("_", " "), "all" if len(families) == len(results) else ", ".join(families), reason]
+            for (attack, reason), families in reasons.items()
+        ]
+        yield from _table(("attack", "families", "why it did not run"), cells)
+
+
+def _named(result: Mapping[str, Any]) -> str:
+    needs = " and ".join(result["needs"])
+    return f"{result['family']} (with {needs}: `docaudit[vision]`)" if needs else str(result["family"])
+
+
 def main() -> None:
     """Write every page."""
+    README.write_text(readme(), encoding="utf-8")
     for name, text in pages().items():
         (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text, encoding="utf-8")

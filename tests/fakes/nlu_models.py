@@ -56,6 +56,7 @@ def model(
     seed: int = 0,
     tags: Sequence[str] = TAGS,
     words: Sequence[str] = WORDS,
+    intents: Sequence[str] = INTENTS,
     embedding_size: int = 9,
     hidden_size: int = 7,
 ) -> tuple[NluModel, Vocabulary]:
@@ -70,7 +71,7 @@ def model(
             n_characters=1 + len(vocabulary.characters) if characters else 0,
             input_dropout=0.2,
             state_dropout=0.1,
-            intents=list(INTENTS),
+            intents=list(intents),
             id2label=dict(enumerate(tags)),
             label2id={tag: index for index, tag in enumerate(tags)},
         )

@@ -33,6 +33,7 @@ from audit.targets.interface import BestLinks, Target, TrainingLoss
 
 STRATUM = "canary"
 LINKS_ONLY = "the loss of a model that links tokens says little of what a word is"
+WRITES_PAGES = "no canaries can be put into the text that a model writes of a whole page"
 NO_CANARIES = "the data set holds no canaries"
 PROVIDE = (
     "put some in before the model is trained: docaudit canary insert DATA_DIR OUT; train on OUT, and scan with OUT as "
@@ -92,6 +93,7 @@ class Canaries(Attack):
         "spade-extraction": LINKS_ONLY,
         "spade-linking": LINKS_ONLY,
         POINTING: POINTS,
+        "parsing": WRITES_PAGES,
     }
 
     @property
@@ -148,6 +150,8 @@ class Canaries(Attack):
             return POINTS
         if BestLinks in answers:
             return LINKS_ONLY
+        if case.corpus.manifest.task.kind == "parsing":
+            return WRITES_PAGES
         if query_style(case.target) is not None:
             return None
         if TrainingLoss in answers:

@@ -1,0 +1,26 @@
+"""Attacks made small enough for four documents a side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from audit.attacks.redaction import RedactionContext
+
+
+@pytest.fixture(scope="module")
+def few_providers() -> Iterator[None]:
+    """Provider membership of any number of providers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("audit.attacks.provider_membership.attack.min_providers", lambda corpus: 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_folds() -> Iterator[None]:
+    """The text around hidden values, read by one classifier of two folds."""
+    with pytest.MonkeyPatch.context() as patch:
+        small = {"n_folds": 2, "masks": ("length",), "classifiers": RedactionContext().classifiers[:1]}
+        patch.setattr(RedactionContext, "preset", classmethod(lambda cls, budget: cls(**small)))
+        yield

@@ -1,0 +1,253 @@
+"""Every kind of model that people bring, each with how a tiny checkpoint of it and its data set are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import answering_checkpoints
+import encoder_zoo
+import extractive_zoo
+import matrix_adapters
+import matrix_data as data
+import nlu_models
+import parsed_pages
+import text_answering_checkpoints
+import text_zoo
+import tiny
+import vlm_zoo
+
+from audit.corpus.canaries.schema import PATTERNS
+from audit.targets.answering.loading import SEEING
+from audit.targets.checkpoint.known import _PICTURES_ALONE, _VISUAL_BACKBONE
+from audit.targets.encoders.families import LEFT_OUT
+from audit.targets.extractive.loading import HEADS, UNREADABLE
+
+Labels = Sequence[str]
+Writer = Callable[[Path, int, Labels], object]
+"""Writes a checkpoint: its folder, the seed of its weights, the labels of the data set."""
+NAMES = {
+    "bert": "BERT",
+    "roberta": "RoBERTa",
+    "xlm-roberta": "XLM-RoBERTa",
+    "camembert": "CamemBERT",
+    "distilbert": "DistilBERT",
+    "deberta": "DeBERTa",
+    "deberta-v2": "DeBERTa-v2/v3",
+    "modernbert": "ModernBERT",
+    "albert": "ALBERT",
+    "electra": "ELECTRA",
+    "mpnet": "MPNet",
+    "longformer": "Longformer",
+    "layoutlm": "LayoutLM",
+    "layoutlmv3": "LayoutLMv3",
+    "lilt": "LiLT",
+    "bros": "BROS",
+    "bart": "BART",
+    "docaudit-layoutlm-image": "LayoutLM with an image branch (ours)",
+    "docaudit-bros-image": "BROS with an image branch (ours)",
+    "llama": "Llama",
+    "qwen2": "Qwen2/2.5",
+    "qwen3": "Qwen3",
+    "mistral": "Mistral",
+    "phi3": "Phi-3",
+    "gemma2": "Gemma 2",
+    "gpt2": "GPT-2",
+    "opt": "OPT",
+    "bloom": "BLOOM",
+    "gpt_neox": "GPT-NeoX",
+    "t5": "T5",
+    "mt5": "mT5",
+    "led": "LED",
+    "pegasus": "Pegasus",
+    "mbart": "mBART",
+    "blip-2-t5": "BLIP-2 over T5",
+    "canine": "CANINE",
+    "lxmert": "LXMERT",
+    "markuplm": "MarkupLM",
+    "reformer": "Reformer",
+    "splinter": "Splinter",
+    **SEEING,
+    **_VISUAL_BACKBONE,
+    **_PICTURES_ALONE,
+}
+"""As people write them, by `model_type`."""
+
+
+DENOISED = ("VT5 (ours)", "UDOP", "T5", "mT5")
+"""Those that share a vocabulary with a public T5."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of model.
+
+    Attributes:
+        family: as people write it.
+        task: the `task.kind` of its data set.
+        data: writes the data set.
+        write: writes the model.
+        references: writers of the models that attacks compare it with, by name.
+        needs: libraries without which it cannot be read, none of which docaudit installs by itself.
+    """
+
+    family: str
+    task: str
+    data: data.Data
+    write: Writer
+    references: dict[str, Writer] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """A name among all cases."""
+        return f"{self.task}: {self.family}"
+
+
+COMMON = {
+    "mlm: DeBERTa-v2/v3",
+    "document-classification: BERT",
+    "extractive-qa: LiLT",
+    "question-answering: LLaVA",
+    "question-answering: Florence-2",
+    "question-answering: Qwen2/2.5",
+    "question-answering: BART",
+    "parsing: Donut",
+    "token-classification: LoRA over BERT",
+    "intent-slots: slots and intents of utterances (ours)",
+    "token-classification: LayoutLMv2 and LayoutXLM",
+}
+"""One of each mechanism."""
+
+
+def _encoder(kind: str, head: str) -> Writer:
+    def write(folder: Path, seed: int, labels: Labels) -> None:
+        encoder_zoo.write_encoder(folder, kind, head, labels=None if head == "mlm" else labels, seed=seed)
+
+    return write
+
+
+def _tiny(family: Any, head: Any) -> Writer:
+    def write(folder: Path, seed: int, labels: Labels) -> None:
+        tiny.checkpoint(folder, family, head, seed, labels if head in tiny.LABELS_OF else None)
+
+    return write
+
+
+def _plain(write: Callable[..., object], *before: Any, **more: Any) -> Writer:
+    """A maker that takes folder and seed, and knows no labels."""
+    return lambda folder, seed, labels: write(folder, *before, seed=seed, **more)
+
+
+def _pages_of(head: str) -> data.Data:
+    return data.classified if head == "document-classification" else data.pages(head)  # type: ignore[arg-type]
+
+
+def _encoders() -> Iterator[Case]:
+    text_model = {"layoutlmv3": "roberta", "lilt": "roberta"}
+    for kind, head in encoder_zoo.PAIRS:
+        auxiliary = _encoder(text_model.get(kind, kind), "mlm")
+        yield Case(NAMES[kind], head, _pages_of(head), _encoder(kind, head), {"auxiliary": auxiliary})
+    for family in tiny.SPADE_FAMILIES:
+        heads = tiny.SPADE_HEADS if family in encoder_zoo.KINDS else (*tiny.HEADS, *tiny.SPADE_HEADS)
+        for head in heads:
+            auxiliary = _tiny(family, "mlm")
+            yield Case(NAMES[family], head, _pages_of(head), _tiny(family, head), {"auxiliary": auxiliary})
+
+
+def _pointing() -> Iterator[Case]:
+    for family in extractive_zoo.FAMILIES:
+        write = _plain(extractive_zoo.write_extractive, family)
+        yield Case(NAMES[family], "extractive-qa", data.asked(kind="extractive-qa"), write)
+
+
+def _answering(family: str, write: Writer, prompt: str | None = None, needs: Sequence[str] = ()) -> Case:
+    references = {"baselines": write}
+    if family in DENOISED:
+        references["auxiliary"] = _plain(text_answering_checkpoints.make_t5)
+    return Case(family, "question-answering", data.asked(prompt), write, references, tuple(needs))
+
+
+def _answerers() -> Iterator[Case]:
+    makers = {
+        "Donut": answering_checkpoints.make_donut,
+        "other vision encoder-decoders": answering_checkpoints.make_vit_decoder,
+        "Pix2Struct": answering_checkpoints.make_pix2struct,
+        "VT5 (ours)": text_answering_checkpoints.make_vt5,
+        "UDOP": text_answering_checkpoints.make_udop,
+    }
+    for family, make in makers.items():
+        yield _answering(family, _plain(make))
+    for name, zoo in vlm_zoo.ZOO.items():
+        needs = ["torchvision"] * zoo.needs_torchvision + ["num2words"] * (name == "smolvlm")
+        write = partial(_write_vlm, family=name, first=zoo.seed)
+        yield _answering(NAMES[name], write, zoo.prompt, needs)
+    for name in text_zoo.NAMES:
+        yield _answering(NAMES[name], _plain(text_zoo.write_text_model, name), text_zoo.prompt_of(name))
+
+
+def _write_vlm(folder: Path, seed: int, labels: Labels, *, family: str, first: int) -> None:
+    vlm_zoo.write_vlm(folder, family, first + seed)
+
+
+def _parsing() -> Iterator[Case]:
+    makers: dict[str, tuple[Writer, str | None, tuple[str, ...]]] = {
+        "Donut": (_plain(parsed_pages.donut), parsed_pages.PROMPT, ()),
+        "Idefics3 (SmolDocling)": (partial(_write_vlm, family="idefics3", first=0), "Convert this page.", ()),
+        "Florence-2": (partial(_write_vlm, family="florence2", first=0), "<OCR>", ()),
+        "Qwen2.5-VL": (partial(_write_vlm, family="qwen2_5_vl", first=0), "Write this page as JSON.", ("torchvision",)),
+        "T5": (_plain(text_zoo.write_text_model, "t5"), None, ()),
+    }
+    for family, (write, prompt, needs) in makers.items():
+        yield Case(family, "parsing", data.parsed(prompt), write, {"baselines": write}, needs)
+
+
+def _utterances() -> Iterator[Case]:
+    def write(folder: Path, seed: int, labels: Labels) -> None:
+        made, vocabulary = nlu_models.model(
+            seed=seed, tags=labels, intents=(*nlu_models.INTENTS, str(PATTERNS["pin"].intent))
+        )
+        made.save_pretrained(folder)
+        vocabulary.save(folder)
+
+    yield Case("slots and intents of utterances (ours)", "intent-slots", data.utterances, write)
+
+
+def _adapters() -> Iterator[Case]:
+    bert = {"auxiliary": _encoder("bert", "mlm")}
+    of_tags = data.pages("token-classification")
+    yield Case("LoRA over BERT", "token-classification", of_tags, matrix_adapters.tagger, bert)
+    yield _answering("LoRA over Qwen2/2.5", matrix_adapters.decoder)
+    yield _answering("LoRA over LLaVA", matrix_adapters.llava)
+
+
+def _refused() -> Iterator[Case]:
+    """Families that cannot be audited: a configuration says enough."""
+    for kind in (*_VISUAL_BACKBONE, *_PICTURES_ALONE, *LEFT_OUT):
+        write = partial(_write_settings, kind=kind, head="ForTokenClassification")
+        family = NAMES.get(kind, kind)
+        yield Case(family, "token-classification", data.pages("token-classification"), write)
+    for kind in UNREADABLE:
+        write = partial(_write_settings, kind=kind, head=HEADS.get(kind, ""))
+        yield Case(NAMES[kind], "extractive-qa", data.asked(kind="extractive-qa"), write)
+
+
+def _write_settings(folder: Path, seed: int, labels: Labels, *, kind: str, head: str) -> None:
+    """A configuration and weights of nothing."""
+    import json
+
+    import torch
+    from safetensors.torch import save_file
+
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"model_type": kind, "architectures": [head]}))
+    save_file({"weight": torch.zeros(1)}, folder / "model.safetensors", {"format": "pt"})
+
+
+def cases() -> list[Case]:
+    """Every case, in the order in which people look for them."""
+    makers = (_encoders, _pointing, _answerers, _parsing, _utterances, _adapters, _refused)
+    return [case for make in makers for case in make()]

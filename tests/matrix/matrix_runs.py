@@ -1,0 +1,67 @@
+"""One case of the matrix: inspect, plan and a quick scan, or the sentence that refuses the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matrix_data
+from matrix_cases import Case
+
+from audit.corpus.manifest import load
+from audit.engine.interface import SILENT
+from audit.errors import DocauditError, ManifestError, TargetError
+from audit.record import AttackResult, AuditRecord, Completed
+from audit.workflows.inspection import inspect_model
+from audit.workflows.plan.audit import plan_audit
+from audit.workflows.scan import claim_folder, run_scan
+from audit.workflows.setup import ScanOptions, open_scan
+
+UNITS = 2
+"""Documents that an attack tries: one of each side."""
+
+
+def run_case(case: Case, root: Path) -> dict[str, Any]:
+    """Write the case's files below a new folder, put the model to all that it is for, and give what came of it."""
+    place = root / "data"
+    case.data(root / "plain")
+    try:
+        matrix_data.planted(root / "plain", place)
+    except ManifestError:  # a task that has no canaries
+        (root / "plain").rename(place)
+    labels = load(place).manifest.task.labels
+    case.write(root / "model", 0, labels)
+    found: dict[str, Any] = {"family": case.family, "task": case.task, "needs": [*case.needs]}
+    try:
+        trials = inspect_model(root / "model", load(place), place).trials
+    except TargetError as error:
+        return {**found, "refusal": _sentence(error, root), "attacks": {}}
+    assert trials
+    references = {}
+    for seed, (name, write) in enumerate(case.references.items(), 1):
+        write(root / name, seed, labels)
+        references[name] = [root / name]
+    (*_, plan) = plan_audit(place, "default", "quick", model=root / "model", references=references, documents=UNITS)
+    assert not isinstance(plan, str)
+    assert any(cost.trials for cost in plan.costs)
+    record = _scan(ScanOptions(root / "model", place, root / "out", "quick", references=references, documents=UNITS))
+    return {**found, "refusal": None, "attacks": {one.attack: _status(one) for one in record.attacks}}
+
+
+def _scan(options: ScanOptions) -> AuditRecord:
+    with claim_folder(options.out):
+        return run_scan(open_scan(options), SILENT)
+
+
+def _status(result: AttackResult) -> dict[str, str]:
+    """An attack's status, with the reason of one that did not run."""
+    if isinstance(result, Completed):
+        return {"status": result.status}
+    reason = getattr(result, "reason", None) or f"{result.error} at {result.where}"  # type: ignore[union-attr]
+    return {"status": result.status, "reason": reason}
+
+
+def _sentence(error: DocauditError, root: Path) -> str:
+    """What a refusal says, without the folders of this run."""
+    hint = f"; {error.hint}" if error.hint else ""
+    return f"{error}{hint}".replace(f"{root}/", "")
