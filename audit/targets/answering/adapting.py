@@ -11,8 +11,14 @@ from transformers.pytorch_utils import Conv1D
 
 from audit.stats.distances import similarity
 from audit.targets.answering.reader import Inputs
+from audit.targets.checkpoint.placing import is_spread
 from audit.targets.encoders.adaptation import adapt, frozen
-from audit.targets.interface import AdaptationRule, Adapted
+from audit.targets.interface import Adaptation, AdaptationRule, Adapted, Answer, AnswerLoss, Query
+
+
+def asked_types(model: Any) -> frozenset[type[Query[Any]]]:
+    """The queries about answers that a model takes: it is not trained on a page where its weights come and go."""
+    return frozenset({Answer, AnswerLoss} if is_spread(model) else {Answer, AnswerLoss, Adaptation})
 
 
 def adapt_to_answer(

@@ -29,6 +29,7 @@ from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.loading import load_whole_model
+from audit.targets.checkpoint.resident import place
 from audit.targets.encoders.page_images import OpenImage
 
 _ADVICE = "save the processor that the model was trained with beside it"
@@ -136,12 +137,14 @@ def load_answering(
         )
     if task == "question-answering" and prompt is not None and "{question}" not in prompt:
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
-    model = load_whole_model(folder, family.model_class)
+    again = partial(load_whole_model, folder, family.model_class)
+    model = again()
     config = model.config
     reader = _reader_of(family, folder, config, prompt, system)
     _try(reader, folder)
+    model = place(model.eval(), device, None if folder.fresh else again)
     if family.general:
-        _try_model(model.to(device).eval(), reader, folder, device)
+        _try_model(model, reader, folder, device)
     set_start(model)
     withheld = lifted(model.generation_config, reader)
     open_ends(model.generation_config, reader)
@@ -155,7 +158,7 @@ def load_answering(
         device=device,
     )
     card = replace(card, resolution=reader.resolution, lifted=withheld)
-    return AnsweringTarget(model.to(device), reader, card, batch_rows, images)
+    return AnsweringTarget(model, reader, card, batch_rows, images)
 
 
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:

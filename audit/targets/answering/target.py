@@ -17,7 +17,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.record import TargetCard
-from audit.targets.answering.adapting import adapt_to_answer
+from audit.targets.answering.adapting import adapt_to_answer, asked_types
 from audit.targets.answering.generation import greedy, ids_of
 from audit.targets.answering.pages import NO_IMAGE, AskedPage, asked_of, read_page, refuse_unreadable
 from audit.targets.answering.reader import ENCODED, Inputs, PictureReader, Reader, Sample, TokenReader
@@ -31,7 +31,7 @@ from audit.targets.answering.rows import (
     split_by_page,
     steady,
 )
-from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.resident import asking
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.page_images import OpenImage
@@ -84,7 +84,7 @@ class AnsweringTarget:
         self.reader = reader
         self.card = card
         self.images = images
-        self.answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
+        self.answers: frozenset[type[Query[Any]]] = asked_types(model)
         if isinstance(reader, TokenReader):
             self.answers |= {TrainingLoss}
         self.rows = SampleBatch(batch_rows or rows_for(reader, card.device))
@@ -159,7 +159,7 @@ class AnsweringTarget:
             TrainingLoss: self._page_losses,
         }[kind]
         self._refuse_pages_without_image(queries)
-        with torch.inference_mode(), quiet():
+        with asking(self.model):
             return cast("list[A]", answer(queries))
 
     def _refuse_pages_without_image(self, queries: Sequence[Query[Any]]) -> None:

@@ -15,6 +15,7 @@ from audit.targets.checkpoint.known import unknown_hint
 from audit.targets.checkpoint.labels import labels_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.quantised import refuse_training
+from audit.targets.checkpoint.resident import place
 from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.checkpoint.weights import read_model
 from audit.targets.encoders.encoding import Encoder
@@ -76,7 +77,7 @@ def load(
         max_tokens=encoder.max_tokens,
         device=device,
     )
-    return EncoderTarget(model.to(device), family, encoder, card, batch_tokens)
+    return EncoderTarget(place(model, device), family, encoder, card, batch_tokens)
 
 
 def not_finite(model: Any) -> list[str]:
@@ -110,7 +111,7 @@ def load_model(
 ) -> tuple[Any, list[str]]:
     """The model and the names of the parameters that its files lack (initialised at random).
 
-    In float32; in bfloat16 when it is large and stored in half precision. An adapter is merged into its base.
+    In float32; in bfloat16 when it is large and stored in half precision; or as the folder was opened to. An adapter is merged into its base.
 
     Args:
         folder: the checkpoint.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
 from audit.targets.checkpoint.loading import load_model, load_whole_model
+from audit.targets.checkpoint.resident import place
 from audit.targets.checkpoint.tokenizer import open_tokenizer
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.extractive.windows import Inputs, SpanReader
@@ -87,10 +89,12 @@ def load_extractive(
             tokenizer or the processor of the images that it sees.
     """
     folder = open_checkpoint(folder)
+    again: Callable[[], Any] | None = None
     kind = str(folder.config.get("model_type"))
     model_class = _class_of(folder, kind)
     if fresh_head is None:
         model = load_whole_model(folder, model_class)
+        again = None if folder.fresh else partial(load_whole_model, folder, model_class)
     else:
         model = _with_fresh_head(folder, model_class, fresh_head)
     tokenizer = open_tokenizer(folder, ("pad",), VOCABULARIES)
@@ -110,7 +114,7 @@ def load_extractive(
         device=device,
     )
     card = replace(card, resolution=None if images is None else images.size)
-    target = ExtractiveTarget(model.to(device), reader, card, batch_rows)
+    target = ExtractiveTarget(place(model, device, again), reader, card, batch_rows)
     _try(target, folder)
     return target
 

@@ -17,11 +17,12 @@ from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.record import TargetCard
 from audit.stats.distances import similarity
+from audit.targets.answering.adapting import asked_types
 from audit.targets.answering.pages import NO_IMAGE
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import SampleBatch, fill_rows, run_batches
 from audit.targets.batching import bucket_of
-from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.resident import asking
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import adapt, frozen
 from audit.targets.encoders.forward import DTYPES
@@ -57,7 +58,7 @@ class ExtractiveTarget:
         self.model = model.eval()
         self.reader = reader
         self.card = card
-        self.answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
+        self.answers: frozenset[type[Query[Any]]] = asked_types(model)
         alone = reader.inputs.alone and card.device == "cpu"
         self.rows = SampleBatch(1 if alone else batch_rows or MOST_ROWS[card.device])
 
@@ -135,7 +136,7 @@ class ExtractiveTarget:
         views = [query.view for query in queries if isinstance(query, PageViewQuery)]
         if self.needs_image and any(view.open_page is None for view in views):
             raise TargetError(f"a page without an image: {self.card.architecture} sees pages", NO_IMAGE)
-        with torch.inference_mode(), quiet():
+        with asking(self.model):
             return cast("list[A]", answer(queries))
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:

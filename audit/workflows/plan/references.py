@@ -14,6 +14,7 @@ from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.errors import DocauditError
+from audit.targets.checkpoint.adapter import is_adapter
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import Answer, AnswerLoss, Query, TrainingLoss
@@ -146,7 +147,18 @@ class _Search:
             return "command line", self.given[name]
         named = getattr(self.checked.corpus.manifest.references, name) or ()
         paths = [self.data_dir / path for path in ((named,) if isinstance(named, str) else named)]
+        if not paths and name == "pretrained" and self._base is not None:
+            return "adapter", [self._base]
         return ("manifest", paths) if paths else None
+
+    @cached_property
+    def _base(self) -> Path | None:
+        """The model under an adapter."""
+        if not is_adapter(self.model_dir):
+            return None
+        given = next(iter(self.given.get("pretrained", ())), None)
+        base = open_model(self.model_dir, self.checked.corpus, given).base
+        return None if base is None else base.own_path
 
     def _beside(self, name: str) -> Iterator[Path]:
         for place in (self.model_dir.resolve().parent, self.data_dir / "references", self.data_dir):
@@ -165,9 +177,7 @@ class _Search:
             return "missing", "", (), provide(self.checked.target), None
         if name in ("baselines", "splits"):
             command = f"docaudit train-{'baseline' if name == 'baselines' else name} {self.data_dir} --out {name}"
-            origin = "PATH (what the model was fine-tuned from)" if start is None else str(start)
-            manifest_names = start is not None and "pretrained" not in self.given
-            command += "" if manifest_names else f" --reference pretrained={origin}"
+            command += self._started_from(start)
             if name == "baselines" and not public:
                 return "missing", "", (), "train one like the model on documents that are not audited", None
             count = 1 if name == "baselines" else N_SPLITS
@@ -177,6 +187,18 @@ class _Search:
             "embedder": PROVIDE_EMBEDDER,
         }
         return "missing", "", (), words.get(name) or provide(self.checked.target), None
+
+    def _started_from(self, start: Path | None) -> str:
+        """The end of a command that trains models as the audited one was."""
+        if self._base is not None:
+            # Its settings are read there; its base is looked for in the manifest and in them.
+            named = f" --reference pretrained={self.model_dir}"
+            lost = "pretrained" in self.given and not self.checked.corpus.manifest.references.pretrained
+            more = f" (name {start} as references.pretrained in manifest.toml before, unless the adapter names it)"
+            return named + more if lost else named
+        if start is None:
+            return " --reference pretrained=PATH (what the model was fine-tuned from)"
+        return f" --reference pretrained={start}" if "pretrained" in self.given else ""
 
     def _trains_public(self) -> bool:
         target = self.checked.target
