@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar, cast
@@ -19,6 +19,7 @@ from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.answering.adapting import adapt_to_answer, asked_types
 from audit.targets.answering.generation import greedy, ids_of
+from audit.targets.answering.half import computing
 from audit.targets.answering.pages import NO_IMAGE, AskedPage, asked_of, read_page, refuse_unreadable
 from audit.targets.answering.reader import ENCODED, Inputs, PictureReader, Reader, Sample, TokenReader
 from audit.targets.answering.rows import (
@@ -33,7 +34,6 @@ from audit.targets.answering.rows import (
 )
 from audit.targets.checkpoint.resident import asking
 from audit.targets.encoded_page import NOT_READ, Encoding
-from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.interface import (
     Adaptation,
@@ -198,7 +198,14 @@ class AnsweringTarget:
         sample = Sample(replace(query.view), query.question, query.answer)
         asked = replace(sample, answer=None)
         inputs = self._inputs(self.reader.taught([sample]), 1, 1)
-        return adapt_to_answer(self.model, inputs, lambda: self._generate([asked], 1)[0].text, query.answer, query.rule)
+        return adapt_to_answer(
+            self.model,
+            inputs,
+            lambda: self._generate([asked], 1)[0].text,
+            query.answer,
+            query.rule,
+            self._computing,
+        )
 
     def _each(self, samples: Sequence[Sample], run: Any) -> list[Any]:
         """What `run` gives for each sample, in order."""
@@ -281,30 +288,9 @@ class AnsweringTarget:
     def _steady(self, n_rows: int) -> AbstractContextManager[None]:
         return steady(self.card.device) if n_rows > 1 or not self._shares else nullcontext()
 
-    @contextmanager
-    def _computing(self) -> Iterator[None]:
+    def _computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but scores of tokens in float32."""
-        if self.card.dtype == "float32":
-            yield
-            return
-        device = self.card.device
-        exact = ExitStack()
-
-        def begin(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-            exact.enter_context(torch.autocast(device, enabled=False))
-            return tuple(value.float() for value in inputs)
-
-        def end(*_: Any) -> None:
-            exact.close()
-
-        head = self.model.get_output_embeddings()
-        hooks = [head.register_forward_pre_hook(begin), head.register_forward_hook(end, always_call=True)]
-        try:
-            with torch.autocast(device, DTYPES[self.card.dtype]):
-                yield
-        finally:
-            for hook in hooks:
-                hook.remove()
+        return computing(self.card, self.model.get_output_embeddings)
 
 
 def _page(query: Query[Any]) -> AskedPage:

@@ -86,6 +86,12 @@ def spread(model: Any, room: Mapping[int | str, int], computes: str) -> Any:
     model.tie_weights()
     whole = getattr(model, "_no_split_modules", None)
     places = infer_auto_device_map(model, max_memory=dict(room), no_split_module_classes=list(whole or ()))
+    stored = list(model.state_dict())
+    # accelerate cannot keep on disk what has buffers alone, which are not stored.
+    places = {
+        name: place if place != "disk" or any(f"{key}.".startswith(f"{name}.") for key in stored) else computes
+        for name, place in places.items()
+    }
     folder = tempfile.mkdtemp(prefix="docaudit-weights-") if "disk" in places.values() else None
     dispatch_model(model, places, main_device=computes, offload_dir=folder, force_hooks=True)
     if folder is not None:

@@ -13,7 +13,7 @@ from audit.attacks.interface import Attack
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
-from audit.errors import DocauditError
+from audit.errors import DocauditError, TargetError
 from audit.targets.checkpoint.adapter import is_adapter
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
@@ -193,9 +193,11 @@ class _Search:
         if self._base is not None:
             # Its settings are read there; its base is looked for in the manifest and in them.
             named = f" --reference pretrained={self.model_dir}"
-            lost = "pretrained" in self.given and not self.checked.corpus.manifest.references.pretrained
-            more = f" (name {start} as references.pretrained in manifest.toml before, unless the adapter names it)"
-            return named + more if lost else named
+            try:
+                open_model(self.model_dir, self.checked.corpus)
+            except TargetError:
+                return f"{named} (first name its base as references.pretrained in manifest.toml: {start})"
+            return named
         if start is None:
             return " --reference pretrained=PATH (what the model was fine-tuned from)"
         return f" --reference pretrained={start}" if "pretrained" in self.given else ""
