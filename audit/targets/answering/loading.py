@@ -143,8 +143,6 @@ def load_answering(
     reader = _reader_of(family, folder, config, prompt, system)
     _try(reader, folder)
     model = place(model.eval(), device, None if folder.fresh else again)
-    if family.general:
-        _try_model(model, reader, folder, device)
     set_start(model)
     withheld = lifted(model.generation_config, reader)
     open_ends(model.generation_config, reader)
@@ -158,7 +156,10 @@ def load_answering(
         device=device,
     )
     card = replace(card, resolution=reader.resolution, lifted=withheld)
-    return AnsweringTarget(model, reader, card, batch_rows, images)
+    target = AnsweringTarget(model, reader, card, batch_rows, images)
+    if family.general:
+        _try_model(target, folder)
+    return target
 
 
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
@@ -239,10 +240,12 @@ def _try(reader: Reader, folder: CheckpointFolder) -> None:
         reader.taught([trial_sample()])
 
 
-def _try_model(model: Any, reader: Reader, folder: CheckpointFolder, device: str) -> None:
+def _try_model(target: AnsweringTarget, folder: CheckpointFolder) -> None:
     """Have the model itself read one page and its answer."""
-    with quiet(), torch.inference_mode(), _refusing(folder, "the model cannot read what its processor makes of a page"):
-        model(**{name: value.to(device) for name, value in reader.taught([trial_sample()]).items()})
+    said = "the model cannot read what its processor makes of a page"
+    with quiet(), torch.inference_mode(), _refusing(folder, said), target.computing():
+        inputs = target.reader.taught([trial_sample()])
+        target.model(**{name: value.to(target.card.device) for name, value in inputs.items()})
 
 
 @contextmanager

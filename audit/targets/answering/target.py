@@ -204,7 +204,7 @@ class AnsweringTarget:
             lambda: self._generate([asked], 1)[0].text,
             query.answer,
             query.rule,
-            self._computing,
+            self.computing,
         )
 
     def _each(self, samples: Sequence[Sample], run: Any) -> list[Any]:
@@ -234,12 +234,12 @@ class AnsweringTarget:
         """The pages of one batch as the model's encoder sees them."""
         assert isinstance(self.reader, PictureReader)
         inputs = self._inputs(self.reader.pictures(samples), len(samples), n_rows)
-        with self._steady(n_rows), self._computing():
+        with self._steady(n_rows), self.computing():
             return [*self.model.get_encoder()(**inputs).last_hidden_state[: len(samples)]]
 
     def _generate(self, samples: Sequence[Sample], n_rows: int) -> list[Reply]:
         """The greedy answers to one batch."""
-        with self._steady(n_rows), self._computing():
+        with self._steady(n_rows), self.computing():
             out = self.model.generate(
                 **self._inputs(self.reader.prompts(samples), len(samples), n_rows),
                 max_new_tokens=self.reader.max_new_tokens,
@@ -267,7 +267,7 @@ class AnsweringTarget:
     def _score_answers(self, samples: Sequence[Sample], n_rows: int) -> list[Floats]:
         """The log-probability of each token of the true answers of one batch."""
         inputs = self._inputs(self.reader.taught(samples), len(samples), n_rows)
-        with self._steady(n_rows), self._computing():
+        with self._steady(n_rows), self.computing():
             logits = self.model(**inputs).logits
         labels = inputs["labels"]
         if not self.model.config.is_encoder_decoder:
@@ -288,7 +288,7 @@ class AnsweringTarget:
     def _steady(self, n_rows: int) -> AbstractContextManager[None]:
         return steady(self.card.device) if n_rows > 1 or not self._shares else nullcontext()
 
-    def _computing(self) -> AbstractContextManager[None]:
+    def computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but scores of tokens in float32."""
         return computing(self.card, self.model.get_output_embeddings)
 

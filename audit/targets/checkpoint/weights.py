@@ -33,7 +33,7 @@ def read_model(
     """See `audit.targets.checkpoint.loading.load_model`."""
     model, missing = _read_whole(folder, model_class, settings)
     if method_of(folder.config) is None:
-        _score_exactly(model)
+        score_exactly(model.get_output_embeddings())
     return model, missing
 
 
@@ -52,9 +52,8 @@ def _read_whole(
     return merged, sorted(set(missing) - filled_by(folder.adapter))
 
 
-def _score_exactly(model: Any) -> None:
-    """Keep in float32 what scores tokens, whatever the other weights are in."""
-    scores = model.get_output_embeddings()
+def score_exactly(scores: Any) -> None:
+    """Keep in float32 the layer that scores tokens or places, whatever the other weights are in; None is left alone."""
     weights = getattr(scores, "weight", None)
     if weights is not None and weights.dtype in (torch.bfloat16, torch.float16):
         scores.weight = torch.nn.Parameter(weights.detach().float())
