@@ -13,6 +13,7 @@ import extractive_zoo
 import numpy as np
 import peft
 import pytest
+import tiny
 import torch
 from text_zoo import write_text_model
 
@@ -23,6 +24,7 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint import placing, resident
 from audit.targets.checkpoint.folder import in_format, open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.resident import RESIDENTS
 from audit.targets.extractive.loading import load_extractive
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss
@@ -179,6 +181,12 @@ def test_a_spread_model_is_dropped_and_comes_back(
     first = [answers(target, corpus) for target in targets]
     assert [answers(target, corpus) for target in targets] == first
     assert RESIDENTS.most == 1
+
+
+def test_an_encoder_must_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placing, "put", lambda model, device: placing.spread(model, {"cpu": 2**30}, device))
+    with pytest.raises(TargetError, match="does not fit into the memory of the GPU"):
+        load(tiny.checkpoint(tmp_path / "bert", "bert", "mlm"))
 
 
 def test_only_a_gpu_without_room_has_a_model_spread(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_ch
 from audit.targets.checkpoint.known import unknown_hint
 from audit.targets.checkpoint.labels import labels_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.placing import is_spread
 from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.checkpoint.resident import place
 from audit.targets.checkpoint.tokenizer import load_tokenizer
@@ -77,7 +78,10 @@ def load(
         max_tokens=encoder.max_tokens,
         device=device,
     )
-    return EncoderTarget(place(model, device), family, encoder, card, batch_tokens)
+    placed = place(model, device)
+    if is_spread(placed):  # attacks take gradients of an encoder, and train it on pages
+        raise TargetError(f"{folder}: an encoder that does not fit into the memory of the GPU", "use --device cpu")
+    return EncoderTarget(placed, family, encoder, card, batch_tokens)
 
 
 def not_finite(model: Any) -> list[str]:
