@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Debug, show_errors
+from audit.cli.options import DataDir, Debug, named_paths, show_errors
+from audit.errors import UsageError
 
 if TYPE_CHECKING:
     from audit.corpus.summary import Quartiles, Summary
@@ -22,6 +23,10 @@ def inspect(
         Path | None,
         typer.Option(help="A checkpoint, to check it as a scan does, and to count what each attack can try."),
     ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PATH", help="With --model: a reference, such as pretrained=BASE of an adapter."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -31,13 +36,15 @@ def inspect(
         from audit.corpus.summary import summarise
         from audit.workflows.inspection import inspect_model, outlook_of_attacks
 
+        if reference and model is None:
+            raise UsageError("--reference is for checking a model", "add --model MODEL_DIR")
         corpus = manifest.load(data_dir)
         manifest.check_references(corpus)
         summary, attacks = summarise(corpus), outlook_of_attacks(corpus)
         if not as_json:
             _show_summary(summary)
             console.show_table("Attacks", ("attack", "with this data set"), attacks)
-        inspected = None if model is None else inspect_model(model, corpus, data_dir)
+        inspected = None if model is None else inspect_model(model, corpus, data_dir, named_paths(reference))
         if as_json:
             content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
             typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))

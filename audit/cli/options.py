@@ -50,6 +50,13 @@ Time = Annotated[
         show_default=False,
     ),
 ]
+Weights = Annotated[
+    Literal["auto", "float32", "bfloat16"],
+    typer.Option(
+        help="What weights are held in; auto: bfloat16 for a model of over two billion parameters that is stored in "
+        "half precision, else float32."
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Pretrained = Annotated[

@@ -17,6 +17,7 @@ from audit.cli.options import (
     Documents,
     PolicyName,
     Time,
+    Weights,
     named_paths,
     seconds_of,
     show_errors,
@@ -37,6 +38,7 @@ def plan(
         list[str] | None, typer.Option(metavar="NAME=PATH", help="With --model: a reference model; see scan.")
     ] = None,
     device: Device = "auto",
+    weights: Weights = "auto",
     documents: Documents = None,
     time: Time = None,
     epsilon: Annotated[
@@ -72,6 +74,7 @@ def plan(
                 model=model,
                 references=named_paths(reference),
                 device=device,
+                weights=weights,
                 epsilons=_numbers(epsilon or ()),
                 unit=unit,
                 documents=documents,

@@ -17,6 +17,7 @@ from audit.cli.options import (
     Reveal,
     Seed,
     Time,
+    Weights,
     named_paths,
     seconds_of,
     show_errors,
@@ -78,6 +79,7 @@ def scan(
             "or auto: bfloat16 on CUDA."
         ),
     ] = "auto",
+    weights: Weights = "auto",
     batch_tokens: Annotated[
         int | None,
         typer.Option(min=16, help="Tokens of one forward pass; lower it when memory is short.", show_default="auto"),
@@ -164,6 +166,7 @@ def scan(
             batch_rows=batch_rows,
             defense=defense,
             dtype=dtype,
+            weights=weights,
             public_dir=public,
             image_noise=image_noise,
             engine=engine,

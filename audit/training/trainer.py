@@ -16,6 +16,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerContr
 from audit.errors import TargetError
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.loading import not_finite
+from audit.targets.checkpoint.resident import RESIDENTS
 from audit.training.reproducible import reproducible
 
 
@@ -107,7 +108,11 @@ def train(
         watch: follows the epochs.
         validation: samples that score every epoch, when there are some.
         score: scores the predictions of an epoch.
+
+    Raises:
+        TargetError: the model does not fit into the GPU's memory.
     """
+    RESIDENTS.keep(model)
     with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, reproducible(device), quiet(warn=True):
         fitting = trainer(
             model=model,

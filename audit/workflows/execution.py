@@ -34,6 +34,7 @@ from audit.measurements import Diagnostic
 from audit.record import TargetCard
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.folder import files_of
+from audit.targets.checkpoint.resident import RESIDENTS
 from audit.targets.embedder.target import EmbedderTarget, files_of_embedder, load_embedder
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_words, instructions, packages, threads, use_threads
@@ -46,6 +47,8 @@ from audit.workflows.setup import ScanSetup, defended_references
 
 M = TypeVar("M", bound=Target)
 PREFLIGHT_STEPS = 64
+WIDE = 1024
+"""Attempts in flight when large models are read in turn (ours): each round of them asks each model once."""
 MIN_AGREEMENT = 0.99
 
 
@@ -178,7 +181,7 @@ class _Preflight(Work):
 def _engine(opened: ScanSetup) -> Engine:
     options = opened.options
     if options.engine == "local":
-        return LocalEngine(options.width)
+        return LocalEngine(max(options.width, WIDE) if RESIDENTS.dropped else options.width)
     from audit.engine.ray import RayEngine
 
     gpu = opened.target.card.device == "cuda"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +36,16 @@ def outlook_of_attacks(corpus: Corpus) -> list[tuple[str, str]]:
     ]
 
 
-def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path) -> InspectedModel:
+def inspect_model(
+    model_dir: Path, corpus: Corpus, data_dir: Path, given: Mapping[str, Sequence[Path]] | None = None
+) -> InspectedModel:
     """Check a model as a scan does, and count what each attack finds to try.
+
+    Args:
+        model_dir: the checkpoint.
+        corpus: the data set.
+        data_dir: its folder.
+        given: references by name, as a scan is given them.
 
     Raises:
         DocauditError: what a scan would raise.
@@ -46,12 +55,13 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path) -> InspectedM
     from audit.workflows.checking import check_model, stated_guarantee, trial_counts
     from audit.workflows.plan.references import missing, needs_of
 
-    folder = open_model(model_dir, corpus)
+    given = given or {}
+    folder = open_model(model_dir, corpus, next(iter(given.get("pretrained", ())), None))
     checked = check_model(folder, corpus, [kind.preset("standard") for kind in BATTERY])
     _, doubts = stated_guarantee(folder)
     return InspectedModel(
         checked.target.card.architecture,
         tuple(trial_counts(checked)),
         (*checked.copies.warnings, *checked.unread.warnings, *doubts),
-        tuple(missing(needs_of(checked, data_dir, model_dir, {}))),
+        tuple(missing(needs_of(checked, data_dir, model_dir, given))),
     )

@@ -38,6 +38,7 @@ from audit.targets.opening import Checkpoint, open_model
 from audit.targets.unread import NONE_UNREAD, Unread
 from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.workflows.checking import check_model, stated_guarantee, wrap_target
+from audit.workflows.weights import hold_weights, refuse_rounded, warn_of_recipes, warn_of_size
 
 LEAST_SECONDS = 60.0
 """The shortest time that a scan can be bounded to (ours)."""
@@ -52,6 +53,7 @@ class ScanOptions:
     another data set whose public documents train the public model; `image_noise` puts noise in place of the images;
     `cache` keeps trained references, in `evidence` when None (a sweep shares one). `engine` is "local" or "ray"; for
     "ray", `address` and `workers` are those of `RayEngine`. `attack_parameters` is a file that `parameters.read` takes.
+    `weights` is what weights are held in: "float32", "bfloat16", or "auto": see `load_model`.
     `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
     difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
     `derived_by` says what made the model out of another one. With `no_model` the text alone is audited, and `model_dir`
@@ -79,6 +81,7 @@ class ScanOptions:
     workers: int | None = None
     attack_parameters: Path | None = None
     dtype: str = "auto"
+    weights: str = "auto"
     defense: str | None = None
     derived_by: tuple[str, ...] = ()
     no_model: bool = False
@@ -182,8 +185,10 @@ def open_scan(options: ScanOptions) -> ScanSetup:
             f"--engine ray: {folder} is an adapter, which workers are not sent",
             "merge it into its base, save that, and scan it; or scan without Ray",
         )
+    folder = hold_weights(folder, options.weights, options.engine)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
     model = check_model(folder, whole, attacks, device, options.batch_tokens, options.batch_rows, guard)
+    refuse_rounded(model.target, options.weights)
     target, corpus, copies, applicable = model.target, model.corpus, model.copies, model.applicable
     if options.image_noise and not (isinstance(target, EncoderTarget) and target.encoder.page_images is not None):
         raise UsageError(
@@ -209,6 +214,8 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         *doubts,
         *warn_of_parameters(options.attack_parameters, given, corpus),
         *_warn_of_unused(options, applicable, target, folder),
+        *warn_of_recipes(prepared),
+        *warn_of_size(target),
     )
     digest = given.sha256 if given is not None else None
     share = SHARES[options.budget]

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from transformers.pytorch_utils import Conv1D
 
 from audit.stats.distances import similarity
+from audit.targets.answering.half import has_half_weights, in_float32
 from audit.targets.answering.reader import Inputs
+from audit.targets.checkpoint.placing import is_spread
 from audit.targets.encoders.adaptation import adapt, frozen
-from audit.targets.interface import AdaptationRule, Adapted
+from audit.targets.interface import Adaptation, AdaptationRule, Adapted, Answer, AnswerLoss, Query
+
+
+def asked_types(model: Any) -> frozenset[type[Query[Any]]]:
+    """The queries about answers that a model takes: it is not trained on a page where its weights come and go."""
+    return frozenset({Answer, AnswerLoss} if is_spread(model) else {Answer, AnswerLoss, Adaptation})
 
 
 def adapt_to_answer(
-    model: Any, inputs: Inputs, answered: Callable[[], str], answer: str, rule: AdaptationRule
+    model: Any,
+    inputs: Inputs,
+    answered: Callable[[], str],
+    answer: str,
+    rule: AdaptationRule,
+    computing: Callable[[], AbstractContextManager[None]],
 ) -> Adapted:
     """Train the last linear layer before the scores of tokens on one answer, and put it back as it was.
 
@@ -29,20 +41,23 @@ def adapt_to_answer(
         answered: gives the model's greedy answer.
         answer: the true one.
         rule: when to stop.
+        computing: within it a model with weights in half precision computes; the layer is trained in float32.
     """
+    within = computing if has_half_weights(model) else nullcontext
     with torch.inference_mode(False), frozen(model):
         # Made under inference mode they could not be differentiated through.
         own = {name: value.clone() for name, value in inputs.items()}
         encoder = model.get_encoder() if model.config.is_encoder_decoder else None
-        with torch.no_grad(), _watched(model, encoder) as seen:
+        with torch.no_grad(), _watched(model, encoder) as seen, within():
             model(**own)
 
         def loss() -> torch.Tensor:
-            with _remembered(encoder, seen.encoded):
+            with _remembered(encoder, seen.encoded), within():
                 value: torch.Tensor = model(**own).loss
             return value
 
-        return adapt(list(seen.linear[-1].parameters()), loss, lambda: similarity(answered(), answer), rule)
+        with in_float32(seen.linear[-1]) as trained:
+            return adapt(trained, loss, lambda: similarity(answered(), answer), rule)
 
 
 class _Seen:

@@ -51,6 +51,7 @@ from audit.targets.answering.vt5_reader import NOWHERE
 from audit.targets.answering.wording import special_tokens
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model
+from audit.targets.checkpoint.resident import place
 from audit.targets.checkpoint.tokenizer import open_tokenizer
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.page_images import OpenImage
@@ -267,4 +268,4 @@ def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage |
         device=device,
     )
     card = replace(card, resolution=None if page_image is None else page_image.size)
-    return Denoiser(model.to(device), tokenizer, card, page_image, images)
+    return Denoiser(place(model, device), tokenizer, card, page_image, images)

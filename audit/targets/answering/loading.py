@@ -29,6 +29,7 @@ from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.loading import load_whole_model
+from audit.targets.checkpoint.resident import place
 from audit.targets.encoders.page_images import OpenImage
 
 _ADVICE = "save the processor that the model was trained with beside it"
@@ -136,12 +137,12 @@ def load_answering(
         )
     if task == "question-answering" and prompt is not None and "{question}" not in prompt:
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
-    model = load_whole_model(folder, family.model_class)
+    again = partial(load_whole_model, folder, family.model_class)
+    model = again()
     config = model.config
     reader = _reader_of(family, folder, config, prompt, system)
     _try(reader, folder)
-    if family.general:
-        _try_model(model.to(device).eval(), reader, folder, device)
+    model = place(model.eval(), device, None if folder.fresh else again)
     set_start(model)
     withheld = lifted(model.generation_config, reader)
     open_ends(model.generation_config, reader)
@@ -155,7 +156,10 @@ def load_answering(
         device=device,
     )
     card = replace(card, resolution=reader.resolution, lifted=withheld)
-    return AnsweringTarget(model.to(device), reader, card, batch_rows, images)
+    target = AnsweringTarget(model, reader, card, batch_rows, images)
+    if family.general:
+        _try_model(target, folder)
+    return target
 
 
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
@@ -236,18 +240,12 @@ def _try(reader: Reader, folder: CheckpointFolder) -> None:
         reader.taught([trial_sample()])
 
 
-def _try_model(model: Any, reader: Reader, folder: CheckpointFolder, device: str) -> None:
-    """Have the model itself read one page and its answer; a large one's weights may be in half precision."""
-    half = any(weights.dtype == torch.bfloat16 for weights in model.parameters())
-    inputs = {name: value.to(device) for name, value in reader.taught([trial_sample()]).items()}
-    computing = torch.autocast(torch.device(device).type, torch.bfloat16, enabled=half)
-    with (
-        quiet(),
-        torch.inference_mode(),
-        computing,
-        _refusing(folder, "the model cannot read what its processor makes of a page"),
-    ):
-        model(**inputs)
+def _try_model(target: AnsweringTarget, folder: CheckpointFolder) -> None:
+    """Have the model itself read one page and its answer."""
+    said = "the model cannot read what its processor makes of a page"
+    with quiet(), torch.inference_mode(), _refusing(folder, said), target.computing():
+        inputs = target.reader.taught([trial_sample()])
+        target.model(**{name: value.to(target.card.device) for name, value in inputs.items()})
 
 
 @contextmanager

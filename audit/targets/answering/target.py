@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar, cast
@@ -17,8 +17,9 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.record import TargetCard
-from audit.targets.answering.adapting import adapt_to_answer
+from audit.targets.answering.adapting import adapt_to_answer, asked_types
 from audit.targets.answering.generation import greedy, ids_of
+from audit.targets.answering.half import computing
 from audit.targets.answering.pages import NO_IMAGE, AskedPage, asked_of, read_page, refuse_unreadable
 from audit.targets.answering.reader import ENCODED, Inputs, PictureReader, Reader, Sample, TokenReader
 from audit.targets.answering.rows import (
@@ -31,9 +32,8 @@ from audit.targets.answering.rows import (
     split_by_page,
     steady,
 )
-from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.resident import asking
 from audit.targets.encoded_page import NOT_READ, Encoding
-from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.interface import (
     Adaptation,
@@ -84,7 +84,7 @@ class AnsweringTarget:
         self.reader = reader
         self.card = card
         self.images = images
-        self.answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
+        self.answers: frozenset[type[Query[Any]]] = asked_types(model)
         if isinstance(reader, TokenReader):
             self.answers |= {TrainingLoss}
         self.rows = SampleBatch(batch_rows or rows_for(reader, card.device))
@@ -159,7 +159,7 @@ class AnsweringTarget:
             TrainingLoss: self._page_losses,
         }[kind]
         self._refuse_pages_without_image(queries)
-        with torch.inference_mode(), quiet():
+        with asking(self.model):
             return cast("list[A]", answer(queries))
 
     def _refuse_pages_without_image(self, queries: Sequence[Query[Any]]) -> None:
@@ -198,7 +198,14 @@ class AnsweringTarget:
         sample = Sample(replace(query.view), query.question, query.answer)
         asked = replace(sample, answer=None)
         inputs = self._inputs(self.reader.taught([sample]), 1, 1)
-        return adapt_to_answer(self.model, inputs, lambda: self._generate([asked], 1)[0].text, query.answer, query.rule)
+        return adapt_to_answer(
+            self.model,
+            inputs,
+            lambda: self._generate([asked], 1)[0].text,
+            query.answer,
+            query.rule,
+            self.computing,
+        )
 
     def _each(self, samples: Sequence[Sample], run: Any) -> list[Any]:
         """What `run` gives for each sample, in order."""
@@ -227,12 +234,12 @@ class AnsweringTarget:
         """The pages of one batch as the model's encoder sees them."""
         assert isinstance(self.reader, PictureReader)
         inputs = self._inputs(self.reader.pictures(samples), len(samples), n_rows)
-        with self._steady(n_rows), self._computing():
+        with self._steady(n_rows), self.computing():
             return [*self.model.get_encoder()(**inputs).last_hidden_state[: len(samples)]]
 
     def _generate(self, samples: Sequence[Sample], n_rows: int) -> list[Reply]:
         """The greedy answers to one batch."""
-        with self._steady(n_rows), self._computing():
+        with self._steady(n_rows), self.computing():
             out = self.model.generate(
                 **self._inputs(self.reader.prompts(samples), len(samples), n_rows),
                 max_new_tokens=self.reader.max_new_tokens,
@@ -260,7 +267,7 @@ class AnsweringTarget:
     def _score_answers(self, samples: Sequence[Sample], n_rows: int) -> list[Floats]:
         """The log-probability of each token of the true answers of one batch."""
         inputs = self._inputs(self.reader.taught(samples), len(samples), n_rows)
-        with self._steady(n_rows), self._computing():
+        with self._steady(n_rows), self.computing():
             logits = self.model(**inputs).logits
         labels = inputs["labels"]
         if not self.model.config.is_encoder_decoder:
@@ -281,30 +288,9 @@ class AnsweringTarget:
     def _steady(self, n_rows: int) -> AbstractContextManager[None]:
         return steady(self.card.device) if n_rows > 1 or not self._shares else nullcontext()
 
-    @contextmanager
-    def _computing(self) -> Iterator[None]:
+    def computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but scores of tokens in float32."""
-        if self.card.dtype == "float32":
-            yield
-            return
-        device = self.card.device
-        exact = ExitStack()
-
-        def begin(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-            exact.enter_context(torch.autocast(device, enabled=False))
-            return tuple(value.float() for value in inputs)
-
-        def end(*_: Any) -> None:
-            exact.close()
-
-        head = self.model.get_output_embeddings()
-        hooks = [head.register_forward_pre_hook(begin), head.register_forward_hook(end, always_call=True)]
-        try:
-            with torch.autocast(device, DTYPES[self.card.dtype]):
-                yield
-        finally:
-            for hook in hooks:
-                hook.remove()
+        return computing(self.card, self.model.get_output_embeddings)
 
 
 def _page(query: Query[Any]) -> AskedPage:

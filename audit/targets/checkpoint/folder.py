@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from audit.errors import TargetError
 from audit.record import TargetCard
@@ -19,6 +19,10 @@ from audit.targets.checkpoint.trainer_state import TRAINER_STATE, TrainingProgre
 
 _CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
 """Files that decide what a checkpoint does; their content makes up its sha256."""
+
+
+NumberFormat = Literal["auto", "float32", "bfloat16"]
+"""What weights are held in; "auto": see `audit.targets.checkpoint.loading.load_model`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,7 @@ class CheckpointFolder:
         adapter: the adapter, when the folder that was opened holds one.
         base: the model that the adapter was trained on.
         fresh: leave out the adapter's weights: the model is its base, with as many tokens as the adapted one has.
+        number_format: what its weights are held in.
     """
 
     path: Path
@@ -43,6 +48,7 @@ class CheckpointFolder:
     adapter: Adapter | None = None
     base: CheckpointFolder | None = None
     fresh: bool = False
+    number_format: NumberFormat = "auto"
 
     def __str__(self) -> str:
         return str(self.own_path)
@@ -141,6 +147,12 @@ def open_checkpoint(folder: AnyFolder, base: Path | None = None) -> CheckpointFo
     path = assemble(adapter, under.path)
     config: dict[str, Any] = json.loads((path / "config.json").read_text(encoding="utf-8"))
     return CheckpointFolder(path, config, training_progress(folder), adapter, under)
+
+
+def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> CheckpointFolder:
+    """The folder, whose weights, and those of an adapter's base, are to be held in this format."""
+    base = None if folder.base is None else in_format(folder.base, number_format)
+    return replace(folder, base=base, number_format=number_format)
 
 
 def is_checkpoint(folder: Path) -> bool:

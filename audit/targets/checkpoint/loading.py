@@ -14,7 +14,9 @@ from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_ch
 from audit.targets.checkpoint.known import unknown_hint
 from audit.targets.checkpoint.labels import labels_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.placing import is_spread
 from audit.targets.checkpoint.quantised import refuse_training
+from audit.targets.checkpoint.resident import place
 from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.checkpoint.weights import read_model
 from audit.targets.encoders.encoding import Encoder
@@ -76,7 +78,10 @@ def load(
         max_tokens=encoder.max_tokens,
         device=device,
     )
-    return EncoderTarget(model.to(device), family, encoder, card, batch_tokens)
+    placed = place(model, device)
+    if is_spread(placed):  # attacks take gradients of an encoder, and train it on pages
+        raise TargetError(f"{folder}: an encoder that does not fit into the memory of the GPU", "use --device cpu")
+    return EncoderTarget(placed, family, encoder, card, batch_tokens)
 
 
 def not_finite(model: Any) -> list[str]:
@@ -110,7 +115,8 @@ def load_model(
 ) -> tuple[Any, list[str]]:
     """The model and the names of the parameters that its files lack (initialised at random).
 
-    In float32; in bfloat16 when it is large and stored in half precision. An adapter is merged into its base.
+    In float32; in bfloat16 when it is large and stored in half precision; or as the folder says. An adapter is merged
+    into its base.
 
     Args:
         folder: the checkpoint.

@@ -16,12 +16,11 @@ from audit.targets.checkpoint.folder import CheckpointFolder, files_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.merging import filled_by, merge_adapter, resize
 from audit.targets.checkpoint.quantised import method_of
+from audit.targets.checkpoint.resident import LARGE, RESIDENTS
 from audit.targets.encoders.families import family_of
 
 _LAYERS = (".layer.", ".layers.", "albert_layer_groups.")
 """Parts of the names of encoders' weights that stand for their layers."""
-LARGE = 2_000_000_000
-"""Parameters of a model that is too large for most machines in float32 (ours): 8 GB."""
 _HALF = ("BF16", "F16")
 _WRAPPED = ("_orig_mod.", "module.")
 """What torch.compile and DistributedDataParallel put before the names of a model's tensors."""
@@ -34,7 +33,7 @@ def read_model(
     """See `audit.targets.checkpoint.loading.load_model`."""
     model, missing = _read_whole(folder, model_class, settings)
     if method_of(folder.config) is None:
-        _score_exactly(model)
+        score_exactly(model.get_output_embeddings())
     return model, missing
 
 
@@ -53,9 +52,8 @@ def _read_whole(
     return merged, sorted(set(missing) - filled_by(folder.adapter))
 
 
-def _score_exactly(model: Any) -> None:
-    """Keep in float32 what scores tokens, whatever the other weights are in."""
-    scores = model.get_output_embeddings()
+def score_exactly(scores: Any) -> None:
+    """Keep in float32 the layer that scores tokens or places, whatever the other weights are in; None is left alone."""
     weights = getattr(scores, "weight", None)
     if weights is not None and weights.dtype in (torch.bfloat16, torch.float16):
         scores.weight = torch.nn.Parameter(weights.detach().float())
@@ -78,6 +76,10 @@ def _read(
 ) -> tuple[Any, list[str]]:
     """The model, and the names of the parameters that its files lack."""
     more: dict[str, Any] = dict(settings or {})
+    n_parameters, n_half = _sizes(folder.path)
+    dtype = _dtype_of(folder, n_parameters, n_half)
+    if n_parameters > RESIDENTS.large:
+        RESIDENTS.make_room(n_parameters * dtype.itemsize, "cpu")
     with quiet():
         try:
             if folder.weight_names and all(name.startswith(_WRAPPED) for name in folder.weight_names):
@@ -89,7 +91,7 @@ def _read(
                 trust_remote_code=False,
                 # The configuration may name a kernel of the Hub here, which transformers would download and run.
                 attn_implementation=None,
-                dtype=_dtype_of(folder.path),
+                dtype=dtype,
                 output_loading_info=True,
                 **more,
             )
@@ -104,9 +106,10 @@ def _read(
     return model, sorted(report["missing_keys"])
 
 
-def _dtype_of(folder: Path) -> torch.dtype:
-    """bfloat16 for a large model that is stored in half precision, else float32."""
-    n_parameters, n_half = _sizes(folder)
+def _dtype_of(folder: CheckpointFolder, n_parameters: int, n_half: int) -> torch.dtype:
+    """As it was asked for; else bfloat16 for a large model that is stored in half precision, float32 for others."""
+    if folder.number_format != "auto":
+        return torch.bfloat16 if folder.number_format == "bfloat16" else torch.float32
     return torch.bfloat16 if n_parameters > LARGE and 2 * n_half > n_parameters else torch.float32
 
 

@@ -20,6 +20,7 @@ from audit.record import TargetCard
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, files_of, open_checkpoint
 from audit.targets.checkpoint.loading import load_model, not_finite
+from audit.targets.checkpoint.resident import place
 from audit.targets.checkpoint.tokenizer import open_tokenizer
 from audit.targets.embedder.pooling import Reading, pooling_file, reading_of
 from audit.targets.encoded_page import Encoding
@@ -166,7 +167,7 @@ def load_embedder(folder: AnyFolder, device: str = "cpu", batch_tokens: int | No
     )
     # The pooling module's file lies in a folder of its own, which the checkpoint's sha256 leaves out.
     card = replace(card, sha256=hashlib.sha256(f"{card.sha256} {reading}".encode()).hexdigest())
-    return EmbedderTarget(model.to(device), tokenizer, reading, card, batch_tokens)
+    return EmbedderTarget(place(model, device), tokenizer, reading, card, batch_tokens)
 
 
 def files_of_embedder(folder: Path) -> dict[str, Path]:

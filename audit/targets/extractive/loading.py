@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +24,11 @@ from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
 from audit.targets.checkpoint.loading import load_model, load_whole_model
+from audit.targets.checkpoint.quantised import method_of
+from audit.targets.checkpoint.resident import place
 from audit.targets.checkpoint.tokenizer import open_tokenizer
+from audit.targets.checkpoint.weights import score_exactly
+from audit.targets.extractive.layers import head_of
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.extractive.windows import Inputs, SpanReader
 from audit.targets.interface import Answer
@@ -87,10 +92,12 @@ def load_extractive(
             tokenizer or the processor of the images that it sees.
     """
     folder = open_checkpoint(folder)
+    again: Callable[[], Any] | None = None
     kind = str(folder.config.get("model_type"))
     model_class = _class_of(folder, kind)
     if fresh_head is None:
-        model = load_whole_model(folder, model_class)
+        model = _with_its_head(folder, model_class)
+        again = None if folder.fresh else partial(_with_its_head, folder, model_class)
     else:
         model = _with_fresh_head(folder, model_class, fresh_head)
     tokenizer = open_tokenizer(folder, ("pad",), VOCABULARIES)
@@ -110,7 +117,7 @@ def load_extractive(
         device=device,
     )
     card = replace(card, resolution=None if images is None else images.size)
-    target = ExtractiveTarget(model.to(device), reader, card, batch_rows)
+    target = ExtractiveTarget(place(model, device, again), reader, card, batch_rows)
     _try(target, folder)
     return target
 
@@ -124,6 +131,14 @@ def _class_of(folder: CheckpointFolder, kind: str) -> Any:
             "docaudit knows all that transformers can load as AutoModelForQuestionAnswering",
         )
     return getattr(transformers, HEADS[kind])
+
+
+def _with_its_head(folder: CheckpointFolder, model_class: Any) -> Any:
+    """The whole model; the layer that gives beginnings and ends in float32."""
+    model = load_whole_model(folder, model_class)
+    if method_of(folder.config) is None:
+        score_exactly(head_of(model))
+    return model
 
 
 def _with_fresh_head(folder: CheckpointFolder, model_class: Any, seed: int) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -17,14 +17,15 @@ from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.record import TargetCard
 from audit.stats.distances import similarity
+from audit.targets.answering.adapting import asked_types
+from audit.targets.answering.half import computing, has_half_weights, in_float32
 from audit.targets.answering.pages import NO_IMAGE
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import SampleBatch, fill_rows, run_batches
 from audit.targets.batching import bucket_of
-from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.resident import asking
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import adapt, frozen
-from audit.targets.encoders.forward import DTYPES
 from audit.targets.extractive.layers import head_of, last_layer
 from audit.targets.extractive.spans import Scores, best_span
 from audit.targets.extractive.windows import SpanReader, Window, WindowSample
@@ -58,7 +59,7 @@ class ExtractiveTarget:
         self.model = model.eval()
         self.reader = reader
         self.card = card
-        self.answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
+        self.answers: frozenset[type[Query[Any]]] = asked_types(model)
         alone = reader.inputs.alone and card.device == "cpu"
         self.rows = SampleBatch(1 if alone else batch_rows or MOST_ROWS[card.device])
 
@@ -136,7 +137,7 @@ class ExtractiveTarget:
         views = [query.view for query in queries if isinstance(query, PageViewQuery)]
         if self.needs_image and any(view.open_page is None for view in views):
             raise TargetError(f"a page without an image: {self.card.architecture} sees pages", NO_IMAGE)
-        with torch.inference_mode(), quiet():
+        with asking(self.model):
             return cast("list[A]", answer(queries))
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
@@ -187,7 +188,7 @@ class ExtractiveTarget:
         if self.card.device != "cpu":
             # CUDA kernels depend on the number of rows, so there it is always the same.
             inputs = fill_rows(inputs, len(rows), n_rows)
-        with computing(self.model, self.card):
+        with self._computing():
             out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
         logits = [value.float().cpu().double().numpy() for value in (out.start_logits, out.end_logits)]
         begins, ends = logits
@@ -196,6 +197,10 @@ class ExtractiveTarget:
     def _adaptations(self, queries: Sequence[Adaptation]) -> list[Adapted]:
         return [self._adapt(query) for query in queries]
 
+    def _computing(self) -> AbstractContextManager[None]:
+        """Within, the model computes in the card's dtype, but its head in float32."""
+        return computing(self.card, lambda: head_of(self.model))
+
     def _adapt(self, query: Adaptation) -> Adapted:
         """How the model takes to one answer when the last linear layer before its head is trained on it (ours).
 
@@ -203,13 +208,15 @@ class ExtractiveTarget:
         """
         window, span = located(self.reader.windows(query.view, query.question), query.view, query.answer)[0]
         sample = WindowSample(replace(query.view), query.question, window=window)
+        within = self._computing if has_half_weights(self.model) else nullcontext
         with torch.inference_mode(False), frozen(self.model):
             made = self.reader.batch([sample], self._bucket(sample))
             inputs = {name: value.to(self.card.device) for name, value in made.items()}
             targets = [torch.tensor([position], device=self.card.device) for position in span]
 
             def loss() -> torch.Tensor:
-                out = self.model(**inputs)
+                with within():
+                    out = self.model(**inputs)
                 own = [
                     torch.nn.functional.cross_entropy(_without_padding(value, len(window.ids), inputs), target)
                     for value, target in zip((out.start_logits, out.end_logits), targets, strict=True)
@@ -221,7 +228,8 @@ class ExtractiveTarget:
                     (scores,) = self._score([sample], 1)
                 return similarity(_reply_of(query.view, [window], [scores]).text, query.answer)
 
-            return adapt(list(last_layer(self.model, loss).parameters()), loss, likeness, query.rule)
+            with in_float32(last_layer(self.model, loss)) as trained:
+                return adapt(trained, loss, likeness, query.rule)
 
 
 def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Located]:
@@ -234,31 +242,6 @@ def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Loca
         spans = ((window, window.span_of(first, last)) for window in windows)
         places += [(window, span) for window, span in spans if span is not None][:1]
     return places or [(windows[0], (windows[0].null, windows[0].null))]
-
-
-@contextmanager
-def computing(model: Any, card: TargetCard) -> Iterator[None]:
-    """Within, the model computes in the card's dtype, but its head in float32."""
-    if card.dtype == "float32":
-        yield
-        return
-    exact = ExitStack()
-
-    def begin(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        exact.enter_context(torch.autocast(card.device, enabled=False))
-        return tuple(value.float() for value in inputs)
-
-    def end(*_: Any) -> None:
-        exact.close()
-
-    head = head_of(model)
-    hooks = [head.register_forward_pre_hook(begin), head.register_forward_hook(end, always_call=True)]
-    try:
-        with torch.autocast(card.device, DTYPES[card.dtype]):
-            yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def _reply_of(view: PageView, windows: Sequence[Window], scores: Sequence[Scores]) -> Reply:

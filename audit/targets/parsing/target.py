@@ -146,7 +146,7 @@ class ParsingTarget(AnsweringTarget):
             assert isinstance(written, WrittenOutput)
             return self._reply_in(written, query.question).text
 
-        return adapt_to_answer(self.model, inputs, answered, query.answer, query.rule)
+        return adapt_to_answer(self.model, inputs, answered, query.answer, query.rule, self.computing)
 
 
 def _tokens_at(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> tuple[int, int]:

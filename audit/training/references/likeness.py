@@ -20,6 +20,8 @@ from audit.corpus.documents import Corpus
 from audit.corpus.page_view import page_view
 from audit.errors import TargetError
 from audit.targets.checkpoint.libraries import DAMAGE
+from audit.targets.checkpoint.placing import is_spread
+from audit.targets.checkpoint.resident import RESIDENTS
 from audit.targets.interface import AnswerLoss, TokenTarget, TrainingLoss
 from audit.targets.opening import Checkpoint
 
@@ -34,6 +36,8 @@ models those that were trained on other documents are 0.08 to 1.07 apart, and 0.
 SHARE = 0.1
 """Nor may a reference be nearer to the target than a tenth of what training has moved the target (ours): two models
 that were trained from one start on different documents are about as far from each other as each is from the start."""
+DRAWN = 2**18
+"""Numbers of a tensor that two loaded models are compared by (ours): a distance is known to a hundredth of itself."""
 MAX_DOCUMENTS = 32
 MIN_CORRELATION = 0.999
 """Of the losses of member documents (ours): the target in bfloat16 has 0.9999, the baselines of the samples 0.2 to 0.9,
@@ -66,15 +70,36 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
     return _typical(distances, len(first))
 
 
-def distance_of_models(one: Any, other: Any) -> float | None:
-    """The same of two loaded models: of adapters no file holds the weights that they were merged into."""
-    first, second = (dict(model.named_parameters()) for model in (one, other))
+Drawn = Mapping[str, tuple[torch.Size, torch.Tensor]]
+"""By the name of a tensor, its shape and `DRAWN` of its numbers at most."""
+
+
+def drawn_weights(model: Any) -> Drawn:
+    """Numbers of each tensor of a loaded model, evenly spaced, so that two large models need not be in memory at once.
+
+    Of adapters no file holds the weights that they were merged into.
+    """
+    from accelerate.utils import align_module_device
+
+    drawn = {}
+    with RESIDENTS.hold(model):
+        for place, part in model.named_modules():
+            with align_module_device(part, "cpu" if is_spread(model) else None):
+                for name, weights in part.named_parameters(recurse=False):
+                    numbers = weights.detach().flatten()
+                    kept = numbers[:: -(-len(numbers) // DRAWN) or 1].cpu().clone()
+                    drawn[f"{place}.{name}"] = (weights.shape, kept)
+    return drawn
+
+
+def distance_of_drawn(one: Drawn, other: Drawn) -> float | None:
+    """The distance of two loaded models, see `distance_of_weights`, from the numbers that were drawn of each."""
     distances = [
-        _relative(weights.detach(), second[name].detach())
-        for name, weights in first.items()
-        if name in second and weights.shape == second[name].shape
+        _relative(numbers, other[name][1])
+        for name, (shape, numbers) in one.items()
+        if name in other and other[name][0] == shape
     ]
-    return _typical(distances, len(first))
+    return _typical(distances, len(one))
 
 
 def _typical(distances: Sequence[float], n_tensors: int) -> float | None:

@@ -16,7 +16,13 @@ from audit.errors import TargetError
 from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import is_denoiser
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.folder import CheckpointFolder, is_checkpoint, open_checkpoint
+from audit.targets.checkpoint.folder import (
+    CheckpointFolder,
+    NumberFormat,
+    in_format,
+    is_checkpoint,
+    open_checkpoint,
+)
 from audit.targets.checkpoint.hints import hub_hint
 from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.encoders.target import EncoderTarget
@@ -24,7 +30,7 @@ from audit.targets.extractive.loading import is_extractive
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.opening import Checkpoint, target_of
 from audit.training.references.cache import UNFINISHED
-from audit.training.references.likeness import distance_of_models, refuse_a_near_copy
+from audit.training.references.likeness import Drawn, distance_of_drawn, drawn_weights, refuse_a_near_copy
 from audit.training.references.provenance import adapter_of, refuse_the_target, refuse_unfit
 from audit.training.references.splits import read_splits
 
@@ -34,6 +40,10 @@ SAME_KIND = ("baselines", "pretrained", "splits")
 PROVIDE_BASELINES = (
     "give models trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
     "docaudit train-baseline"
+)
+PROVIDE_BASELINES_OF_ADAPTER = (
+    "give adapters trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
+    "docaudit train-baseline DATA_DIR --reference pretrained=ADAPTER_DIR, with the folder of the audited adapter"
 )
 PROVIDE_EMBEDDER = "give a sentence embedder, such as those of sentence-transformers (--reference embedder=PATH)"
 
@@ -46,11 +56,13 @@ class GivenFolder:
         path: the folder.
         source: who named it.
         base: the model that it was trained on, when it is an adapter.
+        number_format: what its weights are held in.
     """
 
     path: Path
     source: Source
     base: Path | None = None
+    number_format: NumberFormat = "auto"
 
     @cached_property
     def checkpoint(self) -> CheckpointFolder:
@@ -59,7 +71,8 @@ class GivenFolder:
         Raises:
             TargetError: see `open_checkpoint`.
         """
-        return open_checkpoint(self.path, self.base)
+        opened = open_checkpoint(self.path, self.base)
+        return opened if self.number_format == "auto" else in_format(opened, self.number_format)
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,11 @@ class AuditedModel:
     target: Checkpoint
     folder: CheckpointFolder
     corpus: Corpus
+
+    @cached_property
+    def drawn(self) -> Drawn:
+        """Numbers of its weights, see `drawn_weights`."""
+        return drawn_weights(self.target.model)
 
 
 @dataclass(frozen=True)
@@ -136,7 +154,7 @@ def load_same_kind(
         chosen += [("pretrained", folder, None) for folder in starts]
     if "splits" in wanted:
         splits = [
-            (GivenFolder(path, folder.source), members)
+            (replace(folder, path=path), members)
             for folder in given.get("splits", ())
             for path, members in read_splits(folder.path, audited.corpus)
         ]
@@ -165,6 +183,19 @@ def with_base(given: Mapping[str, Sequence[GivenFolder]], target: CheckpointFold
     base = target.base.own_path
     folders.setdefault("pretrained", [GivenFolder(base, "adapter")])
     return {name: [replace(own, base=base) for own in others] for name, others in folders.items()}
+
+
+def in_format_of(
+    given: Mapping[str, Sequence[GivenFolder]], target: Checkpoint, folder: CheckpointFolder
+) -> dict[str, list[GivenFolder]]:
+    """The references, those of the target's own kind with weights in its number format."""
+    wanted = folder.number_format
+    if wanted == "auto" and target.card.dtype == "bfloat16":
+        wanted = "bfloat16"  # whatever they are stored in, and half the memory
+    return {
+        name: [replace(one, number_format=wanted) if name in SAME_KIND else one for one in own]
+        for name, own in given.items()
+    }
 
 
 def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
@@ -215,7 +246,7 @@ def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
     inside = sorted(own for own in finished if is_checkpoint(own))
     if not inside:
         raise TargetError(f"reference baselines: {path} is no checkpoint and holds none")
-    return [GivenFolder(own, folder.source, folder.base) for own in inside]
+    return [replace(folder, path=own) for own in inside]
 
 
 def _load(
@@ -227,7 +258,7 @@ def _load(
         refuse_unfit(role, folder, audited.corpus, audited.folder)
     reference = _load_of_kind(role, folder, audited)
     if audited.folder.base is not None and not folder.weights & audited.folder.base.weights:
-        distance = distance_of_models(audited.target.model, reference.model)
+        distance = distance_of_drawn(audited.drawn, drawn_weights(reference.model))
     refuse_a_near_copy(
         role,
         folder.path,

@@ -24,9 +24,11 @@ from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint, open_model
+from audit.training.adapters import adapter_words
 from audit.training.encoders import Recipe
 from audit.training.references.load import (
     PROVIDE_BASELINES,
+    PROVIDE_BASELINES_OF_ADAPTER,
     PROVIDE_EMBEDDER,
     SAME_KIND,
     AuditedModel,
@@ -34,6 +36,7 @@ from audit.training.references.load import (
     GivenFolder,
     SameKindReference,
     Source,
+    in_format_of,
     load_given_embedder,
     load_same_kind,
     refuse_lost,
@@ -100,6 +103,7 @@ class ReferencePlan:
         corpus: name and sha256 of the data set they come from, when it is not the audited one.
         same_kind: models of the target's own kind.
         embedder: the sentence embedder, when somebody gave one.
+        adapter: the settings of the audited adapter, in words; None for a whole model.
     """
 
     auxiliary: PublicModel | None = None
@@ -111,6 +115,7 @@ class ReferencePlan:
     images: OpenImage | None = None
     same_kind: tuple[SameKindReference, ...] = ()
     embedder: Embedder | None = None
+    adapter: str | None = None
 
 
 def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, list[GivenFolder]]:
@@ -163,7 +168,7 @@ def prepare(
         ManifestError: `public` has no public documents, or some of them are audited ones.
     """
     audited = AuditedModel(target, open_checkpoint(target_dir), corpus)
-    folders = with_base(_locate(corpus, given), audited.folder)
+    folders = in_format_of(with_base(_locate(corpus, given), audited.folder), target, audited.folder)
     if public is not None:
         folders = _without_auxiliary(folders)
         refuse_audited(public, corpus)
@@ -174,9 +179,10 @@ def prepare(
         )
     embedder = load_given_embedder(audited, folders) if "embedder" in needs else None
     if "auxiliary" not in needs or not proposed_to(target):
-        return ReferencePlan(same_kind=same_kind, embedder=embedder)
-    prepared = _auxiliary(audited, folders, batch_tokens, public)
-    return replace(prepared, same_kind=same_kind, embedder=embedder)
+        prepared = ReferencePlan()
+    else:
+        prepared = _auxiliary(audited, folders, batch_tokens, public)
+    return replace(prepared, same_kind=same_kind, embedder=embedder, adapter=adapter_words(audited.folder))
 
 
 def prepare_embedder(corpus: Corpus, given: Mapping[str, Sequence[Path]], device: str) -> ReferencePlan:
@@ -324,7 +330,7 @@ def _given_references(prepared: ReferencePlan, needs: Collection[str]) -> Loaded
     same_kind = prepared.same_kind
     missing = {}
     if "baselines" in needs and not any(reference.role.startswith("baseline-") for reference in same_kind):
-        missing["baselines"] = PROVIDE_BASELINES
+        missing["baselines"] = PROVIDE_BASELINES if prepared.adapter is None else PROVIDE_BASELINES_OF_ADAPTER
     embedder = prepared.embedder
     if "embedder" in needs and embedder is None:
         missing["embedder"] = PROVIDE_EMBEDDER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from audit.attacks import BATTERY
 from audit.attacks.blind_baseline import Blind
@@ -35,6 +35,7 @@ def plan_audit(
     model: Path | None = None,
     references: Mapping[str, Sequence[Path]] | None = None,
     device: str = "auto",
+    weights: str = "auto",
     epsilons: Sequence[float] = (),
     unit: UnitKind | None = None,
     documents: int | None = None,
@@ -51,6 +52,7 @@ def plan_audit(
         model: the checkpoint to be audited, when trials are to be counted exactly and timed.
         references: folders by name; with a model only.
         device: of the model.
+        weights: what they are held in, see `ScanOptions`.
         epsilons: of private trainings whose noise, and what they prove, is to be told.
         unit: whoever they protect; None: by rule.
         documents: units of both sides that are tried at most.
@@ -82,7 +84,8 @@ def plan_audit(
         corpus = without_copies(corpus, copies)
         costs, place = at_most(corpus, budget, documents), ""
     else:  # the scan that is opened for it warns of copies
-        opened = yield from _open(model, corpus, budget, references or {}, device, documents, seconds)
+        options = {"budget": budget, "references": references or {}, "device": device, "weights": weights}
+        opened = yield from _open(model, corpus, {**options, "documents": documents, "seconds": seconds})
         corpus, copies, place = opened.corpus, opened.copies, opened.target.card.device
         costs = _probe(opened, progress)
     blind = blind_checks(corpus, chosen, budget, costs, progress)
@@ -93,21 +96,12 @@ def plan_audit(
         write_atomically(out, as_json(plan))
 
 
-def _open(
-    model: Path,
-    corpus: Corpus,
-    budget: str,
-    references: Mapping[str, Sequence[Path]],
-    device: str,
-    documents: int | None,
-    seconds: float | None,
-) -> Generator[str, None, ScanSetup]:
+def _open(model: Path, corpus: Corpus, options: Mapping[str, Any]) -> Generator[str, None, ScanSetup]:
     """The scan that is planned."""
     # Loads torch, which a plan without a model does without.
     from audit.workflows.setup import ScanOptions, open_scan
 
-    options = ScanOptions(model, corpus.root, Path(), budget=budget, references=references, device=device)
-    opened = open_scan(replace(options, documents=documents, seconds=seconds))
+    opened = open_scan(ScanOptions(model, corpus.root, Path(), **options))
     yield from opened.warnings
     return opened
 

@@ -14,7 +14,7 @@ from audit.attacks.interface import Attack, why_inapplicable
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
-from audit.errors import DocauditError
+from audit.errors import DocauditError, TargetError
 from audit.targets.checkpoint.adapter import is_adapter
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
@@ -168,10 +168,11 @@ class _Search:
 
     @cached_property
     def _base(self) -> Path | None:
-        """The model that an adapter was trained on; None for a whole model."""
+        """The model under an adapter."""
         if not is_adapter(self.model_dir):
             return None
-        base = open_model(self.model_dir, self.checked.corpus, next(iter(self.given.get("pretrained", ())), None)).base
+        given = next(iter(self.given.get("pretrained", ())), None)
+        base = open_model(self.model_dir, self.checked.corpus, given).base
         return None if base is None else base.own_path
 
     def _beside(self, name: str) -> Iterator[Path]:
@@ -192,11 +193,7 @@ class _Search:
             return "missing", "", (), provide(self.checked.target), None
         if name in ("baselines", "splits"):
             command = f"docaudit train-{'baseline' if name == 'baselines' else name} {self.data_dir} --out {name}"
-            origin = "PATH (what the model was fine-tuned from)" if start is None else str(start)
-            manifest_names = start is not None and "pretrained" not in self.given
-            if self._base is not None:  # an adapter over the same base is trained
-                origin, manifest_names = str(self.model_dir), False
-            command += "" if manifest_names else f" --reference pretrained={origin}"
+            command += self._started_from(start)
             if name == "baselines" and not public:
                 return "missing", "", (), "train one like the model on documents that are not audited", None
             count = 1 if name == "baselines" else N_SPLITS
@@ -206,6 +203,20 @@ class _Search:
             "embedder": PROVIDE_EMBEDDER,
         }
         return "missing", "", (), words.get(name) or provide(self.checked.target), None
+
+    def _started_from(self, start: Path | None) -> str:
+        """The end of a command that trains models as the audited one was."""
+        if self._base is not None:
+            # Its settings are read there; its base is looked for in the manifest and in them.
+            named = f" --reference pretrained={self.model_dir}"
+            try:
+                open_model(self.model_dir, self.checked.corpus)
+            except TargetError:
+                return f"{named} (first name its base as references.pretrained in manifest.toml: {start})"
+            return named
+        if start is None:
+            return " --reference pretrained=PATH (what the model was fine-tuned from)"
+        return f" --reference pretrained={start}" if "pretrained" in self.given else ""
 
     def _trains_public(self) -> bool:
         target = self.checked.target

@@ -13,6 +13,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import share, unopened
 from audit.targets.answering.target import AnsweringTarget
+from audit.targets.checkpoint.resident import RESIDENTS
 from audit.training.answering import samples_of, save_answering
 from audit.training.dp.interface import Batch, Learner
 from audit.training.dp.learners.costs import mean_costs
@@ -28,6 +29,7 @@ class AnsweringLearner(Learner):
     """
 
     def __init__(self, target: AnsweringTarget, corpus: Corpus, start: Path) -> None:
+        RESIDENTS.keep(target.model)
         self.model: Any = target.model
         self.device = target.card.device
         self._reader = target.reader

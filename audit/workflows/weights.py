@@ -1,0 +1,83 @@
+"""The number format that a scan holds weights in, and warnings about models too large or trained otherwise."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from audit.errors import UsageError
+from audit.targets.answering.target import AnsweringTarget
+from audit.targets.checkpoint.folder import CheckpointFolder, NumberFormat, in_format
+from audit.targets.checkpoint.placing import is_spread
+from audit.targets.checkpoint.quantised import method_of
+from audit.targets.checkpoint.resident import RESIDENTS
+from audit.targets.extractive.target import ExtractiveTarget
+from audit.targets.opening import Checkpoint
+from audit.training.references.provenance import FILE_NAME, adapter_of
+from audit.training.references.resolve import ReferencePlan
+
+
+def hold_weights(folder: CheckpointFolder, asked: str, engine: str) -> CheckpointFolder:
+    """The folder of the model, to be loaded in the number format that was asked for.
+
+    Raises:
+        UsageError: there is no such format, the weights are quantised, or Ray's workers would choose for themselves.
+    """
+    for number_format in get_args(NumberFormat):
+        if number_format == asked:
+            if asked == "auto":
+                return folder
+            break
+    else:
+        raise UsageError(f"--weights {asked!r}: no such number format", f"one of {', '.join(get_args(NumberFormat))}")
+    if engine == "ray":
+        raise UsageError(f"--weights {asked}: workers of Ray load models by themselves", "leave it out, or scan here")
+    if method_of(folder.config) is not None:
+        raise UsageError(f"--weights {asked}: the weights of {folder} are quantised", "leave it out")
+    return in_format(folder, number_format)
+
+
+def refuse_rounded(target: Checkpoint, asked: str) -> None:
+    """Refuse an encoder in bfloat16: attacks take its gradients, and compare losses that rounding would hide.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if asked == "bfloat16" and not isinstance(target, AnsweringTarget | ExtractiveTarget):
+        raise UsageError(
+            f"--weights bfloat16: {target.card.architecture} keeps float32 weights",
+            "leave it out; --dtype bfloat16 lets an encoder compute in bfloat16",
+        )
+
+
+def warn_of_size(target: Checkpoint) -> tuple[str, ...]:
+    """Say that models are read in turn, or that the model is spread over devices: both take long."""
+    warnings = []
+    if RESIDENTS.dropped:
+        warnings.append(
+            "the models do not fit into memory together: they are read from disk in turn, which takes its time; only "
+            "what has been tried to the end is kept when a scan is interrupted"
+        )
+    if is_spread(target.model):
+        warnings.append(
+            "the model does not fit into the memory of the GPU: its layers are brought there one after the other, "
+            "which is slow, and nothing is asked that would train it"
+        )
+    return tuple(warnings)
+
+
+def warn_of_recipes(prepared: ReferencePlan) -> tuple[str, ...]:
+    """A line for each reference that was trained here in another way than the audited adapter."""
+    if prepared.adapter is None:
+        return ()
+    others = [
+        (reference.role, adapter_of(reference.folder))
+        for reference in prepared.same_kind
+        if (reference.folder / FILE_NAME).is_file()
+    ]
+    return tuple(
+        f"reference {role} was trained {'in all its weights' if own is None else f'with another adapter ({own})'}, the "
+        f"audited model with {prepared.adapter}: it remembers otherwise and is no fair yardstick; train it with "
+        "--reference pretrained=ADAPTER_DIR, the folder of the audited adapter"
+        for role, own in others
+        if own != prepared.adapter
+    )

@@ -1,0 +1,157 @@
+"""Scans of models that do not fit into memory together, of weights in another format, and of adapters."""
+
+from __future__ import annotations
+
+import gc
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import adapters
+import pytest
+import tiny
+from asked_pages import corpus as asked_corpus
+from text_zoo import write_text_model
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.cli import app
+from audit.corpus.documents import TrainingRecipe
+from audit.errors import UsageError
+from audit.record import Completed
+from audit.targets.checkpoint import placing
+from audit.targets.checkpoint.resident import RESIDENTS
+from audit.training.encoders import Recipe
+from audit.training.references.baselines import train_baseline
+from audit.workflows.setup import ScanOptions, open_scan
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
+
+
+def docaudit(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "300"})
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set of questions, a model, what it was trained from, and two baselines: random weights."""
+    root = tmp_path_factory.mktemp("asked")
+    recipe = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
+    asked_corpus(root / "data", members=4, heldout=3, public=2, labels=("TOTAL",), images=False, recipe=recipe)
+    for seed, part in enumerate(("model", "pretrained", "baselines/a", "baselines/b")):
+        write_text_model(root / part, "t5", seed)
+    return root
+
+
+def scan(asked: Path, out: Path, *more: object) -> tuple[Any, Any]:
+    given = [f"baselines={asked / 'baselines'}", f"pretrained={asked / 'pretrained'}"]
+    references = [part for one in given for part in ("--reference", one)]
+    chosen = ("--only", "membership", "--only", "memorisation", "--budget", "quick", "--out", out)
+    result = docaudit("scan", asked / "model", asked / "data", *chosen, *references, *more)
+    assert result.exit_code in (0, 10, 11), result.output
+    return records.read(out), result
+
+
+def test_a_scan_with_one_large_model_in_memory_at_a_time_finds_the_same(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, result = scan(asked, tmp_path / "together")
+    assert "in turn" not in result.output
+    gc.collect()
+    monkeypatch.setattr(RESIDENTS, "large", 1000)
+    monkeypatch.setattr(RESIDENTS, "dropped", 0)
+    monkeypatch.setattr(RESIDENTS, "most", 0)
+    monkeypatch.setattr(placing, "free_bytes", lambda device: 0.0)
+    in_turn, result = scan(asked, tmp_path / "turn")
+    assert RESIDENTS.most == 1
+    assert "read from disk in turn" in result.output
+    assert [one.measurements for one in in_turn.attacks] == [one.measurements for one in together.attacks]
+    # Every round of all trials reads each model once, and not every trial.
+    assert RESIDENTS.dropped < 40
+    gc.collect()
+
+
+def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_the_same(
+    asked: Path, tmp_path: Path
+) -> None:
+    record, _ = scan(asked, tmp_path / "out", "--weights", "bfloat16")
+    # Every attack runs to its end, training on a page included.
+    completed = {result.attack for result in record.attacks if isinstance(result, Completed)}
+    assert completed == {"memorisation", "membership"}
+    assert record.target.dtype == "bfloat16"
+    assert {card.card.dtype for card in record.references} == {"bfloat16"}
+    planned = docaudit("plan", asked / "data", "--model", asked / "model", "--weights", "bfloat16")
+    assert planned.exit_code == 0, planned.output
+
+
+def test_encoders_and_workers_of_ray_keep_their_format(asked: Path, tmp_path: Path) -> None:
+    model, data = tiny.checkpoint(tmp_path / "bert", "bert", "mlm"), tiny.corpus(tmp_path / "data")
+    options = ScanOptions(model, data, tmp_path / "out", weights="bfloat16")
+    with pytest.raises(UsageError, match="keeps float32 weights"):
+        open_scan(options)
+    with pytest.raises(UsageError, match="no such number format"):
+        open_scan(replace(options, weights="int8"))
+    pytest.importorskip("ray")
+    with pytest.raises(UsageError, match="Ray load models by themselves"):
+        open_scan(replace(options, engine="ray"))
+
+
+@pytest.fixture(scope="module")
+def adapted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set, a base, and an adapter over it that names no folder of this machine."""
+    root = tmp_path_factory.mktemp("adapted")
+    tiny.checkpoint(root / "base-model", "bert", "mlm")
+    tiny.corpus(root / "data")
+    adapters.tagger(root / "base-model", root / "adapter", r=2)
+    settings = json.loads((root / "adapter" / "adapter_config.json").read_text())
+    settings["base_model_name_or_path"] = "org/base"
+    (root / "adapter" / "adapter_config.json").write_text(json.dumps(settings))
+    return root
+
+
+def test_an_adapters_base_may_be_named_on_the_command_line_of_every_command(adapted: Path) -> None:
+    base = ("--reference", f"pretrained={adapted / 'base-model'}")
+    for command in (("inspect", "--model"), ("plan", "--model"), ("references",)):
+        call = (command[0], adapted / "data", *command[1:], adapted / "adapter")
+        assert docaudit(*call).exit_code == 2
+        result = docaudit(*call, *base)
+        assert result.exit_code == 0, result.output
+    refused = docaudit("inspect", adapted / "data", *base)
+    assert refused.exit_code == 2
+    assert "--model" in refused.output
+
+
+def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(adapted / "data", tmp_path / "data")
+    given = ("references", data, adapted / "adapter", "--json")
+    found = json.loads(docaudit(*given, "--reference", f"pretrained={adapted / 'base-model'}").output)
+    how = next(one["how"] for one in found["references"] if one["name"] == "baselines")
+    assert f"docaudit train-baseline {data} --out baselines --reference pretrained={adapted / 'adapter'}" in how
+    assert "manifest.toml" in how
+    # Once the manifest names the base, the command is all there is to do, and it works.
+    manifest = data / "manifest.toml"
+    manifest.write_text(f'{manifest.read_text()}\n[references]\npretrained = "base-model"\n[recipe]\nepochs = 1\n')
+    shutil.copytree(adapted / "base-model", data / "base-model")
+    found = json.loads(docaudit(*given).output)
+    how = next(one["how"] for one in found["references"] if one["name"] == "baselines")
+    assert how == f"docaudit train-baseline {data} --out baselines --reference pretrained={adapted / 'adapter'}"
+    trained = docaudit(*how.replace("--out baselines", f"--out {tmp_path / 'baselines'}").split()[1:])
+    assert trained.exit_code == 0, trained.output
+    opened = open_scan(
+        ScanOptions(adapted / "adapter", data, tmp_path / "out", references={"baselines": [tmp_path / "baselines"]})
+    )
+    assert not any("yardstick" in warning for warning in opened.warnings)
+
+
+def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter(adapted: Path, tmp_path: Path) -> None:
+    from audit.corpus.manifest import load as load_corpus
+
+    recipe = Recipe(epochs=1, learning_rate=1e-3, batch_size=4)
+    corpus = load_corpus(adapted / "data")
+    whole = train_baseline(adapted / "base-model", corpus, tmp_path / "whole", recipe=recipe)
+    references = {"baselines": list(whole), "pretrained": [adapted / "base-model"]}
+    opened = open_scan(ScanOptions(adapted / "adapter", adapted / "data", tmp_path / "out", references=references))
+    (warning,) = [one for one in opened.warnings if "yardstick" in one]
+    assert "baseline-0 was trained in all its weights, the audited model with LORA, r 2" in warning
