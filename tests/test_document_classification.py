@@ -109,10 +109,10 @@ def test_a_tagger_is_not_audited_as_a_classifier_nor_the_other_way_round(
     corpus: Corpus, model: Path, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     tagger = target_of(encoder_zoo.write_encoder(tmp_path, "bert"), replace(corpus, manifest=labelled(corpus, ())))
-    with pytest.raises(TargetError, match="token classification .*task.kind = .document-classification"):
+    with pytest.raises(TargetError, match=r"token classification .*task.kind = .document-classification"):
         check(tagger, corpus)
     receipts = load_corpus(tiny_corpus)
-    with pytest.raises(TargetError, match="task.kind = .token-classification"):
+    with pytest.raises(TargetError, match=r"task.kind = .token-classification"):
         check(target_of(model, replace(receipts, manifest=labelled(receipts, ()))), receipts)
 
 

@@ -68,7 +68,9 @@ def import_data(
             show_default=False,
         ),
     ],
-    src: Annotated[Path, typer.Argument(metavar="SRC", help="The folder you have, or its one file.", show_default=False)],
+    src: Annotated[
+        Path, typer.Argument(metavar="SRC", help="The folder you have, or its one file.", show_default=False)
+    ],
     dst: Annotated[Path, typer.Argument(metavar="DST", help="The new data set's folder.", show_default=False)],
     members: Annotated[
         Path | None,

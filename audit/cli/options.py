@@ -27,7 +27,9 @@ DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with m
 PolicyName = Annotated[str, typer.Option("--policy", help="A shipped policy (default, strict) or a TOML file.")]
 Reveal = Annotated[
     bool,
-    typer.Option("--reveal", help="Also write report-revealed.html, with the values, into evidence/. Keep it to yourself."),
+    typer.Option(
+        "--reveal", help="Also write report-revealed.html, with the values, into evidence/. Keep it to yourself."
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Every random choice follows from it.")]
 Documents = Annotated[

@@ -205,7 +205,7 @@ def test_whole_words_are_found_at_their_own_place(texts, data):
     assert bool(joined) == bool(text.strip())
 
 
-@pytest.mark.parametrize("family", ["bert", "layoutlmv3", "deberta-v2", "modernbert"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_adapting_lowers_the_loss_and_leaves_the_model_as_it_was(load, family):
     target = load(family)
     before = {name: value.clone() for name, value in target.model.state_dict().items()}

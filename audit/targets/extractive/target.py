@@ -23,7 +23,7 @@ from audit.targets.answering.rows import SampleBatch, fill_rows, run_batches
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.adaptation import adapt, frozen
+from audit.targets.encoders.adaptation import adapt, frozen, linear_run
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.extractive.spans import Scores, best_span
 from audit.targets.extractive.windows import SpanReader, Window, WindowSample
@@ -206,8 +206,7 @@ class ExtractiveTarget:
             made = self.reader.batch([sample], self._bucket(sample))
             inputs = {name: value.to(self.card.device) for name, value in made.items()}
             targets = [torch.tensor([position], device=self.card.device) for position in span]
-            with torch.no_grad():
-                layer = last_layer(self.model, inputs)
+            layer = last_layer(self.model, inputs)
 
             def loss() -> torch.Tensor:
                 out = self.model(**inputs)
@@ -238,20 +237,20 @@ def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Loca
 
 
 def last_layer(model: Any, inputs: dict[str, torch.Tensor]) -> torch.nn.Module:
-    """The linear layer that runs last before the one that gives beginnings and ends."""
-    ran: list[torch.nn.Module] = []
-
-    def note(layer: torch.nn.Module, *_: Any) -> None:
-        ran.append(layer)
-
-    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear)]
-    handles = [layer.register_forward_hook(note) for layer in layers]
-    try:
+    """The linear layer of a frozen model that runs last before its head, of those that the answer depends on."""
+    with torch.no_grad(), linear_run(model) as ran:
         model(**inputs)
+    return next((layer for layer in reversed(ran[:-1]) if _decides(layer, model, inputs)), ran[-1])
+
+
+def _decides(layer: torch.nn.Module, model: Any, inputs: dict[str, torch.Tensor]) -> bool:
+    """Whether the answer depends on a layer: on a LiLT's last one of places it does not, nor on a pooler."""
+    try:
+        layer.requires_grad_(True)
+        with torch.enable_grad():
+            return bool(model(**inputs).start_logits.requires_grad)
     finally:
-        for handle in handles:
-            handle.remove()
-    return ran[-2] if len(ran) > 1 else ran[-1]
+        layer.requires_grad_(False)
 
 
 def head_of(model: Any) -> torch.nn.Module:

@@ -104,7 +104,8 @@ def _open(
 ) -> Generator[str, None, ScanSetup]:
     """The scan that is planned."""
     # Loads torch, which a plan without a model does without.
-    from audit.workflows.setup import ScanOptions, open_scan
+    from audit.workflows.options import ScanOptions
+    from audit.workflows.setup import open_scan
 
     options = ScanOptions(model, corpus.root, Path(), budget=budget, references=references, device=device)
     opened = open_scan(replace(options, documents=documents, seconds=seconds))
