@@ -52,7 +52,8 @@ from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.target import best_first
 from audit.targets.interface import TrainingLoss
-from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
+from audit.workflows.options import ScanOptions
+from audit.workflows.setup import ScanSetup, open_scan
 
 HERE = Path(__file__).parent
 SEED = 0

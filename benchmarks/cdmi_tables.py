@@ -39,8 +39,9 @@ from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.training.encoders import Fitted, Recipe, fit
 from audit.training.starting import starting_model
+from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 HERE = Path(__file__).parent
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}

@@ -45,8 +45,9 @@ from audit.training.dp.learners.opening import open_learner
 from audit.training.dp.options import DpOptions
 from audit.training.dp.train import train_private
 from audit.training.encoders import Recipe, fit
+from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 HERE = Path(__file__).parent
 OUT = HERE / "dp_sroie"

@@ -29,9 +29,10 @@ from PIL import Image
 from audit.corpus.documents import Document, Entity, Manifest, Membership, Split, Task, Word
 from audit.corpus.manifest import write
 from audit.targets.environment import device_words, instructions, threads
+from audit.workflows.options import ScanOptions
 from audit.workflows.plan.timing import probe
 from audit.workflows.scan import claim_folder, run_scan
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 HERE = Path(__file__).parent
 SAMPLES = ("letters", "utterances", "receipts", "questions")

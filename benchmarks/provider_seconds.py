@@ -23,8 +23,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from audit.engine.interface import SILENT
+from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, read_outcomes
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 SAMPLE = Path(__file__).parent.parent / "sample_models" / "questions"
 NAME = "provider_membership"

@@ -43,8 +43,9 @@ from audit.targets.answering.loading import load_answering
 from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
 from audit.training.references.baselines import train_baseline
 from audit.workflows.defend import measure_defense
+from audit.workflows.options import ScanOptions
 from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
-from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
+from audit.workflows.setup import ScanSetup, open_scan
 
 HERE = Path(__file__).parent
 SEED = 0

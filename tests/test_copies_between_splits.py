@@ -21,10 +21,11 @@ from audit.engine.interface import SILENT
 from audit.errors import EngineError, ManifestError
 from audit.record import AuditRecord, Completed, Failed
 from audit.workflows import execution, scan
+from audit.workflows.options import ScanOptions
 from audit.workflows.plan import limits
 from audit.workflows.plan.cost import at_most
 from audit.workflows.scan import claim_folder, run_scan
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 LETTERS = Path(__file__).parents[1] / "sample_models" / "letters"
 pytestmark = pytest.mark.usefixtures("few_candidates")

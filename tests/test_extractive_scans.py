@@ -41,6 +41,17 @@ def place(tmp_path_factory):
     return root
 
 
+def test_such_a_model_is_inspected_planned_and_told_its_references(place):
+    inspected = docaudit("inspect", place / "data", "--model", place / "model")
+    assert inspected.exit_code == 0, inspected.output
+    assert "with this data set and model" in " ".join(inspected.output.split())
+    planned = docaudit("plan", place / "data", "--model", place / "model", "--budget", "quick")
+    assert planned.exit_code == 0, planned.output
+    told = docaudit("references", place / "data", place / "model")
+    assert told.exit_code == 0, told.output
+    assert "docaudit train-splits" in told.output
+
+
 @pytest.fixture(scope="module")
 def scanned(place):
     given = ("--reference", f"baselines={place / 'baseline'}", "--reference", f"pretrained={place / 'baseline'}")

@@ -29,11 +29,12 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.interface import TrainingLoss
 from audit.workflows import bounded
 from audit.workflows.execution import AttackWork
+from audit.workflows.options import ScanOptions
 from audit.workflows.plan import probing, timing
 from audit.workflows.plan.probing import Probe
 from audit.workflows.plan.rehearsal import Rehearsal, cut, rows_of, work_of
 from audit.workflows.scan import fill_references
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 pytestmark = [pytest.mark.usefixtures("undrawn", "few_candidates")]
 

@@ -76,9 +76,9 @@ def test_folders_say_splits_and_providers_and_the_model_says_the_task(tmp_path: 
 def test_files_name_the_members_and_the_held_out_pages(tmp_path: Path) -> None:
     root = pages(tmp_path / "data", "a.png", "b.png", "c.png", "d.png")
     (tmp_path / "in.txt").write_text("a\nb.png\n\n")
-    (tmp_path / "out.txt").write_text("c\n")
+    (tmp_path / "out.jsonl").write_text('{"file_name": "c.png"}\n')
     ran = run(
-        root, "--task", "mlm", "--members", tmp_path / "in.txt", "--heldout", tmp_path / "out.txt", "--name", "mine"
+        root, "--task", "mlm", "--members", tmp_path / "in.txt", "--heldout", tmp_path / "out.jsonl", "--name", "mine"
     )
     assert ran.exit_code == 0, ran.output
     assert splits(root) == {"a": "member", "b": "member", "c": "heldout", "d": "public"}

@@ -13,8 +13,9 @@ from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.record import Completed
 from audit.workflows import execution
+from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
 

@@ -38,11 +38,12 @@ from audit.corpus.documents import Membership as Assigned
 from audit.engine.interface import Silent
 from audit.errors import PolicyError
 from audit.policy import Gap, Limit, Policy, check_names
+from audit.workflows.options import ScanOptions
 from audit.workflows.plan.audit import blind_checks
 from audit.workflows.plan.cost import Cost, Time, at_most
 from audit.workflows.plan.limits import plan_limits
 from audit.workflows.plan.summary import conclusion
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 pytestmark = pytest.mark.slow
 

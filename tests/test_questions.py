@@ -17,8 +17,9 @@ from audit.corpus.documents import ReferencePaths, TrainingRecipe
 from audit.engine.interface import SILENT
 from audit.record import Completed, Inapplicable, Skipped
 from audit.workflows import execution
+from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, fill_references, read_outcomes
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
 RECIPE = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)

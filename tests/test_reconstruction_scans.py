@@ -22,8 +22,9 @@ from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.record import Completed, Inapplicable, Skipped
 from audit.workflows import execution
+from audit.workflows.options import ScanOptions
 from audit.workflows.scan import fill_references
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 

@@ -23,7 +23,8 @@ from audit.errors import UsageError
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.encoding import Encoder
 from audit.workflows import tune as tuning
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.options import ScanOptions
+from audit.workflows.setup import open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 

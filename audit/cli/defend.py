@@ -184,7 +184,7 @@ def _measure(
     dp: DpOptions | None,
 ) -> None:
     from audit.workflows.defend import measure_defense, measure_defenses
-    from audit.workflows.setup import ScanOptions
+    from audit.workflows.options import ScanOptions
 
     if len(folders) != 2:
         raise UsageError(f"{', '.join(names) or '--all'} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")

@@ -54,7 +54,8 @@ def init(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The pages that your model was trained on, one id or file name a line.",
+            help="The pages that your model was trained on: one id or file name a line, a .csv with a column of them, "
+            "or a .json or .jsonl of names.",
             show_default="folders called train, else drawn",
         ),
     ] = None,

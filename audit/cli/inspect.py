@@ -40,17 +40,19 @@ def inspect(
             raise UsageError("--reference is for checking a model", "add --model MODEL_DIR")
         corpus = manifest.load(data_dir)
         manifest.check_references(corpus)
-        summary, attacks = summarise(corpus), outlook_of_attacks(corpus)
+        summary = summarise(corpus)
         if not as_json:
             _show_summary(summary)
-            console.show_table("Attacks", ("attack", "with this data set"), attacks)
         inspected = None if model is None else inspect_model(model, corpus, data_dir, named_paths(reference))
+        attacks = outlook_of_attacks(corpus, inspected)
         if as_json:
             content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
             typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))
             return
+        given = "data set" if inspected is None else "data set and model"
+        console.show_table("Attacks", ("attack", f"with this {given}"), attacks)
         if inspected is not None:
-            console.warn(*inspected.warnings)
+            console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
             console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
             console.say(*inspected.lacking)
 

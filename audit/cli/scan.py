@@ -26,7 +26,7 @@ from audit.errors import UsageError
 
 if TYPE_CHECKING:
     from audit.policy import Policy
-    from audit.workflows.setup import ScanOptions
+    from audit.workflows.options import ScanOptions
 
 SWEEP_HELP = (
     "With --checkpoints the exit code is the worst of all checkpoints: 10, then 11, then 0. A checkpoint that cannot "
@@ -148,7 +148,7 @@ def scan(
     """Attack a model, hold the result against a policy, and write the report."""
     with show_errors(debug):
         from audit.workflows.gate import load_policy
-        from audit.workflows.setup import ScanOptions
+        from audit.workflows.options import ScanOptions
 
         model_dir, data_dir = _divide(folders, checkpoints, no_model)
         chosen = load_policy(policy)

@@ -24,6 +24,7 @@ from audit.corpus.documents import (
     TaskKind,
 )
 from audit.corpus.importers.guessing import guess_format, suggest_import
+from audit.corpus.importers.named import read_names
 from audit.corpus.page_folder import FoundPage, find_pages, groups_of, read_document
 from audit.corpus.paths import printable
 from audit.corpus.problems import Problems
@@ -234,13 +235,7 @@ def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Ass
 
 def _named(path: Path, option: str, pages: Sequence[FoundPage]) -> set[str]:
     """The ids of the pages that a file names, by id, path, file name, or that without its ending."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise UsageError(f"{option} {path}: not a readable UTF-8 text file") from None
-    names = [name for line in lines if (name := line.strip())]
-    if not names:
-        raise UsageError(f"{option} {path}: no page is named", "write one id or file name a line")
+    names = read_names(path, option)
     known: dict[str, set[str]] = defaultdict(set)
     for page in pages:
         for form in (page.id, page.path, PurePath(page.path).name, PurePath(page.path).stem):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from audit.attacks import BATTERY
+from audit.attacks.interface import why_inapplicable
 from audit.corpus.documents import Corpus
 
 
@@ -16,23 +17,26 @@ class InspectedModel:
 
     Attributes:
         architecture: family and head.
+        inapplicable: by attack, why the model cannot be attacked this way.
         trials: attack, stratum and number of trials.
         warnings: those that a scan gives.
         lacking: for each reference that an attack cannot run without, what to do, a line each.
     """
 
     architecture: str
+    inapplicable: Mapping[str, str]
     trials: tuple[tuple[str, str, int], ...]
     warnings: tuple[str, ...]
     lacking: tuple[str, ...]
 
 
-def outlook_of_attacks(corpus: Corpus) -> list[tuple[str, str]]:
-    """Name every attack with what keeps it from this data set, or that it can be fed."""
+def outlook_of_attacks(corpus: Corpus, model: InspectedModel | None = None) -> list[tuple[str, str]]:
+    """Name every attack with what keeps it from this data set and model, or that it can be fed."""
     task = corpus.manifest.task.kind
+    usual = {kind.name: kind.inapplicable_tasks.get(task) for kind in BATTERY}
+    barred = usual if model is None else model.inapplicable
     return [
-        (kind.name, kind.inapplicable_tasks.get(task) or kind.preset("standard").lacks(corpus) or "can be fed")
-        for kind in BATTERY
+        (kind.name, barred.get(kind.name) or kind.preset("standard").lacks(corpus) or "can be fed") for kind in BATTERY
     ]
 
 
@@ -51,16 +55,21 @@ def inspect_model(
         DocauditError: what a scan would raise.
     """
     # Loads torch, which an inspection without a model does without.
+    from audit.case import Case
     from audit.targets.opening import open_model
     from audit.workflows.checking import check_model, stated_guarantee, trial_counts
     from audit.workflows.plan.references import missing, needs_of
 
     given = given or {}
     folder = open_model(model_dir, corpus, next(iter(given.get("pretrained", ())), None))
-    checked = check_model(folder, corpus, [kind.preset("standard") for kind in BATTERY])
+    attacks = [kind.preset("standard") for kind in BATTERY]
+    checked = check_model(folder, corpus, attacks)
+    case = Case(checked.target, checked.corpus)
+    reasons = {attack.name: why_inapplicable(attack, case) for attack in attacks}
     _, doubts = stated_guarantee(folder)
     return InspectedModel(
         checked.target.card.architecture,
+        {name: reason for name, reason in reasons.items() if reason is not None},
         tuple(trial_counts(checked)),
         (*checked.copies.warnings, *checked.unread.warnings, *doubts),
         tuple(missing(needs_of(checked, data_dir, model_dir, given))),

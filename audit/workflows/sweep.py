@@ -18,8 +18,9 @@ from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import trend
 from audit.targets.checkpoint.trainer_state import training_progress
+from audit.workflows.options import ScanOptions
 from audit.workflows.scan import Labelled, audit_checkpoint, claim_folder
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.setup import open_scan
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
 _EVIDENCE = "evidence"

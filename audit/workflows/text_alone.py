@@ -17,7 +17,8 @@ from audit.targets.no_model import NONE_AUDITED, NoModel
 from audit.targets.opening import Checkpoint
 from audit.training.references.resolve import prepare_embedder
 from audit.workflows.checking import find_trials
-from audit.workflows.setup import ScanOptions, ScanSetup, choose_attacks, warn_of_parameters
+from audit.workflows.options import ScanOptions
+from audit.workflows.setup import ScanSetup, choose_attacks, warn_of_parameters
 
 
 def open_text_scan(options: ScanOptions) -> ScanSetup:

@@ -8,7 +8,7 @@ from audit.corpus import manifest
 from audit.engine.interface import Engine, Progress
 from audit.targets.environment import device_named, threads
 from audit.training.references import baselines, splits
-from audit.workflows.setup import check_ray
+from audit.workflows.options import check_ray
 
 
 def train_baselines(

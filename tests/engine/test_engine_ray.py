@@ -33,8 +33,9 @@ from audit.engine.interface import SILENT, Progress, Silent, Trial, WorkSource
 from audit.engine.private import PrivateFolder
 from audit.errors import EngineError
 from audit.workflows import execution, scan
+from audit.workflows.options import ScanOptions
 from audit.workflows.scan import run_scan
-from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
+from audit.workflows.setup import ScanSetup, open_scan
 
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)

@@ -23,7 +23,8 @@ from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.loading import load, load_model, load_tokenizer
 from audit.targets.opening import open_model
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.options import ScanOptions
+from audit.workflows.setup import open_scan
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 IDS = torch.tensor([[2, 7, 9, 30, 31, 3], [2, 40, 41, 42, 8, 3]])

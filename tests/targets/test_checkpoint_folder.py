@@ -16,7 +16,8 @@ from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load, load_model
 from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.opening import target_of
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.options import ScanOptions
+from audit.workflows.setup import open_scan
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 WEIGHTS = "model.safetensors"

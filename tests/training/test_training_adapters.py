@@ -36,7 +36,8 @@ from audit.training.encoders import Recipe
 from audit.training.references.baselines import train_baseline
 from audit.training.references.splits import train_splits
 from audit.workflows.defend.placing import apply
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.options import ScanOptions
+from audit.workflows.setup import open_scan
 
 RECIPE = Recipe(epochs=2, learning_rate=1e-2, batch_size=4)
 

@@ -19,7 +19,8 @@ from audit.training.answering import AnsweringRecipe
 from audit.training.references.baselines import train_baseline
 from audit.training.references.likeness import NEAR, NOISE, distance_of_weights, refuse_a_near_copy
 from audit.training.references.provenance import refuse_the_target
-from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
+from audit.workflows.options import ScanOptions
+from audit.workflows.setup import ScanSetup, open_scan
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 

@@ -19,7 +19,8 @@ from audit.training.nlu import NluRecipe, fit_nlu
 from audit.training.references import retrain
 from audit.training.references.baselines import train_baseline
 from audit.training.references.provenance import FILE_NAME
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.options import ScanOptions
+from audit.workflows.setup import open_scan
 
 RECIPE = TrainingRecipe(epochs=25, batch_size=4, learning_rate=1e-2)
 

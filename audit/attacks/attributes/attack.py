@@ -138,9 +138,11 @@ class AttributeInference(Attack):
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""
         left_out = Counter(hidden.left_out for hidden in _values(case).all())
-        found = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "there is none"
+        found = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
         return (
-            f"no value of member or held-out documents has plausible others ({found})",
+            f"no value of member or held-out documents has plausible others ({found})"
+            if found
+            else "member and held-out documents have no value that the model is asked for",
             "add public documents with values of the same categories",
         )
 

@@ -10,6 +10,7 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Word
 from audit.corpus.importers.source_files import clip, parse_json, read_text, replace_controls, source_problems
+from audit.corpus.importers.words.textract import Geometry
 from audit.errors import ManifestError
 
 MAX_STRETCH = 0.1
@@ -46,22 +47,9 @@ class _Read:
 
 
 @strict_dataclass(frozen=True, config=_LOOSE)
-class _Share:
-    left: float = Field(validation_alias="Left")
-    top: float = Field(validation_alias="Top")
-    width: float = Field(validation_alias="Width")
-    height: float = Field(validation_alias="Height")
-
-
-@strict_dataclass(frozen=True, config=_LOOSE)
-class _Geometry:
-    box: _Share = Field(validation_alias="BoundingBox")
-
-
-@strict_dataclass(frozen=True, config=_LOOSE)
 class _TextractWord:
     text: str = Field(validation_alias="Text")
-    geometry: _Geometry = Field(validation_alias="Geometry")
+    geometry: Geometry = Field(validation_alias="Geometry")
 
 
 @strict_dataclass(frozen=True, config=_LOOSE)

@@ -27,7 +27,7 @@ def unknown_hint(kind: str) -> str:
 def known_models() -> str:
     """Every kind of model that can be audited, by what it is for."""
     # Both import what loads encoders.
-    from audit.targets.answering.loading import FAMILIES as ANSWERING
+    from audit.targets.answering.loading import KNOWN
     from audit.targets.nlu.loading import FAMILY as NLU
 
     families = known_families().values()
@@ -35,7 +35,7 @@ def known_models() -> str:
         f"for {HEADS[head].words}: {', '.join(family.name for family in families if head in family.heads)}"
         for head in get_args(HeadName)
     ]
-    answering = ", ".join(family.name for family in ANSWERING.values())
-    parts += [f"that answer questions: {answering}, what transformers calls image-text-to-text models"]
+    parts += [f"that answer questions: {KNOWN}"]
+    parts += ["that point at answers: any with a question answering head of transformers"]
     parts += [f"that name intents and slots: {NLU}"]
     return "models " + "; ".join(parts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -85,6 +86,27 @@ def inputs_of(layer: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, ...]]
         yield seen
     finally:
         handle.remove()
+
+
+@contextmanager
+def linear_run(model: torch.nn.Module) -> Iterator[list[torch.nn.Module]]:
+    """Within, collects the dense layers in the order in which they run; a pooler's say nothing of hidden states."""
+    seen: list[torch.nn.Module] = []
+
+    def note(layer: torch.nn.Module, *_: Any) -> None:
+        seen.append(layer)
+
+    layers = [
+        part
+        for name, part in model.named_modules()
+        if isinstance(part, torch.nn.Linear) and "pooler" not in name.split(".")
+    ]
+    handles = [layer.register_forward_hook(note) for layer in layers]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.adaptation import frozen, inputs_of, plain
+from audit.targets.encoders.adaptation import frozen, inputs_of, linear_run, plain
 from audit.targets.encoders.forward import Forward, outputs_of
 from audit.targets.encoders.own_head import answering
 
@@ -55,7 +55,7 @@ def adapted_layer(model: Any, encoder_name: str, forward: Forward, page: Encodin
         return
     with frozen(model), torch.inference_mode(False), ExitStack() as stack:
         layers = _layers(encoder)
-        with torch.no_grad(), _linear_run(encoder) as linear, _all_outputs(layers) as outputs:
+        with torch.no_grad(), linear_run(encoder) as linear, _all_outputs(layers) as outputs:
             forward.exact(page)
         # Layers below the last one give what they gave: only the last one runs again.
         for layer, output in zip(layers[:-1], outputs, strict=False):
@@ -75,27 +75,6 @@ def _layers(encoder: nn.Module) -> Sequence[nn.Module]:
     count = int(encoder.config.num_hidden_layers)  # type: ignore[union-attr, arg-type]  # transformers' configuration
     lists = [part for part in encoder.modules() if isinstance(part, nn.ModuleList) and len(part) == count]
     return [*lists[0]] if len(lists) == 1 else []
-
-
-@contextmanager
-def _linear_run(encoder: nn.Module) -> Iterator[list[nn.Module]]:
-    """Within, collects the dense layers in the order in which they run; a pooler's say nothing of hidden states."""
-    seen: list[nn.Module] = []
-
-    def note(layer: nn.Module, *_: Any) -> None:
-        seen.append(layer)
-
-    layers = [
-        part
-        for name, part in encoder.named_modules()
-        if isinstance(part, nn.Linear) and name.partition(".")[0] != "pooler"
-    ]
-    handles = [layer.register_forward_hook(note) for layer in layers]
-    try:
-        yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from audit.targets.encoders.adaptation import linear_run
+
 
 def last_layer(model: Any, loss_of: Callable[[], torch.Tensor]) -> torch.nn.Module:
     """The linear layer that runs last before the one that gives beginnings and ends, of those that the loss reads.
@@ -17,19 +19,8 @@ def last_layer(model: Any, loss_of: Callable[[], torch.Tensor]) -> torch.nn.Modu
         model: none of its parameters asks for a gradient.
         loss_of: runs it; called with gradients on.
     """
-    ran: list[torch.nn.Module] = []
-
-    def note(layer: torch.nn.Module, *_: Any) -> None:
-        ran.append(layer)
-
-    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear)]
-    handles = [layer.register_forward_hook(note) for layer in layers]
-    try:
-        with torch.no_grad():
-            loss_of()
-    finally:
-        for handle in handles:
-            handle.remove()
+    with torch.no_grad(), linear_run(model) as ran:
+        loss_of()
     head = head_of(model)
     return next((layer for layer in reversed(ran) if layer is not head and _is_read(layer, loss_of)), head)
 

@@ -35,9 +35,9 @@ from audit.workflows.defend.placing import apply, check, hold_folder, refuse_con
 from audit.workflows.defend.proof import epsilon_that_proves
 from audit.workflows.defend.scans import ScanOfSide, run_side
 from audit.workflows.gate import load_policy
+from audit.workflows.options import ScanOptions
 from audit.workflows.report import write_report
 from audit.workflows.scan import Labelled
-from audit.workflows.setup import ScanOptions
 
 COMPARISON = measured.FILE_NAME
 FILES = (defense_comparison.PDF_NAME, defense_comparison.HTML_NAME, COMPARISON)

@@ -22,7 +22,7 @@ from audit.targets.opening import open_model
 from audit.training.references.baselines import material, train_baseline
 from audit.training.references.load import PROVIDE_BASELINES
 from audit.training.references.retrain import start_of
-from audit.workflows.setup import ScanOptions
+from audit.workflows.options import ScanOptions
 
 
 def check(defense: Defense, options: ScanOptions) -> None:

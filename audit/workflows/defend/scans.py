@@ -14,8 +14,9 @@ from audit.record import AuditRecord, Completed
 from audit.stats.paired import Ratios, UnitScores
 from audit.targets.usefulness import usefulness_by_document
 from audit.workflows.defend.memory import Memory
+from audit.workflows.options import ScanOptions
 from audit.workflows.scan import audit_checkpoint, fill_references, read_outcomes
-from audit.workflows.setup import ScanOptions, ScanSetup, open_scan
+from audit.workflows.setup import ScanSetup, open_scan
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,7 +99,8 @@ def plan_audit(
 def _open(model: Path, corpus: Corpus, options: Mapping[str, Any]) -> Generator[str, None, ScanSetup]:
     """The scan that is planned."""
     # Loads torch, which a plan without a model does without.
-    from audit.workflows.setup import ScanOptions, open_scan
+    from audit.workflows.options import ScanOptions
+    from audit.workflows.setup import open_scan
 
     opened = open_scan(ScanOptions(model, corpus.root, Path(), **options))
     yield from opened.warnings

@@ -18,7 +18,9 @@ _LOOSE = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
 
 
 @strict_dataclass(frozen=True, config=_LOOSE)
-class _Share:
+class Share:
+    """A box in shares of the page, from 0 to 1."""
+
     left: float = Field(validation_alias="Left")
     top: float = Field(validation_alias="Top")
     width: float = Field(validation_alias="Width")
@@ -26,8 +28,10 @@ class _Share:
 
 
 @strict_dataclass(frozen=True, config=_LOOSE)
-class _Geometry:
-    box: _Share = Field(validation_alias="BoundingBox")
+class Geometry:
+    """The place of a block, in shares of the page."""
+
+    box: Share = Field(validation_alias="BoundingBox")
 
 
 @strict_dataclass(frozen=True, config=_LOOSE)
@@ -48,7 +52,7 @@ class _Block:
     kind: str = Field(validation_alias="BlockType")
     page: int = Field(default=1, validation_alias="Page")
     text: str | None = Field(default=None, validation_alias="Text")
-    geometry: _Geometry | None = Field(default=None, validation_alias="Geometry")
+    geometry: Geometry | None = Field(default=None, validation_alias="Geometry")
     relationships: tuple[_Relationship, ...] | None = Field(default=None, validation_alias="Relationships")
     roles: tuple[str, ...] | None = Field(default=None, validation_alias="EntityTypes")
     query: _Query | None = Field(default=None, validation_alias="Query")

@@ -1,0 +1,110 @@
+"""The options of a scan, and what can be said of them alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from audit.engine.local import WIDTH
+from audit.errors import UsageError
+
+LEAST_SECONDS = 60.0
+"""The shortest time that a scan can be bounded to (ours)."""
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """The options of a scan; see `docaudit scan --help`.
+
+    `width` (attempts in flight), `batch_tokens` (of an encoder) and `batch_rows` (samples, of a model that answers
+    questions) bound memory and never change a result on a CPU. `references` are folders by name. `public_dir` is
+    another data set whose public documents train the public model; `image_noise` puts noise in place of the images;
+    `cache` keeps trained references, in `evidence` when None (a sweep shares one). `engine` is "local" or "ray"; for
+    "ray", `address` and `workers` are those of `RayEngine`. `attack_parameters` is a file that `parameters.read` takes.
+    `weights` is what weights are held in: "float32", "bfloat16", or "auto": see `load_model`.
+    `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
+    difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
+    `derived_by` says what made the model out of another one. With `no_model` the text alone is audited, and `model_dir`
+    is not read. `documents` bounds the units of member and held-out documents together, `seconds` the time of the
+    attacks.
+    """
+
+    model_dir: Path
+    data_dir: Path
+    out: Path
+    budget: str = "standard"
+    only: tuple[str, ...] = ()
+    seed: int = 0
+    device: str = "auto"
+    fresh: bool = False
+    references: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    batch_tokens: int | None = None
+    batch_rows: int | None = None
+    width: int = WIDTH
+    public_dir: Path | None = None
+    image_noise: bool = False
+    cache: Path | None = None
+    engine: str = "local"
+    address: str | None = None
+    workers: int | None = None
+    attack_parameters: Path | None = None
+    dtype: str = "auto"
+    weights: str = "auto"
+    defense: str | None = None
+    derived_by: tuple[str, ...] = ()
+    no_model: bool = False
+    documents: int | None = None
+    seconds: float | None = None
+
+    @property
+    def evidence(self) -> Path:
+        """The folder for what only the owner may see."""
+        return self.out / "evidence"
+
+
+def check_ray() -> None:
+    """See that Ray can be used.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("ray", "tblib")):
+        raise UsageError("Ray is not installed", "pip install 'docaudit[ray]'")
+
+
+def check_engine(options: ScanOptions) -> None:
+    """See that the engine exists and takes these options.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if options.engine not in ("local", "ray"):
+        raise UsageError(f"no engine is called {options.engine!r}", "local or ray")
+    if options.engine == "local":
+        if options.address is not None or options.workers is not None:
+            raise UsageError("--address and --workers are for Ray", "add --engine ray")
+        return
+    check_ray()
+    if options.address is not None and not re.fullmatch(r"auto|[^/]+:\d+", options.address):
+        # Ray Client (ray://) cannot stream outcomes.
+        raise UsageError(
+            f"--address {options.address}: not HOST:PORT",
+            "scan on a machine of the cluster, with --address auto or the head's HOST:PORT",
+        )
+
+
+def check_bounds(options: ScanOptions) -> None:
+    """Refuse bounds that no scan can keep to.
+
+    Raises:
+        UsageError: they are such.
+    """
+    if options.documents is not None and options.documents < 2:
+        raise UsageError(f"--documents {options.documents}: one of each side at least", "give 2 or more")
+    if options.seconds is not None and options.seconds < LEAST_SECONDS:
+        raise UsageError(f"--time: {options.seconds:g} s is too short to load a model", "give a minute or more, as 30m")
+    if options.seconds is not None and options.engine != "local":
+        raise UsageError("--time is for a scan in one process", "use --documents with --engine ray")
