@@ -77,7 +77,7 @@ NAMES = {
 """As people write them, by `model_type`."""
 
 
-DENOISED = ("VT5 (ours)", "UDOP", "T5", "mT5")
+DENOISED = ("VT5 (ours)", "UDOP", "T5")
 """Those that share a vocabulary with a public T5."""
 
 
@@ -176,8 +176,8 @@ def _answerers() -> Iterator[Case]:
         "Donut": answering_checkpoints.make_donut,
         "other vision encoder-decoders": answering_checkpoints.make_vit_decoder,
         "Pix2Struct": answering_checkpoints.make_pix2struct,
-        "VT5 (ours)": text_answering_checkpoints.make_vt5,
-        "UDOP": text_answering_checkpoints.make_udop,
+        "VT5 (ours)": text_answering_checkpoints.make_sentinel_vt5,
+        "UDOP": partial(text_answering_checkpoints.make_udop, spare=text_answering_checkpoints.N_SENTINELS),
     }
     for family, make in makers.items():
         yield _answering(family, _plain(make))
@@ -186,7 +186,10 @@ def _answerers() -> Iterator[Case]:
         write = partial(_write_vlm, family=name, first=zoo.seed)
         yield _answering(NAMES[name], write, zoo.prompt, needs)
     for name in text_zoo.NAMES:
-        yield _answering(NAMES[name], _plain(text_zoo.write_text_model, name), text_zoo.prompt_of(name))
+        write = _plain(text_zoo.write_text_model, name)
+        if NAMES[name] in DENOISED:
+            write = _plain(text_answering_checkpoints.make_t5)
+        yield _answering(NAMES[name], write, text_zoo.prompt_of(name))
 
 
 def _write_vlm(folder: Path, seed: int, labels: Labels, *, family: str, first: int) -> None:
