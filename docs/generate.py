@@ -254,12 +254,15 @@ def _heads() -> list[str]:
 
 
 def _grouped(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The families of one task that the same attacks were completed on, in one row."""
+    """A row for the families of a task that the same attacks were completed on; tasks of the same families share it."""
     rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for result in results:
         if result["refusal"] is None:
             rows.setdefault((result["task"], _marks(result)), []).append(result["family"])
-    cells = ([TASKS[task], ", ".join(families), *marks] for (task, marks), families in rows.items())
+    joined: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (task, marks), families in rows.items():
+        joined.setdefault((", ".join(families), marks), []).append(TASKS[task])
+    cells = (["; ".join(tasks), families, *marks] for (families, marks), tasks in joined.items())
     yield from _table(("models that are", "families", *_heads()), cells)
 
 
@@ -271,11 +274,15 @@ def _models() -> Iterator[str]:
         "model in transformers, and what that loads as image-text-to-text, causal or sequence-to-sequence models."
     )
     yield ""
+    yield (
+        '"Ours" are classes that transformers lacks; they load and save like any `PreTrainedModel`. LayoutLMv3 and LiLT'
+        " need a public masked language model with the same tokens (RoBERTa's, or XLM-RoBERTa's)."
+    )
+    yield ""
     for task, words in TASKS.items():
         yield from _of_task(words, task, [one for one in _results() if one["task"] == task and one["refusal"] is None])
-    yield from ("## Refused", "", "These are refused with one sentence.", "")
-    refused = [one for one in _results() if one["refusal"] is not None]
-    rows = ([one["family"], TASKS[one["task"]], one["refusal"]] for one in refused)
+    yield from ("## Refused", "")
+    rows = ([one["family"], TASKS[one["task"]], one["refusal"]] for one in _results() if one["refusal"] is not None)
     yield from _table(("family", "task", "docaudit says"), rows)
 
 
