@@ -39,6 +39,7 @@ TASKS = {
     "intent-slots": "name slots and intents",
 }
 """Kinds of models by `task.kind`, in the order of the tables."""
+HEADS = [kind.name.replace("_", " ") for kind in BATTERY]
 BEGIN, END = "<!-- models: written by docs/generate.py from docs/reference/models.json -->", "<!-- end of models -->"
 MADE = "<!-- Written by docs/generate.py; change the code or that script, then run it again. -->"
 
@@ -249,10 +250,6 @@ def _marks(result: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple("yes" if result["attacks"][kind.name]["status"] == "completed" else "-" for kind in BATTERY)
 
 
-def _heads() -> list[str]:
-    return [kind.name.replace("_", " ") for kind in BATTERY]
-
-
 def _grouped(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """A row for the families of a task that the same attacks were completed on; tasks of the same families share it."""
     rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -263,7 +260,7 @@ def _grouped(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for (task, marks), families in rows.items():
         joined.setdefault((", ".join(families), marks), []).append(TASKS[task])
     cells = (["; ".join(tasks), families, *marks] for (families, marks), tasks in joined.items())
-    yield from _table(("models that are", "families", *_heads()), cells)
+    yield from _table(("task", "families", *HEADS), cells)
 
 
 def _models() -> Iterator[str]:
@@ -281,15 +278,16 @@ def _models() -> Iterator[str]:
     yield ""
     for task, words in TASKS.items():
         yield from _of_task(words, task, [one for one in _results() if one["task"] == task and one["refusal"] is None])
-    yield from ("## Refused", "")
-    rows = ([one["family"], TASKS[one["task"]], one["refusal"]] for one in _results() if one["refusal"] is not None)
+    yield "## Refused\n"
+    refused = [one for one in _results() if one["refusal"] is not None]
+    rows = ([one["family"], TASKS[one["task"]], one["refusal"].partition("; docaudit knows ")[0]] for one in refused)
     yield from _table(("family", "task", "docaudit says"), rows)
 
 
 def _of_task(words: str, task: str, results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from (f"## {words[0].upper()}{words[1:]}", "", f'`task.kind = "{task}"`', "")
     rows = [[_named(one), *_marks(one)] for one in results]
-    yield from _table(("family", *_heads()), rows)
+    yield from _table(("family", *HEADS), rows)
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in results:
         for attack, found in one["attacks"].items():

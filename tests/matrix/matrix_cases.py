@@ -180,7 +180,8 @@ def _answerers() -> Iterator[Case]:
         "UDOP": partial(text_answering_checkpoints.make_udop, spare=text_answering_checkpoints.N_SENTINELS),
     }
     for family, make in makers.items():
-        yield _answering(family, _plain(make))
+        prompt = "{question}" if make is answering_checkpoints.make_vit_decoder else None
+        yield _answering(family, _plain(make), prompt)
     for name, zoo in vlm_zoo.ZOO.items():
         needs = ["torchvision"] * zoo.needs_torchvision + ["num2words"] * (name == "smolvlm")
         write = partial(_write_vlm, family=name, first=zoo.seed)
@@ -202,7 +203,7 @@ def _parsing() -> Iterator[Case]:
         "Idefics3 (SmolDocling)": (partial(_write_vlm, family="idefics3", first=0), "Convert this page.", ()),
         "Florence-2": (partial(_write_vlm, family="florence2", first=0), "<OCR>", ()),
         "Qwen2.5-VL": (partial(_write_vlm, family="qwen2_5_vl", first=0), "Write this page as JSON.", ("torchvision",)),
-        "T5": (_plain(text_zoo.write_text_model, "t5"), None, ()),
+        "T5": (_plain(text_zoo.write_text_model, "t5"), "{text}", ()),
     }
     for family, (write, prompt, needs) in makers.items():
         yield Case(family, "parsing", data.parsed(prompt), write, {"baselines": write}, needs)
