@@ -39,6 +39,7 @@ TASKS = {
     "intent-slots": "name slots and intents",
 }
 """Kinds of models by `task.kind`, in the order of the tables."""
+HEADS = [kind.name.replace("_", " ") for kind in BATTERY]
 BEGIN, END = "<!-- models: written by docs/generate.py from docs/reference/models.json -->", "<!-- end of models -->"
 MADE = "<!-- Written by docs/generate.py; change the code or that script, then run it again. -->"
 
@@ -249,18 +250,17 @@ def _marks(result: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple("yes" if result["attacks"][kind.name]["status"] == "completed" else "-" for kind in BATTERY)
 
 
-def _heads() -> list[str]:
-    return [kind.name.replace("_", " ") for kind in BATTERY]
-
-
 def _grouped(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The families of one task that the same attacks were completed on, in one row."""
+    """A row for the families of a task that the same attacks were completed on; tasks of the same families share it."""
     rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for result in results:
         if result["refusal"] is None:
             rows.setdefault((result["task"], _marks(result)), []).append(result["family"])
-    cells = ([TASKS[task], ", ".join(families), *marks] for (task, marks), families in rows.items())
-    yield from _table(("models that are", "families", *_heads()), cells)
+    joined: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (task, marks), families in rows.items():
+        joined.setdefault((", ".join(families), marks), []).append(TASKS[task])
+    cells = (["; ".join(tasks), families, *marks] for (families, marks), tasks in joined.items())
+    yield from _table(("task", "families", *HEADS), cells)
 
 
 def _models() -> Iterator[str]:
@@ -271,18 +271,23 @@ def _models() -> Iterator[str]:
         "model in transformers, and what that loads as image-text-to-text, causal or sequence-to-sequence models."
     )
     yield ""
+    yield (
+        '"Ours" are classes that transformers lacks; they load and save like any `PreTrainedModel`. LayoutLMv3 and LiLT'
+        " need a public masked language model with the same tokens (RoBERTa's, or XLM-RoBERTa's)."
+    )
+    yield ""
     for task, words in TASKS.items():
         yield from _of_task(words, task, [one for one in _results() if one["task"] == task and one["refusal"] is None])
-    yield from ("## Refused", "", "These are refused with one sentence.", "")
+    yield "## Refused\n"
     refused = [one for one in _results() if one["refusal"] is not None]
-    rows = ([one["family"], TASKS[one["task"]], one["refusal"]] for one in refused)
+    rows = ([one["family"], TASKS[one["task"]], one["refusal"].partition("; docaudit knows ")[0]] for one in refused)
     yield from _table(("family", "task", "docaudit says"), rows)
 
 
 def _of_task(words: str, task: str, results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from (f"## {words[0].upper()}{words[1:]}", "", f'`task.kind = "{task}"`', "")
     rows = [[_named(one), *_marks(one)] for one in results]
-    yield from _table(("family", *_heads()), rows)
+    yield from _table(("family", *HEADS), rows)
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in results:
         for attack, found in one["attacks"].items():

@@ -95,13 +95,14 @@ def make_vt5(folder: Path, seed: int = 0, visual: bool = True, *, ends: str = EN
     return saved(folder, vt5_model(seed, visual), t5_tokenizer(), *([images] if visual else []), ends=ends)
 
 
-def make_udop(folder: Path, seed: int = 0, *, ends: str = ENDS) -> Path:
-    """A UDOP with its tokenizer and image processor, saved in `folder`; gives the folder back."""
+def make_udop(folder: Path, seed: int = 0, *, ends: str = ENDS, spare: int = 0) -> Path:
+    """A UDOP with its tokenizer and image processor, saved in `folder`, and so many tokens beyond the tokenizer's."""
     from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import LayoutLMv3ImageProcessorPil
 
     # As people's checkpoints have it: with its own OCR, which must not be asked for here.
     images = LayoutLMv3ImageProcessorPil(size={"height": PICTURE, "width": PICTURE}, apply_ocr=True)
-    return saved(folder, udop_model(seed), udop_tokenizer(), images, ends=ends)
+    model = udop_model(seed, vocab_size=len(udop_tokenizer()) + spare)
+    return saved(folder, model, udop_tokenizer(), images, ends=ends)
 
 
 N_SENTINELS = 8

@@ -77,7 +77,7 @@ NAMES = {
 """As people write them, by `model_type`."""
 
 
-DENOISED = ("VT5 (ours)", "UDOP", "T5", "mT5")
+DENOISED = ("VT5 (ours)", "UDOP", "T5")
 """Those that share a vocabulary with a public T5."""
 
 
@@ -176,17 +176,21 @@ def _answerers() -> Iterator[Case]:
         "Donut": answering_checkpoints.make_donut,
         "other vision encoder-decoders": answering_checkpoints.make_vit_decoder,
         "Pix2Struct": answering_checkpoints.make_pix2struct,
-        "VT5 (ours)": text_answering_checkpoints.make_vt5,
-        "UDOP": text_answering_checkpoints.make_udop,
+        "VT5 (ours)": text_answering_checkpoints.make_sentinel_vt5,
+        "UDOP": partial(text_answering_checkpoints.make_udop, spare=text_answering_checkpoints.N_SENTINELS),
     }
     for family, make in makers.items():
-        yield _answering(family, _plain(make))
+        prompt = "{question}" if make is answering_checkpoints.make_vit_decoder else None
+        yield _answering(family, _plain(make), prompt)
     for name, zoo in vlm_zoo.ZOO.items():
         needs = ["torchvision"] * zoo.needs_torchvision + ["num2words"] * (name == "smolvlm")
         write = partial(_write_vlm, family=name, first=zoo.seed)
         yield _answering(NAMES[name], write, zoo.prompt, needs)
     for name in text_zoo.NAMES:
-        yield _answering(NAMES[name], _plain(text_zoo.write_text_model, name), text_zoo.prompt_of(name))
+        write = _plain(text_zoo.write_text_model, name)
+        if NAMES[name] in DENOISED:
+            write = _plain(text_answering_checkpoints.make_t5)
+        yield _answering(NAMES[name], write, text_zoo.prompt_of(name))
 
 
 def _write_vlm(folder: Path, seed: int, labels: Labels, *, family: str, first: int) -> None:
@@ -199,7 +203,7 @@ def _parsing() -> Iterator[Case]:
         "Idefics3 (SmolDocling)": (partial(_write_vlm, family="idefics3", first=0), "Convert this page.", ()),
         "Florence-2": (partial(_write_vlm, family="florence2", first=0), "<OCR>", ()),
         "Qwen2.5-VL": (partial(_write_vlm, family="qwen2_5_vl", first=0), "Write this page as JSON.", ("torchvision",)),
-        "T5": (_plain(text_zoo.write_text_model, "t5"), None, ()),
+        "T5": (_plain(text_zoo.write_text_model, "t5"), "{text}", ()),
     }
     for family, (write, prompt, needs) in makers.items():
         yield Case(family, "parsing", data.parsed(prompt), write, {"baselines": write}, needs)
