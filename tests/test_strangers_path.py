@@ -81,6 +81,8 @@ def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
     )
     assert "UNDECIDED" in said
     assert "What was found all the same" in said
+    assert "To decide" not in said or "mend that" not in said[said.index("What was found") :]
+    assert "the data set holds 12, all of which a scan without --documents" in said
     record = records.read(out)
     done = {one.attack for one in record.attacks if isinstance(one, records.Completed)}
     assert {"reconstruction", "membership"} <= done
@@ -113,7 +115,7 @@ def data(forms, tmp_path_factory):
 def test_an_import_names_the_next_commands(forms, tmp_path):
     said = flat(docaudit("import", "forms", forms.data, tmp_path / "data"))
     assert said.index("Next:") < said.index(f"docaudit inspect {tmp_path / 'data'} --model MODEL_DIR")
-    assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --documents 20" in said
+    assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --documents 20 --budget quick" in said
 
 
 def test_conversations_without_words_lead_to_reading_them(chats, tmp_path):
@@ -141,11 +143,11 @@ def test_funsd_in_other_folders_is_told_the_format_that_reads_them(forms, tmp_pa
     assert "docaudit import forms" in refused("import", "funsd", forms.data, tmp_path / "data")
 
 
-def test_swapped_arguments_name_no_order_that_the_command_does_not_have(forms, data, tmp_path):
+def test_swapped_arguments_are_told_the_order_of_either_command(forms, data, tmp_path):
     for arguments in (("scan", data, forms.model, "--out", tmp_path), ("references", forms.model, data)):
         said = refused(*arguments)
         assert "this looks like a checkpoint" in said
-        assert "MODEL_DIR comes before" not in said
+        assert "in references after it" in said
 
 
 def test_a_run_folder_names_its_checkpoints(forms, data, tmp_path):

@@ -36,6 +36,6 @@ def show_next(report: ImportReport, destination: Path) -> None:
     for command in (
         *([f"docaudit ocr {destination}"] if wordless else []),
         f"docaudit inspect {destination} --model MODEL_DIR",
-        f"docaudit scan MODEL_DIR {destination} --documents 20 --out first-look",
+        f"docaudit scan MODEL_DIR {destination} --documents 20 --budget quick --out first-look",
     ):
         console.say(f"  {command}")

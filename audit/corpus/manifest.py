@@ -158,7 +158,7 @@ def _manifest_bytes(root: Path) -> bytes:
     if reason is not None:
         model = any((root / name).is_file() for name in ("config.json", "adapter_config.json"))
         hint = (
-            "this looks like a checkpoint, and DATA_DIR is wanted in its place: see --help for the order of the two"
+            "this looks like a checkpoint: in docaudit scan MODEL_DIR comes before DATA_DIR, in references after it"
             if model
             else ""
         )

@@ -12,6 +12,8 @@ from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplica
 
 STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
 MORE = "audit more documents"
+TOO_FEW = "blind check is too weak"
+"""In the reason of a comparison that a blind check over so few documents cannot vouch for."""
 AGAIN = "mend that and scan again"
 WRONG_SIDE = 0.025
 """One-sided level at which a number is on the wrong side of its null, over all methods of a question (ours: that of a

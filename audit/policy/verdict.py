@@ -15,6 +15,7 @@ from audit.policy.limits import LONGEST_WAIVER, Limit, Policy, check_names
 from audit.policy.reasons import (
     AGAIN,
     MORE,
+    TOO_FEW,
     Reason,
     against_model,
     hindrance,
@@ -170,7 +171,7 @@ def _decide(
         return Decision(limit, "undecided", reason, remedy, worst, power, p_worst, cause=cause)
 
     if result.confounded is not None and not about_text:
-        return undecided(result.confounded, AGAIN, "confounded")
+        return undecided(result.confounded, MORE if TOO_FEW in result.confounded else AGAIN, "confounded")
     if p_value <= SIGNIFICANCE:
         return Decision(limit, "violated", _confirmed(side), "", methods[name], power, p_value)
     against = hindrance(limit, result, methods, None if about_text else whole)

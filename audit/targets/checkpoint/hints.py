@@ -47,7 +47,10 @@ def no_configuration(folder: Path) -> tuple[str, str]:
     """A problem and a hint for a folder without config.json."""
     problem = f"{folder}: no config.json"
     if (folder / "manifest.toml").is_file():
-        return f"{problem}: this is a data set", "MODEL_DIR is wanted in its place: see --help for the order of the two"
+        return (
+            f"{problem}: this is a data set",
+            "in docaudit scan MODEL_DIR comes before DATA_DIR, in references after it",
+        )
     foreign = _foreign(folder)
     if foreign is not None:
         return f"{problem}, only {foreign[0]}", foreign[1]
