@@ -76,12 +76,12 @@ def _read(
 ) -> tuple[Any, list[str]]:
     """The model, and the names of the parameters that its files lack."""
     more: dict[str, Any] = dict(settings or {})
-    n_parameters, n_half = _sizes(folder.path)
-    dtype = _dtype_of(folder, n_parameters, n_half)
-    if n_parameters > RESIDENTS.large:
-        RESIDENTS.make_room(n_parameters * dtype.itemsize, "cpu")
     with quiet():
         try:
+            n_parameters, n_half = _sizes(folder.path)
+            dtype = _dtype_of(folder, n_parameters, n_half)
+            if n_parameters > RESIDENTS.large:
+                RESIDENTS.make_room(n_parameters * dtype.itemsize, "cpu")
             if folder.weight_names and all(name.startswith(_WRAPPED) for name in folder.weight_names):
                 more["key_mapping"] = _UNWRAP
             model, report = model_class.from_pretrained(
