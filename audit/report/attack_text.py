@@ -1,7 +1,8 @@
 """Sentences of the report on one attack: the macros of its template.
 
 `templates/attacks/<attack>.html` is never rendered itself. It holds macros, all of them optional but for those that a
-part names: `risk(n)`, the sentences of page one, and `method(result)`. `n` is a `ResultIndex`.
+part names: `leak(n)`, the sentences of page one, `risk(n)`, these with comparisons, and `method(result)`. `n` is a
+`ResultIndex`.
 """
 
 from __future__ import annotations
@@ -102,8 +103,12 @@ class AttackText:
             if template and template != GENERIC:
                 self._check_names(template)
 
+    def leak(self, index: ResultIndex) -> Markup:
+        """Return the sentences of page one: what came out, with count and interval."""
+        return in_one_line(self._macro("leak" if hasattr(self._own, "leak") else "risk")(index))
+
     def risk(self, index: ResultIndex) -> Markup:
-        """Return the sentences of page one."""
+        """Return these and what they are compared with."""
         return in_one_line(self._macro("risk")(index))
 
     def method(self, result: Completed) -> Markup:

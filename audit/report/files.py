@@ -10,17 +10,20 @@ from audit.errors import DocauditError, EngineError, RenderError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
-from audit.report.html import html
+from audit.report.html import decision_html, html
 from audit.report.pdf import pdf
 
 HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
+ANNEX_NAME = "annex.pdf"
+NAMES = (PDF_NAME, HTML_NAME, ANNEX_NAME)
+"""The files of a report, the one to read first in front."""
 
 
 def write(
     record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, comparisons: Sequence[Comparison] = ()
 ) -> tuple[str, ...]:
-    """Write `report.html` and `report.pdf` into `out`, each whole or not at all.
+    """Write the decision report, and the annex as HTML and as PDF, into `out`, each whole or not at all.
 
     `comparisons` are what countermeasures were measured to do to this model; their effects stand beside the remedies.
 
@@ -34,11 +37,18 @@ def write(
         EngineError: the HTML could not be written.
     """
     try:
-        text = html(record, verdict, policy, comparisons=comparisons)
+        annex = html(record, verdict, policy, comparisons=comparisons)
+        decision = decision_html(record, verdict, policy, comparisons)
     except DocauditError:
-        remove(out / HTML_NAME, out / PDF_NAME)
+        remove(*(out / name for name in NAMES))
         raise
-    return write_pages(text, out / HTML_NAME, out / PDF_NAME)
+    page = out / HTML_NAME
+    try:
+        warnings = write_pages(annex, page, out / ANNEX_NAME)
+    except DocauditError:
+        remove(out / PDF_NAME)
+        raise
+    return tuple(dict.fromkeys((*warnings, *_write_pdf(decision, page, out / PDF_NAME))))
 
 
 def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
@@ -55,6 +65,11 @@ def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
     except DocauditError:
         remove(page, printed)
         raise
+    return _write_pdf(text, page, printed)
+
+
+def _write_pdf(text: str, page: Path, printed: Path) -> tuple[str, ...]:
+    """Print HTML; a warning where that fails, which names the page that was written all the same."""
     try:
         write_atomically(printed, pdf(text))
     except (RenderError, EngineError) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -16,15 +16,18 @@ from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
+from audit.report.decision import WORST_FIRST, decision_view, outcome_of
+from audit.report.decision_tables import limit_tables, waiver_register
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
 from audit.report.recommend import Recommendation, recommend
+from audit.report.unexamined import unexamined
 
-FIRST_PAGE_LIMITS = 4
-"""Limits shown on page one, the worst first; all of them follow in their own chapter (chosen here: what fits on A4)."""
-FIRST_PAGE_RISKS = 3
-"""Attacks described on page one, those with a violated limit first; every attack has its own section after it."""
+MOST_FIGURES = 3
+"""Figures of the decision report, one an attack, the worst first (ours: with more it may be longer than 6 pages)."""
+MOST_PLANNED = 4
+"""Countermeasures of the decision report; the annex has all of them (ours, for the same reason)."""
 STATE_LABELS = {
     "violated": "over its limit",
     "confounded": "undecided, something else than memory can explain the numbers",
@@ -90,7 +93,7 @@ def html(
     revealed: object | None = None,
     comparisons: Sequence[Comparison] = (),
 ) -> str:
-    """Draw the whole report.
+    """Draw the annex: everything, behind the page one of the decision report.
 
     Args:
         record: the measurements.
@@ -102,12 +105,30 @@ def html(
     Raises:
         RenderError: a template or `defenses.toml` is missing or broken.
     """
+    return _render("report.html", record, verdict, policy, comparisons, revealed)
+
+
+def decision_html(
+    record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()
+) -> str:
+    """Draw the decision report: what who decides has to read and to sign. Arguments and errors are those of `html`."""
+    return _render("decision.html", record, verdict, policy, comparisons, None)
+
+
+def _render(
+    page: str,
+    record: AuditRecord,
+    verdict: Verdict,
+    policy: Policy,
+    comparisons: Sequence[Comparison],
+    revealed: object | None,
+) -> str:
     with template_errors():
         templates = environment()
         texts = {name: AttackText(templates, name) for name in _attacks(record, verdict)}
         context = _context(record, verdict, policy, texts)
         recommendations = recommend(record, verdict, comparisons)
-        return templates.get_template("report.html").render(context, recommendations=recommendations, revealed=revealed)
+        return templates.get_template(page).render(context, recommendations=recommendations, revealed=revealed)
 
 
 def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
@@ -118,35 +139,43 @@ def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
 
 def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackText]) -> dict[str, Any]:
     rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
-    order = list(tables.OUTCOME_LABELS)
-    worst_first = sorted(rows, key=lambda row: (order.index(row.decision.outcome), not row.measured))
-    # Page one lists what was not tried elsewhere, and all limits follow on the pages behind it.
-    tried = [row for row in worst_first if row.decision.outcome not in ("not run", "inapplicable")]
-    first_rows = (tried or worst_first)[:FIRST_PAGE_LIMITS]
+    titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
     views = _views(record, texts)
-    violated = {item.limit.attack for item in verdict.decisions if item.outcome == "violated"}
-    risks = sorted(views, key=lambda view: view.result.attack not in violated)
     return {
         "record": record,
         "verdict": verdict,
         "policy": policy,
         "texts": texts,
+        "decision": decision_view(record, verdict, policy, texts),
+        "unexamined": unexamined(record, verdict, texts),
+        "limits": limit_tables(titled),
+        "waivers": waiver_register(policy, verdict, titled),
         "rows": rows,
-        "first_rows": first_rows,
-        "more_rows": len(rows) - len(first_rows),
         "found": [*findings(record, verdict)] if verdict.overall == "undecided" else [],
         "decides_most": decides_most(record, verdict) if verdict.overall == "undecided" else "",
-        "first_risks": risks[:FIRST_PAGE_RISKS],
-        "more_risks": max(0, len(risks) - FIRST_PAGE_RISKS),
         "views": views,
-        "others": [result for result in record.attacks if not isinstance(result, Completed)],
-        "not_asked": [name for name in record.battery if name not in {item.attack for item in record.attacks}],
+        "brief": _brief(views, verdict),
+        "most_planned": MOST_PLANNED,
         "answered_findings": _answered_findings(texts),
         "guarantee": guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
         "utility": tables.measurement_table(record.utility, UTILITY),
         "glossary": _glossary(texts, views),
-        "sources": list(dict.fromkeys(source for text in texts.values() for source in text.report.sources)),
+        "sources": list(dict.fromkeys(source for view in views for source in view.text.report.sources)),
     }
+
+
+def _brief(views: Sequence[CompletedView], verdict: Verdict) -> list[tuple[CompletedView, str, DrawnFigure | None]]:
+    """Each attack with the worst outcome of its limits, the worst first, and a figure of those that are not met."""
+    told = [(view, outcome_of(view.result.attack, verdict.decisions)) for view in views]
+    told.sort(key=lambda pair: (*WORST_FIRST, "").index(pair[1]))
+    drawn = 0
+    brief: list[tuple[CompletedView, str, DrawnFigure | None]] = []
+    for view, outcome in told:
+        figures = [*view.figures, *(figure for part in view.parts for figure in part.figures)]
+        shown = figures[0] if figures and outcome != "passed" and drawn < MOST_FIGURES else None
+        drawn += shown is not None
+        brief.append((view, outcome, None if shown is None else replace(shown, number=drawn)))
+    return brief
 
 
 def _views(record: AuditRecord, texts: Mapping[str, AttackText]) -> list[CompletedView]:

@@ -1,0 +1,312 @@
+"""The answer that an audit gives: may the model be deployed, what leaks, who stated what; for page one of both reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from audit.policy import Decision, Outcome, Overall, Policy, Verdict
+from audit.record import AuditRecord, Completed
+from audit.report import numbers
+from audit.report.attack_text import AttackText, ResultIndex
+
+NOT_STATED = "not stated"
+WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
+LINES = 17
+"""Lines that what leaks may fill on page one; what does not fit is told on the pages behind (ours: what A4 leaves)."""
+LETTERS = 100
+"""Letters in such a line."""
+ANSWERS: dict[Overall, str] = {
+    "passed": "Yes",
+    "waived": "Yes, with conditions",
+    "violated": "No",
+    "undecided": "Cannot be said",
+}
+OUTCOME_WORDS: dict[str, str] = {
+    "violated": "over its limit",
+    "waived": "over its limit, waived",
+    "undecided": "undecided",
+    "passed": "within its limits",
+    "": "not limited by this policy",
+}
+RELEASES = {"open-weights": "weights given to everybody", "api": "answers to strangers", "internal": "neither leaves"}
+NOT_CONTRADICTED = (
+    "That does not contradict what else comes out: telling whole documents apart is another question than giving back "
+    "what stands in them."
+)
+
+
+@dataclass(frozen=True)
+class Leak:
+    """What one attack found, in a sentence with count and interval.
+
+    Attributes:
+        outcome: the worst of its limits; empty where none limits it.
+        words: the outcome in words.
+    """
+
+    title: str
+    outcome: str
+    words: str
+    sentence: Markup
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A line of what identifies an audit: a policy, model, data set or day, and its SHA-256 where it has one."""
+
+    label: str
+    text: str
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class DecisionView:
+    """Page one.
+
+    Attributes:
+        title: of the report: as the owner calls the model.
+        outcome: that the answer rests on: of the model, or of the text where it is worse and the policy counts it.
+        stamp: the outcome as it is stamped.
+        explanation: sentences under the headline.
+        counts: how many limits came out in each way.
+        leaks: the worst first, as many as the page holds.
+        more_leaks: how many it does not hold.
+        sheet: the circumstances as the owner states them.
+    """
+
+    title: str
+    question: str
+    answer: str
+    outcome: Overall
+    stamp: str
+    headline: str
+    explanation: str
+    counts: str
+    leaks: tuple[Leak, ...]
+    more_leaks: int
+    sheet: tuple[tuple[str, str], ...]
+    identity: tuple[Identity, ...]
+
+
+def decision_view(
+    record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackText]
+) -> DecisionView:
+    """Answer the question of page one from the verdict.
+
+    Args:
+        record: the measurements.
+        verdict: on them.
+        policy: that they were held against.
+        texts: of every attack that the record names.
+    """
+    outcome = decided(verdict, policy)
+    leaks = _leaks(record, verdict, texts)
+    shown = _that_fit(leaks)
+    return DecisionView(
+        title=title(record),
+        question=_question(record, policy),
+        answer=ANSWERS[outcome],
+        outcome=outcome,
+        stamp=stamp(outcome, verdict),
+        headline=_headline(record, verdict, policy, outcome),
+        explanation=_explanation(record, verdict, outcome),
+        counts=counts(verdict.decisions),
+        leaks=shown,
+        more_leaks=len(leaks) - len(shown),
+        sheet=_sheet(record),
+        identity=_identity(record, policy),
+    )
+
+
+def title(record: AuditRecord) -> str:
+    """The model as its owner calls it; the folder's name where nothing is stated."""
+    sheet = record.audit
+    model = " ".join(part for part in (sheet.model_name, sheet.model_version) if part)
+    if not record.target.is_model:
+        return record.subject
+    return ": ".join(part for part in (sheet.system, model or (None if sheet.system else record.subject)) if part)
+
+
+def decided(verdict: Verdict, policy: Policy) -> Overall:
+    """The outcome that decides: of the limits on the model, or of those on the text where these are worse and count."""
+    if policy.text != "fail" or verdict.text is None:
+        return verdict.overall
+    worst: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
+    return min(verdict.overall, verdict.text, key=worst.index)
+
+
+def stamp(outcome: Overall, verdict: Verdict) -> str:
+    """The outcome in a word or two; one that was waived is never stamped as if nothing had been found."""
+    waived = sum(decision.outcome == "waived" for decision in verdict.decisions)
+    if outcome == "waived":
+        return f"passed with {waived} waiver{'s' if waived != 1 else ''}"
+    return outcome
+
+
+def counts(decisions: Sequence[Decision]) -> str:
+    """How many limits came out in each way: "1 limit violated, 2 met, 6 do not apply"."""
+    unexamined = [item for item in decisions if item.outcome == "not run" or _without_number(item)]
+    rest = [item.outcome for item in decisions if item not in unexamined]
+    parts = [
+        (rest.count("violated"), "violated"),
+        (rest.count("waived"), "violated and waived"),
+        (rest.count("undecided"), "undecided"),
+        (rest.count("passed"), "met"),
+        (len(unexamined), "could not be examined"),
+    ]
+    told = [f"{count} {words}" for count, words in parts if count]
+    absent = rest.count("inapplicable")
+    told += [f"{absent} {'does' if absent == 1 else 'do'} not apply"] if absent else []
+    if not told:
+        return "the policy holds no limit"
+    first, _, words = told[0].partition(" ")
+    return ", ".join([f"{first} limit{'' if first == '1' else 's'} {words}", *told[1:]])
+
+
+def _without_number(decision: Decision) -> bool:
+    return decision.outcome == "undecided" and decision.measured is None
+
+
+def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
+    """The worst outcome of an attack's limits; empty where the policy has none."""
+    own = {decision.outcome for decision in decisions if decision.limit.attack == attack}
+    return next((outcome for outcome in WORST_FIRST if outcome in own), "")
+
+
+def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText]) -> list[Leak]:
+    found = []
+    outcomes = {result.attack: outcome_of(result.attack, verdict.decisions) for result in record.attacks}
+    leaking = {"violated", "waived"} & {outcomes[one.attack] for one in record.attacks if not _about_text(one)}
+    for result in record.attacks:
+        if not isinstance(result, Completed):
+            continue
+        text, outcome = texts[result.attack], outcomes[result.attack]
+        sentence = text.leak(ResultIndex(result, text.report.labels))
+        if leaking and outcome == "passed" and result.attack == "membership":
+            sentence += Markup(" {}").format(NOT_CONTRADICTED)
+        words = OUTCOME_WORDS.get(outcome, OUTCOME_WORDS[""])
+        if _about_text(result) and record.target.is_model:
+            words = f"{words}; a finding about the text, whatever the model"
+        found.append(Leak(text.title, outcome, words, sentence))
+    order = [*WORST_FIRST[:3], "", *WORST_FIRST[3:]]
+    return sorted(found, key=lambda leak: order.index(leak.outcome))
+
+
+def _about_text(result: object) -> bool:
+    """Whether an attack speaks of the documents' own text before it speaks of a model."""
+    return isinstance(result, Completed) and bool(result.about_text)
+
+
+def _that_fit(leaks: Sequence[Leak]) -> tuple[Leak, ...]:
+    """The first ones, as many as fill `LINES`; never less than one."""
+    shown, lines = 0, 0
+    for leak in leaks:
+        lines += 1 + len(f"{leak.title} {leak.words} {leak.sentence.striptags()}") // LETTERS
+        if shown and lines > LINES:
+            break
+        shown += 1
+    return tuple(leaks[:shown])
+
+
+def _question(record: AuditRecord, policy: Policy) -> str:
+    if record.target.is_model:
+        return f"May this model be deployed as the policy “{policy.name}” asks?"
+    return f"May redacted copies of these documents be shared as the policy “{policy.name}” asks?"
+
+
+def _headline(record: AuditRecord, verdict: Verdict, policy: Policy, outcome: Overall) -> str:
+    """The answer in a sentence that names what leaks: the model, or the redacted text itself."""
+    name = f"the policy “{policy.name}”"
+    if verdict.contradicted is not None:
+        return "The guarantee that this model’s training claims is false."
+    own = verdict.overall if record.target.is_model else None
+    text = verdict.text if record.target.is_model else verdict.overall
+    worst = [subject for subject, one in (("model", own), ("redacted text itself", text)) if one == outcome]
+    subject = " and the ".join(worst) if outcome in ("violated", "waived") and worst[1:] else worst[0]
+    if outcome == "violated":
+        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows."
+    if outcome == "waived":
+        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows; {_accepted(verdict)}."
+    if outcome == "undecided":
+        asked = f"whether {name} is met" if record.target.is_model else f"whether the redacted text meets {name}"
+        return f"This audit cannot say {asked}."
+    if record.target.is_model:
+        return f"The limits of {name} are met, as far as they could be examined."
+    return f"The redacted text meets the limits of {name} on text."
+
+
+def _accepted(verdict: Verdict) -> str:
+    """Who accepted the leaks, and until when."""
+    waivers = list(dict.fromkeys(item.waiver for item in verdict.decisions if item.waiver is not None))
+    named = dict.fromkeys((waiver.owner, waiver.role, waiver.expires) for waiver in waivers)
+    return " and ".join(f"{owner} ({role}) accepts this until {numbers.day(str(day))}" for owner, role, day in named)
+
+
+def _explanation(record: AuditRecord, verdict: Verdict, outcome: Overall) -> str:
+    if verdict.contradicted is not None:
+        words = f"{verdict.contradicted}. Nobody should rely on the guarantee, and the model is not fit to be deployed"
+        return f"{words[:1].upper()}{words[1:]} as it is."
+    told = {
+        "violated": "Under this policy the model is not fit to be deployed as it is.",
+        "waived": "The leak is as large as without a waiver: the conditions are in the register of waivers.",
+        "undecided": _open(verdict),
+        "passed": "This speaks of the attacks that were run; it is no proof that nothing leaks.",
+    }
+    if not record.target.is_model:
+        told["violated"] = "Under this policy redacted copies of these documents are not fit to be shared as they are."
+        told["passed"] = (
+            "This speaks of sharing redacted copies, and of what was tried on them; it says nothing about any model "
+            "that was trained on these documents."
+        )
+    elif outcome == "violated" != verdict.overall:
+        told["violated"] = (
+            "Whoever shares redacted copies gives this away, whatever the model. It is no finding about the model; the "
+            "policy counts it all the same."
+        )
+    return told[outcome]
+
+
+def _open(verdict: Verdict) -> str:
+    reason = verdict.reason[:1].upper() + verdict.reason[1:]
+    if verdict.exit_code == 0:
+        return (
+            f"{reason}. Undecided is not passed: the policy lets it through with a warning, and someone has to answer "
+            "for that."
+        )
+    return f"{reason}. Undecided is not passed: do what would decide it, and scan again."
+
+
+def _sheet(record: AuditRecord) -> tuple[tuple[str, str], ...]:
+    sheet = record.audit
+    model = " ".join(part for part in (sheet.model_name, sheet.model_version) if part)
+    stated = [
+        ("System", sheet.system),
+        ("Controller", sheet.controller),
+        ("Purpose", sheet.purpose),
+        ("Model, version", model),
+        ("Personal data", ", ".join(sheet.data_categories)),
+        ("Release", RELEASES.get(sheet.release or "")),
+        ("Audited by", sheet.auditor),
+        ("Decided by", sheet.decides),
+        ("DPO", sheet.dpo),
+    ]
+    return tuple((label, value or NOT_STATED) for label, value in stated)
+
+
+def _identity(record: AuditRecord, policy: Policy) -> tuple[Identity, ...]:
+    target, corpus, origin = record.target, record.corpus, policy.origin
+    kind = "" if origin is None else "shipped, unchanged" if origin.shipped else "own"
+    digest = "" if origin is None else origin.sha256
+    declared = record.policy
+    if declared is not None and declared.sha256 != digest:
+        kind += f"; not the one declared before the scan, which is “{declared.name}”, SHA-256 {declared.sha256[:16]}…"
+    model = Identity("Model", f"{target.name}: {target.architecture}", target.sha256)
+    return (
+        Identity("Policy", ", ".join(part for part in (policy.name, kind) if part), digest),
+        *((model,) if target.is_model else (Identity("Model", "none: the text was audited alone"),)),
+        Identity("Data set", corpus.name, corpus.sha256),
+        Identity("Date", numbers.day(record.timing.finished)),
+    )
