@@ -14,6 +14,8 @@ from audit.report.attack_text import AttackText, ResultIndex
 
 NOT_STATED = "not stated"
 WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
+LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapplicable")
+"""Of attacks by the worst outcome of their limits, on page one; empty: none limits it."""
 LINES = 17
 """Lines that what leaks may fill on page one; what does not fit is told on the pages behind (ours: what A4 leaves)."""
 LETTERS = 100
@@ -113,7 +115,7 @@ def decision_view(
         stamp=stamp(outcome, verdict),
         headline=_headline(record, verdict, policy, outcome),
         explanation=_explanation(record, verdict, outcome),
-        counts=counts(verdict.decisions),
+        counts=counts(_counted(record, verdict, policy)),
         leaks=shown,
         more_leaks=len(leaks) - len(shown),
         sheet=_sheet(record),
@@ -166,6 +168,12 @@ def counts(decisions: Sequence[Decision]) -> str:
     return ", ".join([f"{first} limit{'' if first == '1' else 's'} {words}", *told[1:]])
 
 
+def _counted(record: AuditRecord, verdict: Verdict, policy: Policy) -> list[Decision]:
+    """The decisions that the answer rests on: not those on the text, where the policy only reports them."""
+    apart = record.target.is_model and policy.text != "fail"
+    return [decision for decision in verdict.decisions if not (apart and decision.about_text)]
+
+
 def _without_number(decision: Decision) -> bool:
     return decision.outcome == "undecided" and decision.measured is None
 
@@ -191,8 +199,7 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText
         if _about_text(result) and record.target.is_model:
             words = f"{words}; a finding about the text, whatever the model"
         found.append(Leak(text.title, outcome, words, sentence))
-    order = [*WORST_FIRST[:3], "", *WORST_FIRST[3:]]
-    return sorted(found, key=lambda leak: order.index(leak.outcome))
+    return sorted(found, key=lambda leak: LEAK_ORDER.index(leak.outcome))
 
 
 def _about_text(result: object) -> bool:
@@ -223,7 +230,7 @@ def _headline(record: AuditRecord, verdict: Verdict, policy: Policy, outcome: Ov
     if verdict.contradicted is not None:
         return "The guarantee that this model’s training claims is false."
     own = verdict.overall if record.target.is_model else None
-    text = verdict.text if record.target.is_model else verdict.overall
+    text = verdict.overall if own is None else verdict.text if policy.text == "fail" else None
     worst = [subject for subject, one in (("model", own), ("redacted text itself", text)) if one == outcome]
     subject = " and the ".join(worst) if outcome in ("violated", "waived") and worst[1:] else worst[0]
     if outcome == "violated":
@@ -286,7 +293,7 @@ def _sheet(record: AuditRecord) -> tuple[tuple[str, str], ...]:
         ("System", sheet.system),
         ("Controller", sheet.controller),
         ("Purpose", sheet.purpose),
-        ("Model, version", model),
+        ("Model", model),
         ("Personal data", ", ".join(sheet.data_categories)),
         ("Release", RELEASES.get(sheet.release or "")),
         ("Audited by", sheet.auditor),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from audit.policy import Decision, Policy, Verdict, Waiver
+from audit.policy import Decision, Outcome, Policy, Verdict, Waiver
 from audit.report.tables import OUTCOME_LABELS, DecisionRow
 
 CONFIRMED = "the leak is confirmed over the limit"
 WITHIN = "the whole interval is within the limit"
+IN_FORCE = "in force"
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,10 @@ class MeasuredLimit:
 
 @dataclass(frozen=True)
 class OpenLimits:
-    """Limits of one attack that have no number, and why."""
+    """Limits of one attack that ran and gave no number for them, and why."""
 
     title: str
-    labels: tuple[str, ...]
+    count: int
     outcome: str
     word: str
     reason: str
@@ -34,11 +36,19 @@ class OpenLimits:
 
 @dataclass(frozen=True)
 class LimitTables:
-    """Measured limits by attack, the worst first; those without a number; those that do not apply, in a line."""
+    """The limits of a policy.
+
+    Attributes:
+        measured: by attack, the worst first.
+        unmeasured: those for which an attack that ran gave no number.
+        without: outcome, its word, and in a line the attacks that did not run, with the number of their limits.
+        inapplicable: attacks that do not apply, with the number of their limits.
+    """
 
     measured: tuple[tuple[str, tuple[MeasuredLimit, ...]], ...]
     unmeasured: tuple[OpenLimits, ...]
-    inapplicable: tuple[str, ...]
+    without: tuple[tuple[str, str, str], ...]
+    inapplicable: str
 
 
 @dataclass(frozen=True)
@@ -51,37 +61,48 @@ class RegisteredWaiver:
     state: str
 
 
-def limit_tables(rows: Sequence[tuple[str, DecisionRow]]) -> LimitTables:
+def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) -> LimitTables:
     """Sort limits by what is to be said of them.
 
     Args:
         rows: each limit with the title of its attack, in the order of the policy.
+        ran: the attacks that ran to their end; what became of the others is told under what was not examined.
     """
     order = list(OUTCOME_LABELS)
     worst = sorted(rows, key=lambda pair: order.index(pair[1].decision.outcome))
     measured: dict[str, list[MeasuredLimit]] = {}
-    unmeasured: dict[tuple[str, str, str, str], list[DecisionRow]] = {}
+    open_limits: Counter[tuple[str, Outcome, str, str]] = Counter()
+    without: dict[Outcome, list[str]] = {}
     for title, row in worst:
         decision = row.decision
         if decision.measured is not None:
             measured.setdefault(title, []).append(MeasuredLimit(row, _note(row)))
-        elif decision.outcome != "inapplicable":
-            key = (title, decision.outcome, decision.reason, decision.remedy)
-            unmeasured.setdefault(key, []).append(row)
-    absent = [title for title, row in worst if row.decision.outcome == "inapplicable"]
+        elif decision.outcome != "inapplicable" and decision.limit.attack in ran:
+            open_limits[title, decision.outcome, decision.reason, decision.remedy] += 1
+        else:
+            without.setdefault(decision.outcome, []).append(title)
+    absent = without.pop("inapplicable", [])
     return LimitTables(
         tuple((title, tuple(limits)) for title, limits in measured.items()),
         tuple(
-            OpenLimits(title, tuple(row.label for row in same), outcome, OUTCOME_LABELS[outcome], reason, remedy)
-            for (title, outcome, reason, remedy), same in unmeasured.items()
+            OpenLimits(title, count, outcome, OUTCOME_LABELS[outcome], reason, remedy)
+            for (title, outcome, reason, remedy), count in open_limits.items()
         ),
-        tuple(f"{title} ({absent.count(title)})" for title in dict.fromkeys(absent)),
+        tuple((outcome, OUTCOME_LABELS[outcome], _counted(titles)) for outcome, titles in without.items()),
+        _counted(absent),
     )
+
+
+def _counted(titles: Sequence[str]) -> str:
+    counts = Counter(titles)
+    return "; ".join(f"{title} ({count} limit{'s' if count != 1 else ''})" for title, count in counts.items())
 
 
 def _note(row: DecisionRow) -> str:
     """The reason of a decision without what its outcome says already, and what would decide it."""
     decision = row.decision
+    if decision.cause == "weakened":
+        return "the attacker was not at its full strength, see what was not examined"
     reason = decision.reason
     for known in (CONFIRMED, WITHIN):
         reason = reason.removeprefix(known).lstrip(",; ")
@@ -111,9 +132,6 @@ def waiver_register(
         title, label = labels[key]
         registered.append(RegisteredWaiver(waiver, title, label, _state(waiver, decisions[key])))
     return tuple(sorted(registered, key=lambda item: item.state != IN_FORCE))
-
-
-IN_FORCE = "in force"
 
 
 def _state(waiver: Waiver, decision: Decision) -> str:

@@ -8,7 +8,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from audit.attacks.reporting import ReportPart, ResultColumn, ResultTableText
+from audit.attacks.reporting import (
+    CategoryFigure,
+    HistogramFigure,
+    OverlapFigure,
+    ReportPart,
+    ResultColumn,
+    ResultTableText,
+)
 from audit.defenses.measured import Comparison
 from audit.measurements import ResultTable
 from audit.policy import Policy, Verdict
@@ -16,7 +23,7 @@ from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
-from audit.report.decision import WORST_FIRST, decision_view, outcome_of
+from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
 from audit.report.decision_tables import limit_tables, waiver_register
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
@@ -24,9 +31,11 @@ from audit.report.jinja import environment, template_errors
 from audit.report.recommend import Recommendation, recommend
 from audit.report.unexamined import unexamined
 
-MOST_FIGURES = 3
+MOST_FIGURES = 2
 """Figures of the decision report, one an attack, the worst first (ours: with more it may be longer than 6 pages)."""
-MOST_PLANNED = 4
+CLEAR = (CategoryFigure, OverlapFigure, HistogramFigure)
+"""Figures that are read without knowing what a curve of false alarms is."""
+MOST_PLANNED = 3
 """Countermeasures of the decision report; the annex has all of them (ours, for the same reason)."""
 STATE_LABELS = {
     "violated": "over its limit",
@@ -77,13 +86,24 @@ class CompletedView:
 
     result: Completed
     text: AttackText
-    risk: Markup
+    leak: Markup
+    more: Markup
+    check: Markup
     method: Markup
     table: tables.MeasurementTable
     unlisted: int
     figures: tuple[DrawnFigure, ...]
     parts: tuple[PartView, ...]
     result_tables: tuple[ResultTableView, ...]
+
+
+@dataclass(frozen=True)
+class BriefFinding:
+    """An attack in the decision report: what page one does not say of it, and a figure where one helps."""
+
+    view: CompletedView
+    text: Markup
+    figure: DrawnFigure | None
 
 
 def html(
@@ -141,20 +161,21 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
     rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
     titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
     views = _views(record, texts)
+    answer = decision_view(record, verdict, policy, texts)
     return {
         "record": record,
         "verdict": verdict,
         "policy": policy,
         "texts": texts,
-        "decision": decision_view(record, verdict, policy, texts),
+        "decision": answer,
         "unexamined": unexamined(record, verdict, texts),
-        "limits": limit_tables(titled),
+        "limits": limit_tables(titled, {view.result.attack for view in views}),
         "waivers": waiver_register(policy, verdict, titled),
         "rows": rows,
         "found": [*findings(record, verdict)] if verdict.overall == "undecided" else [],
         "decides_most": decides_most(record, verdict) if verdict.overall == "undecided" else "",
         "views": views,
-        "brief": _brief(views, verdict),
+        "brief": _brief(views, len(answer.leaks), verdict),
         "most_planned": MOST_PLANNED,
         "answered_findings": _answered_findings(texts),
         "guarantee": guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
@@ -164,17 +185,20 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
     }
 
 
-def _brief(views: Sequence[CompletedView], verdict: Verdict) -> list[tuple[CompletedView, str, DrawnFigure | None]]:
-    """Each attack with the worst outcome of its limits, the worst first, and a figure of those that are not met."""
+def _brief(views: Sequence[CompletedView], shown: int, verdict: Verdict) -> list[BriefFinding]:
+    """The findings in the order of page one, without what that page has said: `shown` attacks are told there."""
     told = [(view, outcome_of(view.result.attack, verdict.decisions)) for view in views]
-    told.sort(key=lambda pair: (*WORST_FIRST, "").index(pair[1]))
+    told.sort(key=lambda pair: LEAK_ORDER.index(pair[1]))
     drawn = 0
-    brief: list[tuple[CompletedView, str, DrawnFigure | None]] = []
-    for view, outcome in told:
+    brief: list[BriefFinding] = []
+    for place, (view, outcome) in enumerate(told):
         figures = [*view.figures, *(figure for part in view.parts for figure in part.figures)]
-        shown = figures[0] if figures and outcome != "passed" and drawn < MOST_FIGURES else None
-        drawn += shown is not None
-        brief.append((view, outcome, None if shown is None else replace(shown, number=drawn)))
+        clear = [figure for figure in figures if isinstance(figure.spec, CLEAR)]
+        figure = clear[0] if clear and outcome != "passed" and drawn < MOST_FIGURES else None
+        drawn += figure is not None
+        text = view.more if place < shown else Markup(" ").join([view.leak, view.more])
+        if text or figure:
+            brief.append(BriefFinding(view, text, None if figure is None else replace(figure, number=drawn)))
     return brief
 
 
@@ -204,7 +228,9 @@ def _view(result: Completed, text: AttackText, drawn: int) -> CompletedView:
     return CompletedView(
         result=result,
         text=text,
-        risk=text.risk(index),
+        leak=text.leak(index),
+        more=text.more(index),
+        check=text.check(index),
         method=text.method(result),
         table=tables.measurement_table(listed, report),
         unlisted=len(result.measurements) - len(listed),
