@@ -145,7 +145,7 @@ def _attached(weasyprint: Any, attachments: Sequence[Attachment], moment: dateti
             created=moment,
             modified=moment,
         )
-        for one in attachments
+        for one in sorted(attachments, key=lambda one: one.name)  # as readers search the names
     ]
 
 
