@@ -87,7 +87,7 @@ def _fitted(weasyprint: Any, html: str) -> Any:
 
 def _parsed(weasyprint: Any, html: str) -> Any:
     page = weasyprint.HTML(string=html, url_fetcher=_refuse)
-    pdf_tags.described(page.etree_element)
+    pdf_tags.prepare(page.etree_element)
     return page
 
 

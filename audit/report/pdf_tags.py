@@ -1,7 +1,7 @@
 """What WeasyPrint leaves undone of a tagged PDF: alternative texts, artifacts, definitions, and the two claims in XMP.
 
 WeasyPrint takes a figure's alternative text only from a `<title>` in its SVG, has no artifact but backgrounds and
-borders, and can claim PDF/A or PDF/UA, never both. `described` prepares the HTML, `finish` mends the PDF's objects
+borders, and can claim PDF/A or PDF/UA, never both. `prepare` works on the HTML, `finish` mends the PDF's objects
 before they are written.
 """
 
@@ -33,12 +33,16 @@ xmlns:pdfaSchema="http://www.aiim.org/pdfa/ns/schema#" xmlns:pdfaProperty="http:
 """PDF/UA-1, and the description of its schema that PDF/A asks for."""
 
 
-def described(root: Element) -> None:
-    """Give each drawing of an HTML tree its alternative text where WeasyPrint looks for it.
+def prepare(root: Element) -> None:
+    """Give each drawing of an HTML tree its alternative text, and take away links to what this page does not hold.
 
-    That is its `aria-label`; a drawing with `aria-hidden` is decoration. One with neither stays without, which no
-    validator lets through.
+    The alternative text is the `aria-label`; a drawing with `aria-hidden` is decoration. One with neither stays
+    without, which no validator lets through.
     """
+    places = {f"#{element.get('id')}" for element in root.iter()}
+    for link in root.iter("a"):
+        if link.get("href", "#").startswith("#") and link.get("href") not in places:
+            link.tag = "span"
     for svg in root.iter(f"{SVG}svg"):
         text = DECORATION if svg.get("aria-hidden") == "true" else svg.get("aria-label")
         if text and svg.find(f"{SVG}title") is None:
@@ -115,8 +119,10 @@ class Tree:
             if element["S"] != "/Div" or _object(self._pdf, element["P"])["S"] != "/L":
                 continue
             element["S"] = "/LI"
-            for kind, child in zip(("/Lbl", "/LBody"), self._children(element), strict=True):
-                child["S"] = kind
+            children = self._children(element)
+            for child in children:
+                # Where a page ends within, its rest on the next one has no term.
+                child["S"] = "/Lbl" if child is children[0] and len(children) > 1 else "/LBody"
                 for body in self._children(child):
                     body["S"] = "/NonStruct"
 
