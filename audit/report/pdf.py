@@ -1,4 +1,4 @@
-"""The report as PDF/A-3a and PDF/UA-1, drawn by weasyprint from the finished HTML; nothing is fetched while it draws."""
+"""The report as PDF/A-3a and PDF/UA-1, drawn by weasyprint from the finished HTML; nothing is fetched meanwhile."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import gc
 import logging
 from base64 import b64encode
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, Literal
+from unicodedata import category
 
 from audit.errors import RenderError
 from audit.report import pdf_tags
@@ -61,9 +62,25 @@ def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
     logging.getLogger("weasyprint").setLevel(logging.ERROR)
     try:
         with _no_garbage_collection():
-            return _write(weasyprint, _fitted(weasyprint, html), attachments)
+            return _drawn(weasyprint, html, attachments)
     except (OSError, ValueError) as error:
         raise RenderError(f"PDF: weasyprint could not draw it ({type(error).__name__})") from None
+
+
+def _drawn(weasyprint: Any, html: str, attachments: Sequence[Attachment]) -> bytes:
+    """The PDF; a letter that no font of this machine has is written as its number, as neither standard allows a gap."""
+    private = {letter for letter in set(html) if category(letter) == "Co"}
+    html = _numbered(html, private)
+    document = _fitted(weasyprint, html)
+    content = _write(weasyprint, document, attachments)
+    missing = {chr(code) for font in document.fonts.values() for code in font.missing}
+    if missing:
+        content = _write(weasyprint, _fitted(weasyprint, _numbered(html, missing)), attachments)
+    return content
+
+
+def _numbered(html: str, letters: Collection[str]) -> str:
+    return html.translate({ord(letter): f"[U+{ord(letter):04X}]" for letter in letters})
 
 
 def _fitted(weasyprint: Any, html: str) -> Any:

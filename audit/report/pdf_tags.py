@@ -162,4 +162,3 @@ def _hide(stream: list[Any], orphans: set[int]) -> None:
 
 def _object(pdf: Any, reference: bytes) -> Any:
     return pdf.objects[int(reference.split()[0])]
-

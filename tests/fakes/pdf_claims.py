@@ -14,7 +14,9 @@ PROFILES = (page.ValidationProfile.PDF_A_3A, page.ValidationProfile.PDF_UA_1)
 def failures(path: Path) -> list[str]:
     """Every failed check of both profiles; the XMP has to claim both."""
     claims = PdfReader(path).trailer["/Root"]["/Metadata"].get_data().decode()
-    missing = [claim for claim in ('pdfaid:part="3"', 'pdfaid:conformance="A"', "<pdfuaid:part>1<") if claim not in claims]
+    missing = [
+        claim for claim in ('pdfaid:part="3"', 'pdfaid:conformance="A"', "<pdfuaid:part>1<") if claim not in claims
+    ]
     reports = [page.validate_pdf(path, profile=profile) for profile in PROFILES]
     return missing + [f"{report.profile}: {one.message}" for report in reports for one in report.failures]
 

@@ -119,7 +119,16 @@ def test_terms_and_definitions_stay_pairs_even_over_pages_and_columns(tmp_path: 
     columns = f"<div style='columns: 2'><dl>{pair.format('B') * 5}</dl></div>"
     path = drawn(tmp_path, f"<dl>{pair.format('A')}{broken}</dl>{columns}")
     assert failures(path) == []
-    assert [[kid["/S"] for kid in item["/K"]] for item in elements(path, "/LI")][0] == ["/Lbl", "/LBody"]
+    assert [kid["/S"] for kid in elements(path, "/LI")[0]["/K"]] == ["/Lbl", "/LBody"]
+
+
+def test_letters_that_no_font_has_are_written_as_numbers(tmp_path: Path) -> None:
+    path = drawn(tmp_path, "<h1>model \ue000 \U000e0100\u9818\u53ce, ε ≤ 1 → 2</h1>")
+    assert failures(path) == []
+    text = PdfReader(path).pages[0].extract_text()
+    assert "[U+E000]" in text
+    assert "ε ≤ 1 → 2" in text
+    assert "\u9818" in text or "[U+9818]" in text
 
 
 def test_a_link_to_what_the_page_does_not_hold_is_plain_text(tmp_path: Path) -> None:
