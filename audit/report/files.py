@@ -9,9 +9,9 @@ from audit.defenses.measured import Comparison
 from audit.errors import DocauditError, EngineError, RenderError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
-from audit.record import AuditRecord
+from audit.record import AuditRecord, dumps
 from audit.report.html import decision_html, html
-from audit.report.pdf import pdf
+from audit.report.pdf import Attachment, pdf
 
 HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
@@ -21,13 +21,25 @@ NAMES = (PDF_NAME, HTML_NAME, ANNEX_NAME)
 
 
 def write(
-    record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, comparisons: Sequence[Comparison] = ()
+    record: AuditRecord,
+    verdict: Verdict,
+    policy: Policy,
+    out: Path,
+    comparisons: Sequence[Comparison] = (),
+    written: bytes | None = None,
 ) -> tuple[str, ...]:
     """Write the decision report, and the annex as HTML and as PDF, into `out`, each whole or not at all.
 
-    `comparisons` are what countermeasures were measured to do to this model; their effects stand beside the remedies.
+    Both PDFs hold record.json, and as policy.toml the policy that the record was held against. An older file that could
+    not be replaced is removed: it would show another verdict.
 
-    An older file that could not be replaced is removed: it would show another verdict.
+    Args:
+        record: the measurements.
+        verdict: of `policy.evaluate` on them.
+        policy: the policy it was held against.
+        out: the folder of the files.
+        comparisons: what countermeasures were measured to do to this model; it stands beside the remedies.
+        written: the record's file, which another version may have written; None: the record as this one writes it.
 
     Returns:
         Warnings, one line each: why there is no PDF, and what to install.
@@ -42,17 +54,29 @@ def write(
     except DocauditError:
         remove(*(out / name for name in NAMES))
         raise
+    files = sources(written or dumps(record).encode(), policy)
     page = out / HTML_NAME
     try:
-        warnings = write_pages(annex, page, out / ANNEX_NAME)
+        warnings = write_pages(annex, page, out / ANNEX_NAME, files)
     except DocauditError:
         remove(out / PDF_NAME)
         raise
-    return tuple(dict.fromkeys((*warnings, *_write_pdf(decision, page, out / PDF_NAME))))
+    return tuple(dict.fromkeys((*warnings, *_write_pdf(decision, page, out / PDF_NAME, files))))
 
 
-def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
+def sources(json: bytes, policy: Policy) -> tuple[Attachment, ...]:
+    """What every page of a report follows from, as files within it: record.json and policy.toml."""
+    files = [Attachment("record.json", json, "application/json", "Source", "Every measurement of this audit")]
+    if policy.origin is not None:
+        toml = policy.origin.toml.encode()
+        files.append(Attachment("policy.toml", toml, "application/toml", "Source", "The policy it was held against"))
+    return tuple(files)
+
+
+def write_pages(text: str, page: Path, printed: Path, attachments: Sequence[Attachment] = ()) -> tuple[str, ...]:
     """Write a finished HTML page and its PDF, each whole or not at all; an older file that stays behind is removed.
+
+    `attachments` are the files within the PDF.
 
     Returns:
         Warnings, as `write` does.
@@ -65,13 +89,13 @@ def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
     except DocauditError:
         remove(page, printed)
         raise
-    return _write_pdf(text, page, printed)
+    return _write_pdf(text, page, printed, attachments)
 
 
-def _write_pdf(text: str, page: Path, printed: Path) -> tuple[str, ...]:
+def _write_pdf(text: str, page: Path, printed: Path, attachments: Sequence[Attachment]) -> tuple[str, ...]:
     """Print HTML; a warning where that fails, which names the page that was written all the same."""
     try:
-        write_atomically(printed, pdf(text))
+        write_atomically(printed, pdf(text, attachments))
     except (RenderError, EngineError) as error:
         remove(printed)
         return (f"{error}; {page.name} was written",)
