@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from audit.attacks.threats import ACCESS_LABELS, Threat
@@ -12,10 +12,16 @@ from audit.policy import Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report.attack_text import report_of
 from audit.report.found import headline
-from audit.report.frameworks import Clause, Evidence, Frameworks, frameworks
+from audit.report.frameworks import FOR, Clause, Evidence, Framework, Frameworks, frameworks
 
 State = Literal["examined", "examined in part", "not examined", "does not apply", "out of scope"]
 NOT_STATED = "not stated"
+RELEASES = {
+    "open-weights": "open weights, so that every attacker named here is to be expected",
+    "api": "its answers to strangers, who have neither weights nor, unless they are given out, losses; attackers with "
+    "weights are those who get hold of the model itself",
+    "internal": "neither weights nor answers to strangers; attackers are insiders, and whoever breaks in",
+}
 OUTCOMES = {
     "violated": "a leak over a limit is confirmed",
     "waived": "a leak over a limit is confirmed, and waived",
@@ -23,22 +29,41 @@ OUTCOMES = {
     "passed": "the limits that apply are met",
 }
 """What became of an attack's limits, the worst first."""
+UNLIMITED = "no limit of the policy applies"
+SPEAKS = {
+    OUTCOMES["violated"]: "evidence against the resistance",
+    OUTCOMES["waived"]: "evidence against the resistance, waived:",
+    OUTCOMES["undecided"]: "nothing decided on the resistance",
+    OUTCOMES["passed"]: FOR,
+    UNLIMITED: "measured and not limited, the resistance",
+    "not examined": "not examined: the resistance",
+    "does not apply": "does not apply to what was audited: the resistance",
+}
+"""The beginning of a sentence on evidence, by what came of the attack."""
 
 
 @dataclass(frozen=True)
 class Examined:
-    """What a scan did with one attack; `note` says how much, or why not, and `outcome` what became of its limits."""
+    """What a scan did with one attack.
+
+    Attributes:
+        note: how much it tried, or why not.
+        outcome: what became of its limits; empty where it was not examined.
+        repeated: whether a row above tells the same.
+    """
 
     attack: str
     title: str
     state: State
     note: str
     outcome: str = ""
+    repeated: bool = False
 
     @property
     def sentence(self) -> str:
         """State, note and outcome on one line."""
-        return f"{self.state}: {'; '.join(part for part in (self.note, self.outcome) if part)}"
+        note = "see above" if self.repeated else self.note
+        return f"{self.state}: {'; '.join(part for part in (note, self.outcome) if part)}"
 
 
 @dataclass(frozen=True)
@@ -71,19 +96,29 @@ class ClauseRow:
 
 
 @dataclass(frozen=True)
+class FrameworkRows:
+    """A law or a taxonomy with its clauses."""
+
+    framework: Framework
+    rows: tuple[ClauseRow, ...]
+
+
+@dataclass(frozen=True)
 class LegalView:
     """Coverage, threat models, ratio of training data to parameters, and clauses, of one record.
 
     Attributes:
         quote: of EDPB Opinion 28/2024, paragraph 55, on what testing can show.
+        release: to whom the model goes, as its owner states it, and which of the threat models that makes likely.
         unmapped: titles of attacks that nobody has mapped to a clause.
     """
 
     quote: str
     coverage: tuple[CoverageRow, ...]
     threats: tuple[ThreatRow, ...]
+    release: str
     ratio: str
-    clauses: tuple[ClauseRow, ...]
+    clauses: tuple[FrameworkRows, ...]
     unmapped: tuple[str, ...]
 
 
@@ -99,8 +134,9 @@ def legal_view(record: AuditRecord, verdict: Verdict) -> LegalView:
         quote=next((clause.quote for clause in known.clauses if clause.id == "edpb-55"), ""),
         coverage=coverage(record, verdict),
         threats=tuple(_threat(record, attack) for attack in attacks),
+        release=release(record),
         ratio=ratio(record),
-        clauses=tuple(_clause(record, verdict, clause, known) for clause in known.clauses),
+        clauses=tuple(_clauses(record, verdict, framework, known) for framework in known.frameworks),
         unmapped=tuple(report_of(attack).title or attack for attack in attacks if not known.of_attack(attack)),
     )
 
@@ -113,10 +149,12 @@ def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
     """
     known = frameworks()
     rows = []
-    for clause in known.clauses:
+    told: set[Examined] = set()
+    for clause in (one for one in known.clauses if one.attack_class):
         tried = tuple(examined(record, verdict, one) for one in known.of_clause(clause.id) if one.attack)
-        if clause.attack_class:
-            rows.append(CoverageRow(clause.attack_class, _together(tried), tried, clause.outside))
+        shown = tuple(replace(one, repeated=one in told) for one in tried)
+        told |= {*tried}
+        rows.append(CoverageRow(clause.attack_class, _together(tried), shown, clause.outside))
     rows += [
         CoverageRow(clause.summary.rstrip("."), "out of scope", (), clause.unmapped)
         for clause in known.clauses
@@ -165,9 +203,7 @@ def _not_run(record: AuditRecord, attack: str, result: AttackResult | LeftOut | 
     return "not examined", "not in the version that scanned"
 
 
-def _completed(
-    record: AuditRecord, verdict: Verdict, evidence: Evidence, result: Completed, title: str
-) -> Examined:
+def _completed(record: AuditRecord, verdict: Verdict, evidence: Evidence, result: Completed, title: str) -> Examined:
     estimates = {item.name for item in result.measurements if isinstance(item, Estimate)}
     if not (estimates & {*evidence.metrics} if evidence.metrics else estimates):
         return Examined(result.attack, title, "not examined", "it ran, and this could not be measured")
@@ -181,7 +217,7 @@ def _completed(
         if decision.limit.attack == result.attack
         and (not evidence.metrics or decision.limit.metric in evidence.metrics)
     }
-    outcome = next((text for name, text in OUTCOMES.items() if name in outcomes), "no limit of the policy applies")
+    outcome = next((text for name, text in OUTCOMES.items() if name in outcomes), UNLIMITED)
     return Examined(result.attack, title, "examined", "; ".join(filter(None, notes)), outcome)
 
 
@@ -210,7 +246,7 @@ def _threat(record: AuditRecord, attack: str) -> ThreatRow:
 
 
 def _cost(record: AuditRecord, threat: Threat | None, result: Completed) -> str:
-    """What the record holds of an attack's cost: how much was tried, and the parameters that one trial's cost follows."""
+    """What the record holds of an attack's cost: how much was tried, and the parameters of one trial."""
     parts = [amount(record, result)]
     for name, label in (threat.effort if threat is not None else {}).items():
         number = result.parameters.get(name)
@@ -239,14 +275,33 @@ def ratio(record: AuditRecord) -> str:
     )
 
 
-def _clause(record: AuditRecord, verdict: Verdict, clause: Clause, known: Frameworks) -> ClauseRow:
-    return ClauseRow(clause, tuple(_sentences(record, verdict, known.of_clause(clause.id))))
+def release(record: AuditRecord) -> str:
+    """To whom the model goes, as its owner states it, and which access to it that makes likely."""
+    stated = record.audit.release
+    return f"Release, as the owner states it: {RELEASES[stated]}." if stated else f"Release: {NOT_STATED}."
+
+
+def _clauses(record: AuditRecord, verdict: Verdict, framework: Framework, known: Frameworks) -> FrameworkRows:
+    rows = (
+        ClauseRow(clause, tuple(_sentences(record, verdict, known.of_clause(clause.id))))
+        for clause in known.clauses
+        if clause.framework == framework.name
+    )
+    return FrameworkRows(framework, tuple(rows))
 
 
 def _sentences(record: AuditRecord, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:
+    """A sentence for each part of the report, and one for all attacks whose results speak alike."""
+    alike: dict[str, list[str]] = {}
     for one in evidence:
         if one.attack is None:
             yield one.role
         else:
-            done = examined(record, verdict, one)
-            yield f"{one.role} ({done.state}{f'; {done.outcome}' if done.outcome else ''})"
+            alike.setdefault(_speaks(examined(record, verdict, one)), []).append(one.role.removeprefix(FOR).strip())
+    order = [*SPEAKS.values(), *alike]
+    yield from (f"{how} {'; '.join(alike[how])}" for how in sorted(alike, key=order.index))
+
+
+def _speaks(done: Examined) -> str:
+    """What the result of an attack speaks for: the beginning of a sentence that ends with the kind of resistance."""
+    return SPEAKS.get(done.outcome) or SPEAKS[done.state]

@@ -20,10 +20,18 @@ from audit.measurements import STRICT
 from audit.resources import folder
 
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Part = Literal[
-    "coverage", "threat models", "ratio", "limits", "record", "sign-off", "countermeasures", "residual risk"
-]
+FOR = "evidence for the resistance"
+"""The beginning of the role of every attack: no test can be evidence for more."""
+Part = Literal["coverage", "threat models", "ratio", "limits", "record", "sign-off", "countermeasures", "residual risk"]
 """A part of the report that is evidence itself, whatever the attacks found."""
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Framework:
+    """A law or a taxonomy, and the document that holds it."""
+
+    name: Written
+    source: Written
 
 
 @strict_dataclass(frozen=True, config=STRICT)
@@ -31,10 +39,11 @@ class Clause:
     """A place in a law or a taxonomy.
 
     Attributes:
+        framework: its name.
         summary: what it asks, in our words.
         quote: its own words, only where these matter.
-        source: the document that holds it.
         read: the day on which it was read.
+        seen: how, where that was not in the source itself.
         attack_class: the class of attack it names, of EDPB Opinion 28/2024, paragraph 55.
         outside: what of that class no attack of docaudit tries.
         unmapped: why nothing in a report is evidence for it.
@@ -44,8 +53,8 @@ class Clause:
     framework: Written
     clause: Written
     summary: Written
-    source: Written
     read: dt.date
+    seen: Literal["", "as quoted by others", "as summarised by others"] = ""
     quote: str = ""
     attack_class: str = ""
     outside: str = ""
@@ -57,7 +66,7 @@ class Evidence:
     """What an attack, or a part of the report, is evidence for.
 
     Attributes:
-        role: in words, without a full stop.
+        role: in words, without a full stop; that of an attack begins with `FOR`.
         clauses: their ids.
         metrics: those of the attack that count; empty: all of it.
         none: why an attack is evidence for no clause; then it has neither role nor clauses.
@@ -74,14 +83,16 @@ class Evidence:
 @strict_dataclass(frozen=True, config=STRICT)
 class _File:
     schema: Literal[1]
+    frameworks: tuple[Framework, ...]
     clauses: tuple[Clause, ...]
     mappings: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True)
 class Frameworks:
-    """Clauses in their order, and all evidence."""
+    """Laws and taxonomies, their clauses, each in its order, and all evidence."""
 
+    frameworks: tuple[Framework, ...]
     clauses: tuple[Clause, ...]
     evidence: tuple[Evidence, ...]
 
@@ -126,16 +137,9 @@ def load(path: Path, metrics: Mapping[str, Collection[str]]) -> Frameworks:
         problems = [f"{path.name} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
         raise RenderError(problems) from None
     found = [*_clause_problems(content), *(problem for one in content.mappings for problem in _problems(one, metrics))]
-    known = {clause.id for clause in content.clauses}
-    found += [
-        f"{_name(one)}: no clause is called {name!r}"
-        for one in content.mappings
-        for name in one.clauses
-        if name not in known
-    ]
     if found:
         raise RenderError([f"{path.name} {problem}" for problem in found])
-    return Frameworks(content.clauses, content.mappings)
+    return Frameworks(content.frameworks, content.clauses, content.mappings)
 
 
 def _name(evidence: Evidence) -> str:
@@ -143,11 +147,15 @@ def _name(evidence: Evidence) -> str:
 
 
 def _clause_problems(content: _File) -> Iterator[str]:
-    """A clause has evidence or a reason why it has none, and only one of both."""
+    """A clause is there once, and has evidence or a reason why it has none, and only one of both."""
     counts = Counter(clause.id for clause in content.clauses)
     yield from (f"{name}: is there {count} times" for name, count in counts.items() if count > 1)
-    used = {name for one in content.mappings for name in one.clauses}
+    used = {name: _name(one) for one in content.mappings for name in one.clauses}
+    yield from (f"{place}: no clause is called {name!r}" for name, place in used.items() if name not in counts)
+    names = {framework.name for framework in content.frameworks}
     for clause in content.clauses:
+        if clause.framework not in names:
+            yield f"{clause.id}: no framework is called {clause.framework!r}"
         if (clause.id in used) == bool(clause.unmapped):
             yield f"{clause.id}: give it evidence, or say in `unmapped` why it has none"
 
@@ -162,3 +170,5 @@ def _problems(evidence: Evidence, metrics: Mapping[str, Collection[str]]) -> Ite
     yield from (f"{name}: there is no metric {metric!r}" for metric in unknown)
     if bool(evidence.none) == bool(evidence.clauses) or bool(evidence.role) != bool(evidence.clauses):
         yield f"{name}: give clauses and a role, or say in `none` why there are none"
+    if evidence.attack is not None and evidence.role and not evidence.role.startswith(FOR):
+        yield f"{name}: its role has to begin with {FOR!r}"
