@@ -74,8 +74,8 @@ def _confirmed(verdict: Verdict) -> Iterator[tuple[str, Named]]:
         found = [(one, _measured(one)) for one in _of(verdict, "violated") if one.about_text == about_text]
         if found:
             yield (
-                f"{subject} gives away more than a limit allows, which is confirmed and remains until a new audit shows "
-                "otherwise",
+                f"{subject} gives away more than a limit allows, which is confirmed and remains until a new audit "
+                "shows otherwise",
                 found,
             )
 
@@ -105,8 +105,8 @@ def _met(verdict: Verdict, policy: Policy) -> Iterator[tuple[str, Named]]:
     if met:
         count = "One limit is" if len(met) == 1 else f"{len(met)} limits are"
         yield (
-            f"{count} met, which does not mean no leak. What the policy “{policy.name}” lets through remains, as far as "
-            "the 95 % intervals reach",
+            f"{count} met, which does not mean no leak. What the policy “{policy.name}” lets through remains, as far "
+            "as the 95 % intervals reach",
             met,
         )
 
