@@ -37,6 +37,13 @@ def report(
             show_default=False,
         ),
     ] = None,
+    dpia: Annotated[
+        bool,
+        typer.Option(
+            "--dpia",
+            help="Also write dpia.md: risk, measures and residual risk, for a data-protection impact assessment.",
+        ),
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
@@ -46,10 +53,12 @@ def report(
     with show_errors(debug):
         from audit.workflows.report import Report, report_records
 
-        written = report_records(record_paths, policy, out, reveal, defenses or ())
+        written = report_records(record_paths, policy, out, reveal, defenses or (), dpia=dpia)
         console.warn(*written.warnings)
         if isinstance(written, Report):
             console.show_verdict(written.verdict, written.folder, written.record)
+            if written.dpia is not None:
+                console.say(f"Paste from {written.dpia}")
             return
         rows = [(f"{x:g}", name, verdict.overall) for x, name, _, verdict in written.rows]
         console.show_table("", (written.axis, "checkpoint", "verdict"), rows)

@@ -23,12 +23,14 @@ from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
+from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
 from audit.report.decision_tables import limit_tables, waiver_register
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
 from audit.report.recommend import Recommendation, recommend
+from audit.report.residual import residual_risk
 from audit.report.unexamined import unexamined
 
 MOST_FIGURES = 2
@@ -180,6 +182,8 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "answered_findings": _answered_findings(texts),
         "guarantee": guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
         "utility": tables.measurement_table(record.utility, UTILITY),
+        "legal": legal_view(record, verdict),
+        "residual": residual_risk(record, verdict, policy),
         "glossary": _glossary(texts, views),
         "sources": list(dict.fromkeys(source for view in views for source in view.text.report.sources)),
     }

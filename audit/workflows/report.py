@@ -14,6 +14,7 @@ from audit.defenses.measured import Comparison
 from audit.errors import RecordError, RenderError, UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
+from audit.report import dpia as assessments
 from audit.report import trend
 from audit.report.sweep_page import axis_positions
 from audit.workflows.gate import load_policy
@@ -24,12 +25,13 @@ TrendRow = tuple[float, str, AuditRecord, Verdict]
 
 @dataclass(frozen=True)
 class Report:
-    """The report of one record, as it was written into `folder`."""
+    """The report of one record, as it was written into `folder`; `dpia` is the text for an impact assessment."""
 
     folder: Path
     record: AuditRecord
     verdict: Verdict
     warnings: list[str]
+    dpia: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,12 @@ class Trend:
 
 
 def report_records(
-    paths: Sequence[Path], policy: str, out: Path | None, reveal: bool, defenses: Sequence[Path] = ()
+    paths: Sequence[Path],
+    policy: str,
+    out: Path | None,
+    reveal: bool,
+    defenses: Sequence[Path] = (),
+    dpia: bool = False,
 ) -> Report | Trend:
     """Draw the report of a record again, or the trend of several, held against a policy.
 
@@ -53,6 +60,7 @@ def report_records(
         out: the folder for the files; None: that of the record.
         reveal: also write the values that were recovered, into the folder of the record.
         defenses: what `docaudit defend` wrote: the measured effects join the plan of the report.
+        dpia: also write the text for a data-protection impact assessment.
 
     Raises:
         DocauditError: a record or the policy cannot be read, the records make no trend, or the folder takes no files.
@@ -64,6 +72,8 @@ def report_records(
         )
     if len(paths) > 1 and defenses:
         raise UsageError("a trend of several records has no plan for countermeasures to join", "give one record")
+    if len(paths) > 1 and dpia:
+        raise UsageError("an impact assessment is of one model", "give one record")
     read = [records.read(path) for path in paths]
     comparisons = [one for path in defenses for one in measured.read_all(path)]
     for one in comparisons:
@@ -80,7 +90,8 @@ def report_records(
         return _write_trend(read, verdicts, folder)
     written = (paths[0] / "record.json" if paths[0].is_dir() else paths[0]).read_bytes()
     warnings = write_report(read[0], verdicts[0], chosen, folder, source if reveal else None, comparisons, written)
-    return Report(folder, read[0], verdicts[0], warnings)
+    assessment = assessments.write(read[0], verdicts[0], chosen, folder, comparisons) if dpia else None
+    return Report(folder, read[0], verdicts[0], warnings, assessment)
 
 
 def refuse_another_audit(comparison: Comparison, record: AuditRecord) -> None:
