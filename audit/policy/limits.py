@@ -118,8 +118,8 @@ class Policy:
         text: what limits on the documents' own text (`record.Completed.about_text`) do. They have a verdict of their
             own; with "fail" the exit code is that of the worse one of both.
         gaps: attacks that models of some kinds cannot be put to. An inapplicable attack without one is undecided.
-        min_examined: so many limits on the model, or such a share of them (a number with a point), must be met or violated;
-            with fewer an audit that would pass is undecided.
+        min_examined: so many limits on the model, or such a share of them (a number with a point), must be met or
+            violated; with fewer an audit that would pass is undecided.
         origin: the file it was read from; `load` sets it, a file cannot.
     """
 
