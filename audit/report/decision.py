@@ -73,7 +73,7 @@ class DecisionView:
         outcome: that the answer rests on: of the model, or of the text where it is worse and the policy counts it.
         stamp: the outcome as it is stamped.
         explanation: sentences under the headline.
-        counts: how many limits came out in each way.
+        counts: of the limits on the model, by what became of them.
         leaks: the worst first, as many as the page holds.
         more_leaks: how many it does not hold.
         sheet: the circumstances as the owner states them.
@@ -112,14 +112,14 @@ def decision_view(
         question=_question(record, policy),
         answer=ANSWERS[outcome],
         outcome=outcome,
-        stamp=stamp(outcome, verdict),
+        stamp=verdict.stamp if outcome == verdict.overall else outcome.upper(),
         headline=_headline(record, verdict, policy, outcome),
         explanation=_explanation(record, verdict, outcome),
-        counts=counts(_counted(record, verdict, policy)),
+        counts=verdict.counts.sentence,
         leaks=shown,
         more_leaks=len(leaks) - len(shown),
         sheet=_sheet(record),
-        identity=_identity(record, policy),
+        identity=_identity(record, verdict, policy),
     )
 
 
@@ -138,44 +138,6 @@ def decided(verdict: Verdict, policy: Policy) -> Overall:
         return verdict.overall
     worst: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
     return min(verdict.overall, verdict.text, key=worst.index)
-
-
-def stamp(outcome: Overall, verdict: Verdict) -> str:
-    """The outcome in a word or two; one that was waived is never stamped as if nothing had been found."""
-    waived = sum(decision.outcome == "waived" for decision in verdict.decisions)
-    if outcome == "waived":
-        return f"passed with {waived} waiver{'s' if waived != 1 else ''}"
-    return outcome
-
-
-def counts(decisions: Sequence[Decision]) -> str:
-    """How many limits came out in each way: "1 limit violated, 2 met, 6 do not apply"."""
-    unexamined = [item for item in decisions if item.outcome == "not run" or _without_number(item)]
-    rest = [item.outcome for item in decisions if item not in unexamined]
-    parts = [
-        (rest.count("violated"), "violated"),
-        (rest.count("waived"), "violated and waived"),
-        (rest.count("undecided"), "undecided"),
-        (rest.count("passed"), "met"),
-        (len(unexamined), "could not be examined"),
-    ]
-    told = [f"{count} {words}" for count, words in parts if count]
-    absent = rest.count("inapplicable")
-    told += [f"{absent} {'does' if absent == 1 else 'do'} not apply"] if absent else []
-    if not told:
-        return "the policy holds no limit"
-    first, _, words = told[0].partition(" ")
-    return ", ".join([f"{first} limit{'' if first == '1' else 's'} {words}", *told[1:]])
-
-
-def _counted(record: AuditRecord, verdict: Verdict, policy: Policy) -> list[Decision]:
-    """The decisions that the answer rests on: not those on the text, where the policy only reports them."""
-    apart = record.target.is_model and policy.text != "fail"
-    return [decision for decision in verdict.decisions if not (apart and decision.about_text)]
-
-
-def _without_number(decision: Decision) -> bool:
-    return decision.outcome == "undecided" and decision.measured is None
 
 
 def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
@@ -303,17 +265,22 @@ def _sheet(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     return tuple((label, value or NOT_STATED) for label, value in stated)
 
 
-def _identity(record: AuditRecord, policy: Policy) -> tuple[Identity, ...]:
-    target, corpus, origin = record.target, record.corpus, policy.origin
-    kind = "" if origin is None else "shipped, unchanged" if origin.shipped else "own"
-    digest = "" if origin is None else origin.sha256
-    declared = record.policy
-    if declared is not None and declared.sha256 != digest:
-        kind += f"; not the one declared before the scan, which is “{declared.name}”, SHA-256 {declared.sha256[:16]}…"
+def _identity(record: AuditRecord, verdict: Verdict, policy: Policy) -> tuple[Identity, ...]:
+    target, corpus = record.target, record.corpus
     model = Identity("Model", f"{target.name}: {target.architecture}", target.sha256)
     return (
-        Identity("Policy", ", ".join(part for part in (policy.name, kind) if part), digest),
+        _policy(verdict, policy),
         *((model,) if target.is_model else (Identity("Model", "none: the text was audited alone"),)),
         Identity("Data set", corpus.name, corpus.sha256),
         Identity("Date", numbers.day(record.timing.finished)),
     )
+
+
+def _policy(verdict: Verdict, policy: Policy) -> Identity:
+    """The policy, whose it is, and whether it was declared before the results were known."""
+    identity = verdict.identity
+    if identity is None or identity.sha256 is None:
+        return Identity("Policy", f"{policy.name}, not read from a file")
+    kind = "shipped with docaudit, unchanged" if identity.shipped else "the owner's own"
+    told = identity.warning or "declared before the scan"
+    return Identity("Policy", f"{policy.name}: {kind}; {told}", identity.sha256)

@@ -1,4 +1,4 @@
-"""Limits and waivers as the decision report shows them: what was measured in a table, all else in a line each."""
+"""Limits as the decision report shows them: what was measured in a table, all else in a line each."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from audit.policy import Decision, Outcome, Policy, Verdict, Waiver
+from audit.policy import Outcome
 from audit.report.tables import OUTCOME_LABELS, DecisionRow
 
 CONFIRMED = "the leak is confirmed over the limit"
 WITHIN = "the whole interval is within the limit"
-IN_FORCE = "in force"
 
 
 @dataclass(frozen=True)
@@ -49,16 +48,6 @@ class LimitTables:
     unmeasured: tuple[OpenLimits, ...]
     without: tuple[tuple[str, str, str], ...]
     inapplicable: str
-
-
-@dataclass(frozen=True)
-class RegisteredWaiver:
-    """A waiver of the policy, what it is of, and whether it is in force."""
-
-    waiver: Waiver
-    title: str
-    label: str
-    state: str
 
 
 def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) -> LimitTables:
@@ -112,34 +101,3 @@ def _note(row: DecisionRow) -> str:
     if decision.remedy:
         told.append(f"to decide it: {decision.remedy}")
     return "; ".join(part for part in told if part)
-
-
-def waiver_register(
-    policy: Policy, verdict: Verdict, rows: Sequence[tuple[str, DecisionRow]]
-) -> tuple[RegisteredWaiver, ...]:
-    """Every waiver of the policy, those in force first.
-
-    Args:
-        policy: whose waivers are listed.
-        verdict: that says which of them hold.
-        rows: as for `limit_tables`.
-    """
-    labels = {(row.decision.limit.attack, row.decision.limit.metric): (title, row.label) for title, row in rows}
-    decisions = {(item.limit.attack, item.limit.metric): item for item in verdict.decisions}
-    registered = []
-    for waiver in policy.waivers:
-        key = (waiver.attack, waiver.metric)
-        title, label = labels[key]
-        registered.append(RegisteredWaiver(waiver, title, label, _state(waiver, decisions[key])))
-    return tuple(sorted(registered, key=lambda item: item.state != IN_FORCE))
-
-
-def _state(waiver: Waiver, decision: Decision) -> str:
-    if decision.waiver == waiver:
-        return IN_FORCE
-    if decision.outcome == "waived":
-        return "another one is in force"
-    if decision.outcome == "violated":
-        _, told, reason = decision.reason.partition("a waiver by ")
-        return "not in force: expired" if told and "expired" in reason else "not in force"
-    return f"not needed: {OUTCOME_LABELS[decision.outcome].lower()}"

@@ -25,7 +25,7 @@ from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
 from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
-from audit.report.decision_tables import limit_tables, waiver_register
+from audit.report.decision_tables import limit_tables
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
@@ -172,7 +172,6 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "decision": answer,
         "unexamined": unexamined(record, verdict, texts),
         "limits": limit_tables(titled, {view.result.attack for view in views}),
-        "waivers": waiver_register(policy, verdict, titled),
         "rows": rows,
         "found": [*findings(record, verdict)] if verdict.overall == "undecided" else [],
         "decides_most": decides_most(record, verdict) if verdict.overall == "undecided" else "",
