@@ -43,13 +43,17 @@ BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.5
 """Inches: a figure of bars, and a row of panels with lines, where nothing else is asked for (chosen here)."""
 LEGEND = 92
 """Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
-TYPE = 9.0
-"""Points: nothing in a report is smaller."""
+FONT_SIZE = 9.0
+"""Points, of all text: nothing in a report is smaller."""
 RC: dict[str, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "docaudit",
     "font.family": "DejaVu Sans",
-    "font.size": TYPE,
+    "font.size": FONT_SIZE,
+    "axes.labelsize": "medium",
+    "xtick.labelsize": "medium",
+    "ytick.labelsize": "medium",
+    "legend.fontsize": "medium",
     "text.color": INK,
     "axes.edgecolor": FAINT,
     "axes.labelcolor": INK,
@@ -156,7 +160,7 @@ def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
         axis.axhline(row - 0.5, color=FAINT, linewidth=0.5)
     axis.set_xlim(-2, 102)
     axis.set_xlabel("per cent")
-    axis.set_title(panel.title, loc="left", fontsize=TYPE, fontweight="bold")
+    axis.set_title(panel.title, loc="left", fontsize="medium", fontweight="bold")
     axis.grid(axis="x", color=FAINT, linewidth=0.5)
     axis.set_axisbelow(True)
     axis.tick_params(length=0)
@@ -185,7 +189,7 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
             totals = list(dict.fromkeys(f"{sum(counts):,}" for counts in drawn.values()))
             _draw_bars(axis, histogram.edges, drawn, kinds, labels)
             axis.set_title(
-                f"{labels.get(title, title)} (n = {' / '.join(totals)})", loc="left", fontsize=TYPE, fontweight="bold"
+                f"{labels.get(title, title)} (n = {' / '.join(totals)})", loc="left", fontsize="medium", fontweight="bold"
             )
             axis.set_xlabel(histogram.quantity)
         axes[0].set_ylabel("per cent")
@@ -294,9 +298,8 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
             xytext=(0, 2),
             textcoords="offset points",
             ha="right",
-            fontsize=TYPE,
         )
-    axis.set_title(panel.title, loc="left", fontsize=TYPE, fontweight="bold")
+    axis.set_title(panel.title, loc="left", fontsize="medium", fontweight="bold")
     axis.set_ylabel(panel.quantity)
     axis.grid(color=FAINT, linewidth=0.5)
     axis.set_axisbelow(True)
