@@ -11,12 +11,14 @@ from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, dumps
 from audit.report.html import decision_html, html
+from audit.report.measurements_csv import measurements_csv
 from audit.report.pdf import Attachment, pdf
 
 HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
 ANNEX_NAME = "annex.pdf"
-NAMES = (PDF_NAME, HTML_NAME, ANNEX_NAME)
+CSV_NAME = "measurements.csv"
+NAMES = (PDF_NAME, HTML_NAME, ANNEX_NAME, CSV_NAME)
 """The files of a report, the one to read first in front."""
 
 
@@ -28,7 +30,7 @@ def write(
     comparisons: Sequence[Comparison] = (),
     written: bytes | None = None,
 ) -> tuple[str, ...]:
-    """Write the decision report, and the annex as HTML and as PDF, into `out`, each whole or not at all.
+    """Write decision report, annex (HTML and PDF) and every measurement (CSV) into `out`, each whole or not at all.
 
     Both PDFs hold record.json, and as policy.toml the policy that the record was held against. An older file that could
     not be replaced is removed: it would show another verdict.
@@ -51,6 +53,7 @@ def write(
     try:
         annex = html(record, verdict, policy, comparisons=comparisons)
         decision = decision_html(record, verdict, policy, comparisons)
+        write_atomically(out / CSV_NAME, measurements_csv(record).encode())
     except DocauditError:
         remove(*(out / name for name in NAMES))
         raise

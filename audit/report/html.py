@@ -29,6 +29,7 @@ from audit.report.decision_tables import limit_tables
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
+from audit.report.page import add_contents, script, script_hash
 from audit.report.recommend import Recommendation, recommend
 from audit.report.residual import residual_risk
 from audit.report.unexamined import unexamined
@@ -150,7 +151,8 @@ def _render(
         texts = {name: AttackText(templates, name) for name in _attacks(record, verdict)}
         context = _context(record, verdict, policy, texts)
         recommendations = recommend(record, verdict, comparisons)
-        return templates.get_template(page).render(context, recommendations=recommendations, revealed=revealed)
+        text = templates.get_template(page).render(context, recommendations=recommendations, revealed=revealed)
+        return add_contents(text, templates)
 
 
 def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
@@ -168,6 +170,8 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "record": record,
         "verdict": verdict,
         "policy": policy,
+        "script": script(),
+        "script_hash": script_hash(),
         "texts": texts,
         "decision": answer,
         "unexamined": unexamined(record, verdict, texts),
