@@ -1,4 +1,4 @@
-"""The answer that an audit gives: may the model be deployed, what leaks, who stated what; for page one of both reports."""
+"""The answer of an audit, for page one: may the model be deployed, what leaks, who stated what."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from audit.attacks.reporting import sentence_case
 from audit.policy import Decision, Outcome, Overall, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
@@ -16,10 +17,11 @@ NOT_STATED = "not stated"
 WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
 LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapplicable")
 """Of attacks by the worst outcome of their limits, on page one; empty: none limits it."""
-LINES = 17
-"""Lines that what leaks may fill on page one; what does not fit is told on the pages behind (ours: what A4 leaves)."""
-LETTERS = 100
-"""Letters in such a line."""
+LINES = 24
+"""Lines of page one that A4 leaves to what varies in length (ours, by counting); what leaks and does not fit is told on
+the pages behind."""
+LETTERS, CELL = 100, 36
+"""Letters in a line, and in a line of a cell of the audit sheet."""
 ANSWERS: dict[Overall, str] = {
     "passed": "Yes",
     "waived": "Yes, with conditions",
@@ -94,7 +96,11 @@ class DecisionView:
 
 
 def decision_view(
-    record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackText]
+    record: AuditRecord,
+    verdict: Verdict,
+    policy: Policy,
+    texts: Mapping[str, AttackText],
+    beside: Sequence[str] = (),
 ) -> DecisionView:
     """Answer the question of page one from the verdict.
 
@@ -103,22 +109,26 @@ def decision_view(
         verdict: on them.
         policy: that they were held against.
         texts: of every attack that the record names.
+        beside: what else page one says, a paragraph each: what leaks has the room that it leaves.
     """
     outcome = decided(verdict, policy)
-    leaks = _leaks(record, verdict, texts)
-    shown = _that_fit(leaks)
+    leaks, sheet = _leaks(record, verdict, texts), _sheet(record)
+    head = [_headline(record, verdict, policy, outcome), _explanation(record, verdict, outcome)]
+    taken = sum(len(text) // LETTERS for text in (title(record), *head, *beside))
+    taken += len([text for text in beside if text]) + sum(len(value) // CELL for _, value in sheet)
+    shown = _that_fit(leaks, LINES - taken)
     return DecisionView(
         title=title(record),
         question=_question(record, policy),
         answer=ANSWERS[outcome],
         outcome=outcome,
         stamp=verdict.stamp if outcome == verdict.overall else outcome.upper(),
-        headline=_headline(record, verdict, policy, outcome),
-        explanation=_explanation(record, verdict, outcome),
+        headline=head[0],
+        explanation=head[1],
         counts=verdict.counts.sentence,
         leaks=shown,
         more_leaks=len(leaks) - len(shown),
-        sheet=_sheet(record),
+        sheet=sheet,
         identity=_identity(record, verdict, policy),
     )
 
@@ -169,12 +179,12 @@ def _about_text(result: object) -> bool:
     return isinstance(result, Completed) and bool(result.about_text)
 
 
-def _that_fit(leaks: Sequence[Leak]) -> tuple[Leak, ...]:
-    """The first ones, as many as fill `LINES`; never less than one."""
+def _that_fit(leaks: Sequence[Leak], most: int) -> tuple[Leak, ...]:
+    """The first ones, as many as fill so many lines; never less than one."""
     shown, lines = 0, 0
     for leak in leaks:
         lines += 1 + len(f"{leak.title} {leak.words} {leak.sentence.striptags()}") // LETTERS
-        if shown and lines > LINES:
+        if shown and lines > most:
             break
         shown += 1
     return tuple(leaks[:shown])
@@ -217,7 +227,7 @@ def _accepted(verdict: Verdict) -> str:
 def _explanation(record: AuditRecord, verdict: Verdict, outcome: Overall) -> str:
     if verdict.contradicted is not None:
         words = f"{verdict.contradicted}. Nobody should rely on the guarantee, and the model is not fit to be deployed"
-        return f"{words[:1].upper()}{words[1:]} as it is."
+        return f"{sentence_case(words)} as it is."
     told = {
         "violated": "Under this policy the model is not fit to be deployed as it is.",
         "waived": "The leak is as large as without a waiver: the conditions are in the register of waivers.",
@@ -239,13 +249,11 @@ def _explanation(record: AuditRecord, verdict: Verdict, outcome: Overall) -> str
 
 
 def _open(verdict: Verdict) -> str:
-    reason = verdict.reason[:1].upper() + verdict.reason[1:]
+    reason = verdict.reason.replace(verdict.counts.sentence, "").strip(" :,;")
+    told = f"{sentence_case(reason)}. " if reason else ""
     if verdict.exit_code == 0:
-        return (
-            f"{reason}. Undecided is not passed: the policy lets it through with a warning, and someone has to answer "
-            "for that."
-        )
-    return f"{reason}. Undecided is not passed: do what would decide it, and scan again."
+        return f"{told}Undecided is not passed: the policy lets it through with a warning, and someone answers for it."
+    return f"{told}Undecided is not passed: do what would decide it, and scan again."
 
 
 def _sheet(record: AuditRecord) -> tuple[tuple[str, str], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from audit.policy import Outcome
 from audit.report.tables import OUTCOME_LABELS, DecisionRow
@@ -72,13 +72,22 @@ def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) 
             without.setdefault(decision.outcome, []).append(title)
     absent = without.pop("inapplicable", [])
     return LimitTables(
-        tuple((title, tuple(limits)) for title, limits in measured.items()),
+        tuple((title, _told_once(limits)) for title, limits in measured.items()),
         tuple(
             OpenLimits(title, count, outcome, OUTCOME_LABELS[outcome], reason, remedy)
             for (title, outcome, reason, remedy), count in open_limits.items()
         ),
         tuple((outcome, OUTCOME_LABELS[outcome], _counted(titles)) for outcome, titles in without.items()),
         _counted(absent),
+    )
+
+
+def _told_once(limits: Sequence[MeasuredLimit]) -> tuple[MeasuredLimit, ...]:
+    """The limits, with a note that several in a row share under the last of them alone."""
+    following = [*(limit.note for limit in limits[1:]), ""]
+    return tuple(
+        replace(limit, note="" if limit.note == after else limit.note)
+        for limit, after in zip(limits, following, strict=True)
     )
 
 

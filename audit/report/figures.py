@@ -189,7 +189,10 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
             totals = list(dict.fromkeys(f"{sum(counts):,}" for counts in drawn.values()))
             _draw_bars(axis, histogram.edges, drawn, kinds, labels)
             axis.set_title(
-                f"{labels.get(title, title)} (n = {' / '.join(totals)})", loc="left", fontsize="medium", fontweight="bold"
+                f"{labels.get(title, title)} (n = {' / '.join(totals)})",
+                loc="left",
+                fontsize="medium",
+                fontweight="bold",
             )
             axis.set_xlabel(histogram.quantity)
         axes[0].set_ylabel("per cent")

@@ -131,9 +131,7 @@ def html(
     return _render("report.html", record, verdict, policy, comparisons, revealed)
 
 
-def decision_html(
-    record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()
-) -> str:
+def decision_html(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()) -> str:
     """Draw the decision report: what who decides has to read and to sign. Arguments and errors are those of `html`."""
     return _render("decision.html", record, verdict, policy, comparisons, None)
 

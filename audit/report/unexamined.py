@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from audit.attacks import BATTERY
 from audit.policy import Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report import numbers
 from audit.report.attack_text import AttackText
 
-SCAN_AGAIN = "scan again with this version of docaudit"
-FAMILIES = {
-    "memorisation": "answers the model gives about a page from which the answer was removed",
-    "attribute_inference": "which of a few plausible values stood on a page",
-    "membership": "whether a single document was used for training",
-    "provider_membership": "whether a company's documents were used for training",
-    "redaction": "what the text around a redaction gives away",
-    "canaries": "planted secrets that measure memory exactly",
-}
-"""The attacks that a record of an older version may lack, and what they are about."""
+TOO_OLD, SCAN_AGAIN = "not in the version that scanned", "scan again"
 NEVER = (
     "No attack tries to give back pictures, such as signatures or photographs: what is attacked is words. Attacks that "
     "nobody has published yet are not among those that were run."
@@ -66,7 +58,8 @@ def unexamined(record: AuditRecord, verdict: Verdict, texts: Mapping[str, Attack
         **{name: left_out.get(name) for name in record.battery if name not in asked},
     }
     wanted = {decision.limit.attack: decision.remedy for decision in verdict.decisions if decision.cause == "gap"}
-    gaps, harmless = [], {}
+    gaps: list[Gap] = []
+    harmless: dict[str, list[str]] = {}
     if not record.target.is_model:
         gaps.append(_no_model())
     for attack, result in results.items():
@@ -77,17 +70,14 @@ def unexamined(record: AuditRecord, verdict: Verdict, texts: Mapping[str, Attack
         else:
             reason, remedy = (absent, wanted[attack]) if absent is not None else _why(result)
             gaps.append(Gap(text.title, text.report.question, reason, remedy))
-    missing = [name for name in FAMILIES if name not in record.battery and record.target.is_model]
-    gaps += [Gap(_name(name), f"What stays open: {FAMILIES[name]}.", "the version that scanned has no such attack", SCAN_AGAIN) for name in missing]
+    if record.target.is_model:
+        reports = [(kind.name, kind.report) for kind in BATTERY if kind.name not in record.battery]
+        gaps += [Gap(one.title or name, one.question, TOO_OLD, SCAN_AGAIN) for name, one in reports]
     return Unexamined(
         tuple(gaps),
         tuple((", ".join(titles), reason) for reason, titles in harmless.items()),
         (*_in_part(record, texts), NEVER),
     )
-
-
-def _name(attack: str) -> str:
-    return attack.replace("_", " ").capitalize()
 
 
 def _no_model() -> Gap:
