@@ -35,7 +35,7 @@ from audit.report.residual import residual_risk
 from audit.report.unexamined import unexamined
 
 MOST_FIGURES = 2
-"""Figures of the decision report, one an attack, the worst first (ours: with more it may be longer than 6 pages)."""
+"""Figures of the decision report, one for an attack whose limit is violated (ours: it keeps to 6 pages with these)."""
 CLEAR = (CategoryFigure, OverlapFigure, HistogramFigure)
 """Figures that are read without knowing what a curve of false alarms is."""
 MOST_PLANNED = 3
@@ -199,7 +199,7 @@ def _brief(views: Sequence[CompletedView], shown: int, verdict: Verdict) -> list
     for place, (view, outcome) in enumerate(told):
         figures = [*view.figures, *(figure for part in view.parts for figure in part.figures)]
         clear = [figure for figure in figures if isinstance(figure.spec, CLEAR)]
-        figure = clear[0] if clear and outcome != "passed" and drawn < MOST_FIGURES else None
+        figure = clear[0] if clear and outcome in ("violated", "waived") and drawn < MOST_FIGURES else None
         drawn += figure is not None
         text = view.more if place < shown else Markup(" ").join([view.leak, view.more])
         if text or figure:
