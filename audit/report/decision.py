@@ -167,6 +167,9 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText
         sentence = text.leak(ResultIndex(result, text.report.labels))
         if leaking and outcome == "passed" and result.attack == "membership":
             sentence += Markup(" {}").format(NOT_CONTRADICTED)
+        if result.confounded is not None:
+            refused = Markup("<strong>Nothing can be decided on these numbers:</strong> {}. ")
+            sentence = refused.format(result.confounded) + sentence
         words = OUTCOME_WORDS.get(outcome, OUTCOME_WORDS[""])
         if _about_text(result) and record.target.is_model:
             words = f"{words}; a finding about the text, whatever the model"
