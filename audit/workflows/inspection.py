@@ -57,7 +57,7 @@ def inspect_model(
     # Loads torch, which an inspection without a model does without.
     from audit.case import Case
     from audit.targets.opening import open_model
-    from audit.workflows.checking import check_model, stated_guarantee, trial_counts
+    from audit.workflows.checking import check_model, doubt_draw, stated_guarantee, trial_counts
     from audit.workflows.plan.references import missing, needs_of
 
     given = given or {}
@@ -71,6 +71,6 @@ def inspect_model(
         checked.target.card.architecture,
         {name: reason for name, reason in reasons.items() if reason is not None},
         tuple(trial_counts(checked)),
-        (*checked.copies.warnings, *checked.unread.warnings, *doubts),
+        (*checked.copies.warnings, *checked.unread.warnings, *doubts, *doubt_draw(folder, corpus)),
         tuple(missing(needs_of(checked, data_dir, model_dir, given))),
     )
