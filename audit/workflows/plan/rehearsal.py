@@ -148,8 +148,11 @@ class Rehearsal(Work):
 
 
 def _candidates(answerer: Any, query: FillMask, rng: np.random.Generator) -> Candidates:
-    n = min(query.n_candidates, answerer.card.vocabulary)
-    ids = (int(rng.integers(answerer.card.vocabulary)) + np.arange(n)) % answerer.card.vocabulary
+    # A denoiser has marks that it never proposes, for which a target may have no row.
+    text = getattr(answerer, "text_tokens", None)
+    known = np.arange(answerer.card.vocabulary) if text is None else np.sort([*text.values()])
+    n = min(query.n_candidates, len(known))
+    ids = known[(int(rng.integers(len(known))) + np.arange(n)) % len(known)]
     return Candidates(ids, -FALL * np.log1p(np.arange(n)) + 1e-3 * np.sort(rng.random(n))[::-1])
 
 
