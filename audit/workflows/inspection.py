@@ -35,9 +35,12 @@ def outlook_of_attacks(corpus: Corpus, model: InspectedModel | None = None) -> l
     task = corpus.manifest.task.kind
     usual = {kind.name: kind.inapplicable_tasks.get(task) for kind in BATTERY}
     barred = usual if model is None else model.inapplicable
-    return [
-        (kind.name, barred.get(kind.name) or kind.preset("standard").lacks(corpus) or "can be fed") for kind in BATTERY
-    ]
+    found = []
+    for attack in (kind.preset("standard") for kind in BATTERY):
+        # References of a model may be given beside the manifest: what they lack is listed with it.
+        unprovided = attack.unprovided(corpus) if model is None else None
+        found.append((attack.name, barred.get(attack.name) or attack.lacks(corpus) or unprovided or "can be fed"))
+    return found
 
 
 def inspect_model(
