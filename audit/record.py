@@ -254,6 +254,8 @@ class CorpusCard:
     Attributes:
         fields: the fields marked for attack, by split and category.
         questions: by split.
+        drawn: the day on which docaudit drew the membership, when it did; it says nothing of a model trained before.
+        drawn_by: the command that drew it.
         checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
         near_copies: by split, the documents that were left out because they copy one of another split; `documents` and
             all other counts are without them, and without the next.
@@ -276,6 +278,13 @@ class CorpusCard:
     near_copies: dict[str, int] = Field(default_factory=dict)
     unread: dict[str, int] = Field(default_factory=dict)
     unread_questions: dict[str, int] = Field(default_factory=dict)
+    drawn: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")
+    drawn_by: Literal["docaudit import", "docaudit init"] | None = None
+
+    @property
+    def draw(self) -> str:
+        """The draw of the membership in words; empty where docaudit did not draw it."""
+        return "" if self.drawn is None else f"membership was drawn by {self.drawn_by or 'docaudit'} on {self.drawn}"
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -343,6 +343,8 @@ TEXT_FIELDS = {
     "CorpusCard.task": "fixed names",
     "CorpusCard.assigned": "fixed names",
     "CorpusCard.documents": "keys: splits",
+    "CorpusCard.drawn": "a day",
+    "CorpusCard.drawn_by": "fixed names",
     "CorpusCard.fields": "keys: splits and categories",
     "CorpusCard.checkpoint_chosen_on": "the name of a split",
     "CorpusCard.questions": "keys: splits",

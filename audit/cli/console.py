@@ -173,6 +173,9 @@ def show_verdict(verdict: Verdict, out: Path | None = None, record: AuditRecord 
             f"model: {_plain(verdict.text_reason)}",
             soft_wrap=True,
         )
+    if record is not None and record.target.is_model and record.corpus.draw:
+        said = f"{record.corpus.draw}: this holds for a model that was trained on its members after that"
+        console.print(_plain(said[0].upper() + said[1:]), soft_wrap=True)
     table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
     for title in ("attack", "metric", "limit", "measured, 95 % interval", "n", "outcome"):
         table.add_column(title, overflow="fold")

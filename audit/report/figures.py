@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import escape
+
 from audit.attacks.reporting import Form
 from audit.measurements import Histogram
+from audit.report import alternatives
 from audit.report.remembered import drawn_once
 
 if TYPE_CHECKING:
@@ -124,7 +127,7 @@ def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
         axes[0].set_yticks(range(len(rows)), rows)
         axes[0].set_ylim(len(rows) - 0.5, -0.5)
         _legend(figure, axes[0])
-        return as_svg(figure, name)
+        return as_svg(figure, name, alternatives.of_rows(rows, panels))
 
 
 def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
@@ -185,7 +188,7 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
             axis.set_xlabel(histogram.quantity)
         axes[0].set_ylabel("per cent")
         _legend(figure, axes[0])
-        return as_svg(figure, name)
+        return as_svg(figure, name, alternatives.of_bars(histogram, labels))
 
 
 def _draw_bars(
@@ -240,7 +243,7 @@ def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT) 
         for axis in axes[len(panels) :]:
             axis.set_visible(False)
         _legend(figure, *axes[: len(panels)])
-        return as_svg(figure, name)
+        return as_svg(figure, name, alternatives.of_lines(panels))
 
 
 def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
@@ -327,8 +330,8 @@ def _legend(figure: Figure, *axes: Axes) -> None:
     )
 
 
-def as_svg(figure: Figure, name: str) -> str:
-    """The SVG element, without prologue or metadata, its ids prefixed so that several figures can share a page."""
+def as_svg(figure: Figure, name: str, alternative: str) -> str:
+    """The SVG element with its alternative text, without prologue or metadata, ids prefixed for a page of figures."""
     stream = io.StringIO()
     figure.savefig(
         stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
@@ -336,4 +339,5 @@ def as_svg(figure: Figure, name: str) -> str:
     text = stream.getvalue()
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    return text.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)

@@ -88,7 +88,8 @@ def report_records(
         raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
     if len(read) > 1:
         return _write_trend(read, verdicts, folder)
-    warnings = write_report(read[0], verdicts[0], chosen, folder, source if reveal else None, comparisons)
+    written = (paths[0] / "record.json" if paths[0].is_dir() else paths[0]).read_bytes()
+    warnings = write_report(read[0], verdicts[0], chosen, folder, source if reveal else None, comparisons, written)
     assessment = assessments.write(read[0], verdicts[0], chosen, folder, comparisons) if dpia else None
     return Report(folder, read[0], verdicts[0], warnings, assessment)
 
@@ -115,10 +116,11 @@ def write_report(
     out: Path,
     reveal_from: Path | None,
     comparisons: Sequence[Comparison] = (),
+    written: bytes | None = None,
 ) -> list[str]:
     """Draw the reports, with the evidence in `reveal_from` if given; return as warnings what could not be drawn."""
     try:
-        warnings = list(report.write(record, verdict, policy, out, comparisons))
+        warnings = list(report.write(record, verdict, policy, out, comparisons, written))
         if reveal_from is not None:
             report.write_revealed(record, verdict, policy, reveal_from)
     except RenderError as error:

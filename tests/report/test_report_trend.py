@@ -8,6 +8,7 @@ from pathlib import Path
 import example_records as examples
 import pytest
 from example_records import Stops
+from pdf_claims import failures
 from pypdf import PdfReader
 from test_report_html import HOSTILE, Seen
 from typer.testing import CliRunner
@@ -99,6 +100,7 @@ def test_the_page_holds_every_checkpoint_with_its_verdict_and_numbers_in_order(t
     assert "violated" in last
     assert "62 % 57 to 67" in last
     assert "60 points 57 to 63" in last
+    assert failures(tmp_path / "trend.pdf") == []
     first, *_ = [" ".join(page.extract_text().split()) for page in PdfReader(tmp_path / "trend.pdf").pages]
     assert "from epoch 16 on" in first
     assert "Figure 1." in first
@@ -139,7 +141,7 @@ def test_records_that_differ_in_more_than_training_are_refused_with_every_differ
 def test_another_policy_is_refused_and_another_reference_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("audit.report.files.pdf", lambda html: b"%PDF-1.7")
+    monkeypatch.setattr("audit.report.files.pdf", lambda *_: b"%PDF-1.7")
     entries = examples.training(0.0, 0.4)
     x, label, audited, verdict = entries[1]
     fewer = dataclasses.replace(verdict, decisions=verdict.decisions[:1])
@@ -213,7 +215,7 @@ def test_the_axis_is_the_epoch_else_the_step_else_the_order() -> None:
 
 
 def test_several_records_on_the_command_line_draw_a_trend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("audit.report.files.pdf", lambda html: b"%PDF-1.7")
+    monkeypatch.setattr("audit.report.files.pdf", lambda *_: b"%PDF-1.7")
     paths = []
     for _, label, audited, _ in examples.training(0.0, 0.6):
         (tmp_path / label).mkdir()
