@@ -26,6 +26,15 @@ def report(
         typer.Option(help="Where the reports go; needed for a trend.", show_default="beside the record"),
     ] = None,
     reveal: Reveal = False,
+    evidence: Annotated[
+        Path | None,
+        typer.Option(
+            "--evidence",
+            metavar="DIR",
+            help="Where the scan kept its evidence, for --reveal.",
+            show_default="evidence/ beside the record",
+        ),
+    ] = None,
     defenses: Annotated[
         list[Path] | None,
         typer.Option(
@@ -46,10 +55,11 @@ def report(
     with show_errors(debug):
         from audit.workflows.report import Report, report_records
 
-        written = report_records(record_paths, policy, out, reveal, defenses or ())
+        written = report_records(record_paths, policy, out, reveal, defenses or (), evidence)
         console.warn(*written.warnings)
         if isinstance(written, Report):
-            console.show_verdict(written.verdict, written.folder, written.record)
+            console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False)
+            console.show_revealed(written.revealed)
             return
         rows = [(f"{x:g}", name, verdict.overall) for x, name, _, verdict in written.rows]
         console.show_table("", (written.axis, "checkpoint", "verdict"), rows)

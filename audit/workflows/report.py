@@ -15,6 +15,8 @@ from audit.errors import RecordError, RenderError, UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import trend
+from audit.report.files import remove
+from audit.report.revealed import EVIDENCE, NAME
 from audit.report.sweep_page import axis_positions
 from audit.workflows.gate import load_policy
 
@@ -24,12 +26,13 @@ TrendRow = tuple[float, str, AuditRecord, Verdict]
 
 @dataclass(frozen=True)
 class Report:
-    """The report of one record, as it was written into `folder`."""
+    """The report of one record, as it was written into `folder`; `revealed` is the file with values, where one was."""
 
     folder: Path
     record: AuditRecord
     verdict: Verdict
     warnings: list[str]
+    revealed: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,12 @@ class Trend:
 
 
 def report_records(
-    paths: Sequence[Path], policy: str, out: Path | None, reveal: bool, defenses: Sequence[Path] = ()
+    paths: Sequence[Path],
+    policy: str,
+    out: Path | None,
+    reveal: bool,
+    defenses: Sequence[Path] = (),
+    evidence: Path | None = None,
 ) -> Report | Trend:
     """Draw the report of a record again, or the trend of several, held against a policy.
 
@@ -51,12 +59,17 @@ def report_records(
         paths: of records, or of folders that scans wrote.
         policy: a shipped policy or a file.
         out: the folder for the files; None: that of the record.
-        reveal: also write the values that were recovered, into the folder of the record.
+        reveal: also write the values that were recovered, into the evidence.
         defenses: what `docaudit defend` wrote: the measured effects join the plan of the report.
+        evidence: its folder; None: `evidence/` beside the record.
 
     Raises:
         DocauditError: a record or the policy cannot be read, the records make no trend, or the folder takes no files.
     """
+    if evidence is not None and not reveal:
+        raise UsageError("--evidence is where --reveal finds the values", "add --reveal")
+    if evidence is not None and not evidence.is_dir():
+        raise UsageError(f"--evidence {evidence}: no folder", "name the one that was given to docaudit scan")
     if len(paths) > 1 and (out is None or reveal):
         raise UsageError(
             "a trend of several records needs --out" if out is None else "a trend has no values to reveal",
@@ -78,8 +91,15 @@ def report_records(
         raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
     if len(read) > 1:
         return _write_trend(read, verdicts, folder)
-    warnings = write_report(read[0], verdicts[0], chosen, folder, source if reveal else None, comparisons)
-    return Report(folder, read[0], verdicts[0], warnings)
+    private = evidence or source / EVIDENCE
+    warnings = write_report(read[0], verdicts[0], chosen, folder, private if reveal else None, comparisons)
+    return Report(folder, read[0], verdicts[0], warnings, revealed_in(private) if reveal else None)
+
+
+def revealed_in(evidence: Path) -> Path | None:
+    """Find the report with values, if there is one."""
+    path = evidence / NAME
+    return path if path.exists() else None
 
 
 def refuse_another_audit(comparison: Comparison, record: AuditRecord) -> None:
@@ -106,10 +126,12 @@ def write_report(
     comparisons: Sequence[Comparison] = (),
 ) -> list[str]:
     """Draw the reports, with the evidence in `reveal_from` if given; return as warnings what could not be drawn."""
+    if reveal_from is not None:
+        remove(reveal_from / NAME)
     try:
         warnings = list(report.write(record, verdict, policy, out, comparisons))
         if reveal_from is not None:
-            report.write_revealed(record, verdict, policy, reveal_from)
+            report.write_revealed(record, verdict, policy, out, reveal_from)
     except RenderError as error:
         return [*error.problems, error.hint]
     return warnings

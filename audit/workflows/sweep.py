@@ -17,13 +17,16 @@ from audit.measurements import Count
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import trend
+from audit.report.revealed import EVIDENCE
 from audit.targets.checkpoint.trainer_state import training_progress
+from audit.workflows.folders import claim_folder
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import Labelled, audit_checkpoint, claim_folder
+from audit.workflows.scan import REFERENCES, Labelled, audit_checkpoint
 from audit.workflows.setup import open_scan
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
-_EVIDENCE = "evidence"
+_OURS = (EVIDENCE, REFERENCES)
+"""Folders of a sweep beside those of its checkpoints, where evidence goes elsewhere among them too."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,11 @@ def find_checkpoints(pattern: str) -> Sweep:
         )
     names = [match.name for match in matches]
     twice = sorted({name for name in names if names.count(name) > 1})
-    if twice or _EVIDENCE in names:
+    ours = [name for name in _OURS if name in names]
+    if twice or ours:
         raise UsageError(
             f"--checkpoints {pattern}: "
-            + (f"several folders are called {twice[0]}" if twice else f"{_EVIDENCE} is ours"),
+            + (f"several folders are called {twice[0]}" if twice else f"{ours[0]} is ours"),
             "a checkpoint's record goes into a folder of its name: choose a pattern whose last part tells them apart",
         )
     axis, positions = _positions(matches)
@@ -123,7 +127,7 @@ def sweep_checkpoints(
         DocauditError: no scan can start or go on (data set, references, disk); for a reason of their own, each of the
             checkpoints raises `TargetError`, which becomes a refusal.
     """
-    refused: list[Path] = []
+    refused: list[ScanOptions] = []
     started = False
     with ExitStack() as held:
 
@@ -131,7 +135,7 @@ def sweep_checkpoints(
             """Not before a scan is open: a sweep that cannot start leaves the folder as it was."""
             nonlocal started
             if not started:
-                held.enter_context(claim_folder(options.out))
+                held.enter_context(claim_folder(options.out, options.evidence))
                 started = True
 
         for number, checkpoint in enumerate(sweep.checkpoints, start=1):
@@ -141,15 +145,15 @@ def sweep_checkpoints(
             except TargetError as error:
                 problems = [f"{checkpoint.name} is not audited: {problem}" for problem in error.problems]
                 yield CheckpointAudit(checkpoint, refusal=TargetError(problems, error.hint))
-                refused.append(options.out / checkpoint.name)
+                refused.append(options.below(checkpoint.name))
             while started and refused:
                 _set_aside(refused.pop())
 
 
-def _set_aside(folder: Path) -> None:
+def _set_aside(options: ScanOptions) -> None:
     """Move away an older verdict on a checkpoint that is refused now, as it is none of this sweep."""
-    if folder.is_dir():
-        with claim_folder(folder):
+    if options.out.is_dir():
+        with claim_folder(options.out, options.evidence):
             pass
 
 
@@ -162,9 +166,8 @@ def _audit(
     progress: Progress,
 ) -> Iterator[str | CheckpointAudit]:
     """One checkpoint; its model is given free at the end, so that there is never a second one in memory."""
-    references = options.evidence / "references"
-    out = options.out / checkpoint.name
-    opened = open_scan(replace(options, model_dir=checkpoint.folder, out=out, cache=references))
+    own = options.below(checkpoint.name)
+    opened = open_scan(replace(own, model_dir=checkpoint.folder, cache=options.evidence / REFERENCES))
     claim()
     yield from opened.warnings
     result = audit_checkpoint(opened, policy, reveal, progress)
