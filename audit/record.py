@@ -148,6 +148,7 @@ class TargetCard:
         dtype: what it was loaded in.
         epoch, step: how far its training had come, when the checkpoint says so (trainer_state.json).
         resolution: height and width in pixels of the page images it sees, when it sees some and they are all alike.
+        files: the sha256 of every file that decides what it does, by its path in the folder, as `sha256sum` prints it.
         lifted: settings of its generation_config.json that would keep answers from being given, by name; the audit asks
             without them.
     """
@@ -166,6 +167,7 @@ class TargetCard:
     step: int | None = None
     resolution: tuple[int, int] | None = None
     lifted: tuple[str, ...] = ()
+    files: dict[str, str] = Field(default_factory=dict)
 
     @property
     def is_model(self) -> bool:
@@ -354,6 +356,51 @@ class Bounds:
 
 
 @dataclass(frozen=True, config=STRICT)
+class DeclaredPolicy:
+    """The policy that was declared when the scan began (`Timing.started`), before any trial of it.
+
+    Attributes:
+        name: as its file has it.
+        sha256: of the file.
+        shipped: whether docaudit ships this very file.
+        toml: the whole file.
+    """
+
+    name: str
+    sha256: str
+    shipped: bool
+    toml: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class AuditSheet:
+    """The circumstances of an audit as its owner states them; None: not stated. docaudit verifies none of it.
+
+    Attributes:
+        system: that the model is part of.
+        controller: who answers for the processing of the documents.
+        purpose: of the system.
+        model_name, model_version: as the owner calls the model.
+        data_categories: of personal data in the documents of training.
+        release: to whom the model goes: its weights to everybody, its answers to strangers, or neither.
+        auditor: who ran the scan.
+        decides: who decides on the deployment.
+        dpo: the data-protection officer.
+    """
+
+    system: str | None = None
+    controller: str | None = None
+    purpose: str | None = None
+    model_name: str | None = None
+    model_version: str | None = None
+    data_categories: tuple[str, ...] = ()
+    release: Literal["open-weights", "api", "internal"] | None = None
+    auditor: str | None = None
+    decides: str | None = None
+    dpo: str | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
 class AuditRecord:
     """One scan, whole.
 
@@ -365,6 +412,8 @@ class AuditRecord:
         left_out: the attacks of the battery that were not asked for.
         dp: the guarantee that the target's training claims, when its checkpoint states one.
         bounds: what bounded the trials beside the budget, when something did.
+        policy: declared before the first trial; None in records of older versions.
+        audit: the circumstances, as the owner states them.
     """
 
     schema_version: Literal[1]
@@ -383,6 +432,8 @@ class AuditRecord:
     left_out: tuple[LeftOut, ...] = ()
     dp: PrivacyCard | None = None
     bounds: Bounds | None = None
+    policy: DeclaredPolicy | None = None
+    audit: AuditSheet = AuditSheet()
 
     @property
     def subject(self) -> str:

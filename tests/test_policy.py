@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import itertools
 import subprocess
 import sys
@@ -171,7 +172,7 @@ def test_every_way_a_limit_can_end(name: str, undecided: str) -> None:
 
 
 def test_exit_codes_are_those_of_the_design() -> None:
-    assert EXIT_CODES == {"passed": 0, "violated": 10, "undecided": 11}
+    assert EXIT_CODES == {"passed": 0, "waived": 0, "violated": 10, "undecided": 11}
 
 
 OTHER_SAFE = completed(estimate("leak", -0.01, 0.05), attack="membership")
@@ -302,14 +303,22 @@ def test_the_order_of_limits_does_not_matter(chosen: list[tuple[Estimate, float,
 
 
 def waiver(days: int, metric: str = "leak", owner: str = "A. Officer") -> Waiver:
-    return Waiver("reconstruction", metric, owner, "the weights stay here", TODAY + dt.timedelta(days))
+    return Waiver(
+        "reconstruction",
+        metric,
+        owner,
+        "head of data",
+        "the weights stay here",
+        "one locked machine",
+        TODAY + dt.timedelta(days),
+    )
 
 
 def test_a_waiver_holds_to_the_end_of_its_day() -> None:
     for days in (0, 1, 300):
         verdict = judge([completed(LEAKY)], waivers=(waiver(days),))
         (decision,) = verdict.decisions
-        assert (decision.outcome, verdict.overall, verdict.exit_code) == ("waived", "passed", 0)
+        assert (decision.outcome, verdict.overall, verdict.exit_code) == ("waived", "waived", 0)
         assert decision.waiver == waiver(days)
         assert decision.measured == LEAKY
         assert decision.reason == "the leak is confirmed over the limit"
@@ -394,7 +403,9 @@ rationale = "because"
 attack = "reconstruction"
 metric = "leak"
 owner = "me"
+role = "head of data"
 reason = "why"
+measure = "one locked machine"
 expires = 2026-12-31
 """
 
@@ -406,6 +417,18 @@ def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
     assert policy.limits == (limit(),)
     assert policy.waivers[0].expires == dt.date(2026, 12, 31)
     assert policy.undecided == "fail"
+    assert policy.origin is not None
+    assert (policy.origin.toml, policy.origin.shipped) == (TOML, False)
+    assert policy.origin.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_shipped_policy_is_known_as_such_even_from_a_copy(tmp_path: Path) -> None:
+    shipped = load("strict")
+    assert shipped.origin is not None
+    copy = tmp_path / "copy.toml"
+    copy.write_text(shipped.origin.toml)
+    assert shipped.origin.shipped
+    assert load(str(copy)).origin == shipped.origin
 
 
 def test_bits_may_be_more_than_one(tmp_path: Path) -> None:
@@ -443,6 +466,11 @@ def test_bits_may_be_more_than_one(tmp_path: Path) -> None:
         ("max = 0.05", 'max = 0.05\nrequired = "no"', "limits.0.required: "),
         ('rationale = "because"', "", "limits.0.rationale: "),
         ('owner = "me"', "", "waivers.0.owner: "),
+        ('role = "head of data"', "", "waivers.0.role: "),
+        ('role = "head of data"', 'role = ""', "waivers.0.role: "),
+        ('measure = "one locked machine"', "", "waivers.0.measure: "),
+        ('measure = "one locked machine"', 'measure = " "', "waivers.0.measure: "),
+        ("schema = 1", 'schema = 1\norigin = {toml = "", shipped = true}', "origin: is written by docaudit"),
         ("expires = 2026-12-31", 'expires = "soon"', "waivers.0.expires: "),
         ("expires = 2026-12-31", "", "waivers.0.expires: "),
         ('metric = "leak"\nowner', 'metric = "leek"\nowner', "waivers.0: no limit on reconstruction leek"),

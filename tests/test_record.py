@@ -299,6 +299,20 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 # Every field of the record that can hold text, and where that text comes from. None may come from a document's words or
 # from what a model said: before adding a line here, see that a name, an id or a value of a page cannot end up in it.
 TEXT_FIELDS = {
+    "AuditSheet.auditor": "what the owner states about the audit",
+    "AuditSheet.controller": "what the owner states about the audit",
+    "AuditSheet.data_categories": "what the owner states about the audit",
+    "AuditSheet.decides": "what the owner states about the audit",
+    "AuditSheet.dpo": "what the owner states about the audit",
+    "AuditSheet.model_name": "what the owner states about the audit",
+    "AuditSheet.model_version": "what the owner states about the audit",
+    "AuditSheet.purpose": "what the owner states about the audit",
+    "AuditSheet.release": "one of three words",
+    "AuditSheet.system": "what the owner states about the audit",
+    "DeclaredPolicy.name": "the policy's name, which its owner chose",
+    "DeclaredPolicy.sha256": "a hash",
+    "DeclaredPolicy.toml": "the policy's file, which its owner wrote",
+    "TargetCard.files": "names of files that transformers reads, and hashes",
     "AuditRecord.budget": "one of three names",
     "AuditRecord.battery": "names of attacks",
     "AuditRecord.derived_by": "commands",
@@ -425,3 +439,10 @@ def every_type(hint: Any) -> Iterator[Any]:
 def test_no_field_is_for_text_of_documents() -> None:
     found = set(text_fields(AuditRecord, set()))
     assert found == set(TEXT_FIELDS), "see the comment above TEXT_FIELDS"
+
+
+def test_an_older_record_without_policy_sheet_and_file_hashes_is_still_read() -> None:
+    text = json.loads(dumps(EXAMPLE))
+    del text["policy"], text["audit"], text["target"]["files"]
+    again = loads(json.dumps(text))
+    assert (again.policy, again.audit, again.target.files) == (None, records.AuditSheet(), {})

@@ -10,6 +10,8 @@ from pydantic import ConfigDict
 from pydantic import Field as PydanticField
 from pydantic.dataclasses import dataclass as strict_dataclass
 
+from audit.record import AuditSheet
+
 Split = Literal["member", "heldout", "public"]
 Category = Literal[
     "person",
@@ -207,6 +209,7 @@ class Manifest:
     canaries: dict[str, Any] | None = None
     redaction: Redaction | None = None
     recipe: TrainingRecipe = TrainingRecipe()
+    audit: AuditSheet = AuditSheet()
 
 
 @dataclass(frozen=True)

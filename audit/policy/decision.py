@@ -10,7 +10,8 @@ from audit.measurements import STRICT, Estimate
 from audit.policy.limits import Limit, Waiver
 
 Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "not run"]
-Overall = Literal["passed", "violated", "undecided"]
+Overall = Literal["passed", "waived", "violated", "undecided"]
+"""The verdict on all limits together; "waived": nothing worse, and somebody answers for at least one violation."""
 Cause = Literal[
     "confounded", "weak", "weakened", "useless", "alarm", "uncovered", "wide", "unresolved", "unmeasured", "gap"
 ]
@@ -27,7 +28,7 @@ Cause = Literal[
     unmeasured  the attack was skipped, broke down or was not run
     gap         this kind of model cannot be asked, and the policy permits no such gap
 """
-EXIT_CODES: dict[Overall, int] = {"passed": 0, "violated": 10, "undecided": 11}
+EXIT_CODES: dict[Overall, int] = {"passed": 0, "waived": 0, "violated": 10, "undecided": 11}
 
 
 @dataclass(frozen=True, config=STRICT)

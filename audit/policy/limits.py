@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import tomllib
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
@@ -70,13 +72,41 @@ class Gap:
 
 @dataclass(frozen=True, config=STRICT)
 class Waiver:
-    """A violation somebody takes responsibility for, until a day."""
+    """A violation that somebody takes responsibility for, until a day at most a year ahead (`LONGEST_WAIVER`).
+
+    Attributes:
+        owner: who answers for it.
+        role: of the owner, so that a reader can tell whether it was theirs to decide.
+        reason: why the leak is accepted.
+        measure: what is done instead of mending it.
+        expires: the last day that it holds.
+    """
 
     attack: str
     metric: str
     owner: Written
+    role: Written
     reason: Written
+    measure: Written
     expires: dt.date
+
+
+@dataclass(frozen=True, config=STRICT)
+class Origin:
+    """The file that a policy was read from.
+
+    Attributes:
+        toml: its whole text.
+        shipped: whether docaudit ships this very file.
+    """
+
+    toml: str
+    shipped: bool
+
+    @property
+    def sha256(self) -> str:
+        """The sha256 of the file, as `sha256sum` prints it."""
+        return hashlib.sha256(self.toml.encode()).hexdigest()
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -88,6 +118,7 @@ class Policy:
         text: what limits on the documents' own text (`record.Completed.about_text`) do. They have a verdict of their
             own; with "fail" the exit code is that of the worse one of both.
         gaps: attacks that models of some kinds cannot be put to. An inapplicable attack without one is undecided.
+        origin: the file it was read from; `load` sets it, a file cannot.
     """
 
     schema: Literal[1]
@@ -98,6 +129,7 @@ class Policy:
     text: Literal["report", "fail"] = "report"
     gaps: tuple[Gap, ...] = ()
     waivers: tuple[Waiver, ...] = ()
+    origin: Origin | None = None
 
 
 _POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
@@ -112,7 +144,8 @@ def load(name_or_path: str) -> Policy:
     shipped = {item.stem: item for item in folder("policies").glob("*.toml") if item.stem != "defenses"}
     path = shipped.get(name_or_path, Path(name_or_path))
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes().decode("utf-8")
+        content = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not UTF-8 text"
         raise PolicyError(f"policy {path}: {reason}", f"shipped policies: {', '.join(sorted(shipped))}") from None
@@ -125,12 +158,14 @@ def load(name_or_path: str) -> Policy:
             [f"policy {path} {'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
         ) from None
     problems = _contradictions(policy)
+    if policy.origin is not None:
+        problems.append("origin: is written by docaudit, not by a policy")
     original = shipped.get(policy.name)
     if original is not None and original.read_bytes() != path.read_bytes():
         problems.append(f"name: docaudit ships a policy {policy.name!r}; one that differs from it needs another name")
     if problems:
         raise PolicyError([f"policy {path} {problem}" for problem in problems])
-    return policy
+    return replace(policy, origin=Origin(text, shipped=original is not None))
 
 
 def _contradictions(policy: Policy) -> list[str]:

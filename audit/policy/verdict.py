@@ -30,7 +30,7 @@ from audit.record import AttackResult, AuditRecord, Completed, LeftOut
 Key = TypeVar("Key")
 Side = Literal["limit", "mirror"]
 """Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of chance."""
-_WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "passed")
+_WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 SIGNIFICANCE = 0.05
 """Family-wise level at which a violation is confirmed (Holm over all methods of the gated limits)."""
@@ -232,5 +232,7 @@ def _overall(
         return "undecided", f"{outcomes.count('undecided')} of {len(outcomes)} limits undecided"
     if not {"passed", "waived"} & set(outcomes):
         return "undecided", unchecked
-    waived = " or waived" if "waived" in outcomes else ""
-    return "passed", f"every limit that applies is met{waived}"
+    if "waived" in outcomes:
+        waived = outcomes.count("waived")
+        return "waived", f"{waived} of {len(outcomes)} limits violated and waived, every other that applies is met"
+    return "passed", "every limit that applies is met"

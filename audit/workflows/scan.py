@@ -26,7 +26,7 @@ from audit.engine.interface import SILENT, Json, Progress, Trial
 from audit.errors import DocauditError, ManifestError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
-from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
+from audit.record import AttackResult, AuditRecord, Completed, DeclaredPolicy, Failed, Inapplicable, LeftOut, Skipped
 from audit.report.revealed import write_owner
 from audit.targets.environment import environment
 from audit.targets.unread import count_questions
@@ -90,7 +90,7 @@ def audit_checkpoint(
         if options.documents is not None or options.seconds is not None:
             for line in outlook(opened, policy, bound.opened.part):
                 tell(line)
-        record = run_scan(opened, progress, bound)
+        record = run_scan(opened, progress, bound, declare(policy))
         verdict = policies.evaluate(record, policy, policies.today())
         try:
             warnings = write_report(record, verdict, policy, out, options.evidence if reveal else None)
@@ -100,7 +100,15 @@ def audit_checkpoint(
     return ScanResult(record, verdict, tuple(warnings))
 
 
-def run_scan(opened: ScanSetup, progress: Progress, bound: Bound | None = None) -> AuditRecord:
+def declare(policy: Policy) -> DeclaredPolicy | None:
+    """The policy as a record holds it; None for one that no file holds."""
+    origin = policy.origin
+    return None if origin is None else DeclaredPolicy(policy.name, origin.sha256, origin.shipped, origin.toml)
+
+
+def run_scan(
+    opened: ScanSetup, progress: Progress, bound: Bound | None = None, declared: DeclaredPolicy | None = None
+) -> AuditRecord:
     """Run every attack that was asked for and write down what came of it.
 
     `options.out` must be held (`claim_folder`). Each attack ends as exactly one result; a failure of one stops none of
@@ -140,6 +148,8 @@ def run_scan(opened: ScanSetup, progress: Progress, bound: Bound | None = None) 
         left_out=_left_out(opened),
         dp=opened.dp,
         bounds=bound.card(),
+        policy=declared,
+        audit=opened.corpus.manifest.audit,
     )
     write_owner(record, options.evidence)
     return record

@@ -343,7 +343,9 @@ def waived() -> Case:
     """Violations that somebody takes responsibility for."""
     until = dt.date(2026, 12, 31)
     reasons = [
-        Waiver("reconstruction", metric, "A. Officer", "the weights stay on one locked machine", until)
+        Waiver(
+            "reconstruction", metric, "A. Officer", "head of data", "the weights stay here", "one locked machine", until
+        )
         for metric in ("excess_pr.unique", "excess_hamming.unique")
     ]
     return judged(record(reconstruction(0.6)), policy(*reasons))

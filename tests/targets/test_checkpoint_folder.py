@@ -76,3 +76,10 @@ def test_a_pickle_is_refused_wherever_a_path_comes_in(opens: Any, checkpoints: A
         opens(path)
     with pytest.raises(TargetError, match=r"no model\.safetensors, only pytorch_model\.bin"):
         target_of(path, None)  # type: ignore[arg-type]  # the data set is not looked at
+
+
+def test_the_card_lists_each_file_with_the_hash_that_sha256sum_prints(checkpoints: Any, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
+    files = load(path).card.files
+    assert WEIGHTS in files
+    assert files == {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in files}

@@ -83,6 +83,13 @@ class CheckpointFolder:
         return digest.hexdigest()
 
     @property
+    def file_hashes(self) -> dict[str, str]:
+        """The sha256 of each of these files by its path in its folder; those of an adapter's base under "base/"."""
+        own = {name: digest.hex() for name, digest in self._digests.items()}
+        based = {} if self.base is None else self.base.file_hashes
+        return {**own, **{f"base/{name}": digest for name, digest in based.items()}}
+
+    @property
     def weights(self) -> frozenset[bytes]:
         """The digests of its own weight files, whatever they are called; an adapter's base has others."""
         return frozenset(own for name, own in self._digests.items() if name.endswith(".safetensors"))
@@ -119,6 +126,7 @@ class CheckpointFolder:
             dtype="float32" if method is not None else _dtype_of(model),
             epoch=self.progress.epoch,
             step=self.progress.step,
+            files=self.file_hashes,
         )
 
 
