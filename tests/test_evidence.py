@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import example_records
 import pytest
@@ -17,7 +15,7 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.errors import UsageError
+from audit.errors import EngineError, UsageError
 from audit.record import Timing
 from audit.workflows.folders import claim_folder
 from audit.workflows.journaled import Origin, open_journal
@@ -99,8 +97,13 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path):
     other = tmp_path / "home"
     other.mkdir(mode=0o755)
     (other / "letter.txt").write_text("Dear Sir")
-    for wrong in (other, tmp_path, tmp_path / "out", other / "letter.txt"):
-        with pytest.raises((UsageError, Exception), match="--evidence|letter"), claim_folder(tmp_path / "out", wrong):
+    for wrong, error in {
+        other: UsageError,
+        tmp_path: UsageError,
+        tmp_path / "out": UsageError,
+        other / "letter.txt": EngineError,
+    }.items():
+        with pytest.raises(error, match="--evidence|letter"), claim_folder(tmp_path / "out", wrong):  # noqa: RUF043
             pass
     assert [path.name for path in other.iterdir()] == ["letter.txt"]
     assert other.stat().st_mode & 0o777 == 0o755

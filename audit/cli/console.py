@@ -244,17 +244,23 @@ def show_sweep(
     axis: str,
     rows: Sequence[tuple[float, str, AuditRecord | None, Verdict | None]],
     columns: Mapping[str, tuple[str, str]],
-    out: Path,
+    answer: str,
+    files: Sequence[str],
 ) -> None:
     """Print a row a checkpoint: its position on the axis, name, verdict and leak; "not audited" without a record.
 
     Args:
         axis: the unit of the positions.
         rows: position, name, record and verdict of each checkpoint.
-        columns: attack and metric by heading, each shown with its 95 % interval.
-        out: the folder of the sweep.
+        columns: attack and metric by heading, each shown with its 95 % interval; left out where nothing was measured.
+        answer: the checkpoint to take, in sentences.
+        files: what there is to read.
     """
     console = _console()
+    measured = {key for _, _, record, _ in rows for key in _estimates(record)}
+    columns = {heading: wanted for heading, wanted in columns.items() if wanted in measured}
+    console.print()
+    console.print(_plain(answer), style="bold", soft_wrap=True)
     console.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in (axis, "checkpoint", "verdict", *columns):
@@ -264,12 +270,10 @@ def show_sweep(
         outcome = f"[{_STYLES[verdict.overall]}]{verdict.overall}[/]" if verdict is not None else "[red]not audited[/]"
         estimates = _estimates(record)
         leak = [_measured(estimates.get(wanted))[0] for wanted in columns.values()]
-        table.add_row(f"{x:g}", escape(name), outcome, *leak)
+        table.add_row(f"{x:g}", _plain(name), outcome, *leak)
     console.print(table)
-    written = [str(out / name) for name in ("trend.pdf", "trend.html") if (out / name).exists()]
-    if any(record is not None for _, _, record, _ in rows):
-        written.append(f"and each checkpoint's own reports in {out / 'CHECKPOINT'}")
-        console.print(f"Read {escape(', '.join(written))}", soft_wrap=True)
+    if files:
+        console.print(f"Read {_plain(', '.join(files))}", soft_wrap=True)
 
 
 def _estimates(record: AuditRecord | None) -> dict[tuple[str, str], Estimate]:

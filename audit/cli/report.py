@@ -61,6 +61,5 @@ def report(
             console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False)
             console.show_revealed(written.revealed)
             return
-        rows = [(f"{x:g}", name, verdict.overall) for x, name, _, verdict in written.rows]
-        console.show_table("", (written.axis, "checkpoint", "verdict"), rows)
-        console.say(f"Read {', '.join(map(str, written.files))}")
+        files = [str(path) for path in written.files]
+        console.show_sweep(written.axis, written.rows, written.summary, written.answer, files)

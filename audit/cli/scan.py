@@ -212,6 +212,7 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
 
 def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool) -> int:
     """Scan every checkpoint that matches, and give the exit code of them all."""
+    from audit.report.sweep_page import summary
     from audit.workflows import sweep
 
     run = sweep.find_checkpoints(pattern)
@@ -223,7 +224,8 @@ def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool) 
             results.append(result)
     console.warn(*sweep.write_trend(run, results, options.out))
     rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
-    console.show_sweep(run.axis, rows, sweep.summary(results), options.out)
+    columns = summary([record for _, _, record, _ in rows if record is not None])
+    console.show_sweep(run.axis, rows, columns, sweep.answer_of(run, results), sweep.files_of(results, options.out))
     return sweep.exit_code(results)
 
 

@@ -17,7 +17,7 @@ from audit.record import AuditRecord
 from audit.report import trend
 from audit.report.files import remove
 from audit.report.revealed import EVIDENCE, NAME
-from audit.report.sweep_page import axis_positions
+from audit.report.sweep_page import answer, axis_positions, summary
 from audit.workflows.gate import load_policy
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
@@ -37,10 +37,16 @@ class Report:
 
 @dataclass(frozen=True)
 class Trend:
-    """The trend of several checkpoints: a row each, in words what their positions count, and the files written."""
+    """The trend of several checkpoints: a row each, in words what their positions count, and the files written.
+
+    `summary` are attack and metric by heading of what sums up each attack that ran; `answer` names the last checkpoint
+    that passes.
+    """
 
     axis: str
     rows: list[TrendRow]
+    summary: dict[str, tuple[str, str]]
+    answer: str
     files: list[Path]
     warnings: list[str]
 
@@ -140,7 +146,8 @@ def write_report(
 def _write_trend(audits: Sequence[AuditRecord], verdicts: Sequence[Verdict], folder: Path) -> Trend:
     axis, positions = axis_positions(audits)
     names = [record.target.name for record in audits]
-    rows = list(zip(positions, names, audits, verdicts, strict=True))
+    rows = sorted(zip(positions, names, audits, verdicts, strict=True), key=lambda row: row[0])
+    named = answer(axis, [(x, name, verdict) for x, name, _, verdict in rows])
     warnings = trend.write(rows, axis, folder)
     files = [folder / name for name in (trend.PDF_NAME, trend.HTML_NAME)]
-    return Trend(axis, rows, [path for path in files if path.exists()], warnings)
+    return Trend(axis, rows, summary(audits), named.text, [path for path in files if path.exists()], warnings)

@@ -18,6 +18,7 @@ from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import trend
 from audit.report.revealed import EVIDENCE
+from audit.report.sweep_page import answer
 from audit.targets.checkpoint.trainer_state import training_progress
 from audit.workflows.folders import claim_folder
 from audit.workflows.options import ScanOptions
@@ -209,15 +210,16 @@ def exit_code(results: Sequence[CheckpointAudit]) -> int:
     return next(code for code in _WORST_FIRST if code in codes)
 
 
-def summary(results: Sequence[CheckpointAudit]) -> dict[str, tuple[str, str]]:
-    """Attack and metric by heading: what sums up each attack that ran on any of the checkpoints."""
-    ran = {attack for result in results for attack in _counts(result)}
-    return {
-        heading: (kind.name, metric)
-        for kind in BATTERY
-        if kind.name in ran
-        for heading, metric in kind.summary().items()
-    }
+def answer_of(sweep: Sweep, results: Sequence[CheckpointAudit]) -> str:
+    """Name the last checkpoint that passes, and what became of the others."""
+    return answer(sweep.axis, [(one.checkpoint.x, one.checkpoint.name, one.verdict) for one in results]).text
+
+
+def files_of(results: Sequence[CheckpointAudit], out: Path) -> list[str]:
+    """List what there is to read in the folder of a sweep."""
+    written = [str(out / name) for name in (trend.PDF_NAME, trend.HTML_NAME) if (out / name).exists()]
+    audited = any(result.record is not None for result in results)
+    return [*written, f"and each checkpoint's own reports in {out / 'CHECKPOINT'}"] if audited else []
 
 
 def attacked_otherwise(results: Sequence[CheckpointAudit]) -> list[str]:
