@@ -115,13 +115,16 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path):
 def test_values_are_revealed_from_where_they_are_kept_and_the_command_says_where(scanned, tmp_path, data, scan):
     out, kept, _ = scanned
     (kept / "report-revealed.html").unlink()
+    (kept / ".gitignore").unlink()  # as an older version left it
+    (kept / "recovered.jsonl").chmod(0o644)
     missing = docaudit("report", out, "--reveal")
     assert "nothing to reveal" in missing.output
     assert "for you alone" not in missing.output
     shown = docaudit("report", out, "--reveal", "--evidence", kept)
     assert shown.exit_code == 0
     assert str(kept / "report-revealed.html") in shown.output
-    assert (kept / "report-revealed.html").stat().st_mode & 0o777 == 0o600
+    assert {path.stat().st_mode & 0o777 for path in kept.iterdir()} == {0o600}
+    assert (kept / ".gitignore").exists()
     assert docaudit("report", out, "--evidence", kept).exit_code == 2
     assert docaudit("report", out, "--reveal", "--evidence", tmp_path / "nowhere").exit_code == 2
     # The values of another scan are not shown as this one's.

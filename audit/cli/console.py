@@ -263,7 +263,7 @@ def show_sweep(
     console.print(_plain(answer), style="bold", soft_wrap=True)
     console.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in (axis, "checkpoint", "verdict", *columns):
+    for title in (axis.partition(",")[0], "checkpoint", "verdict", *columns):
         # On a narrow terminal the intervals take a second line, the names do not.
         table.add_column(title, overflow="fold", no_wrap=title in ("checkpoint", "verdict"))
     for x, name, record, verdict in rows:

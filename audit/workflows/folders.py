@@ -53,9 +53,7 @@ def hold_evidence(out: Path, evidence: Path) -> Iterator[Path]:
         if not own:
             _refuse_shared(out, evidence)
         evidence.mkdir(mode=0o700, parents=True, exist_ok=True)
-        evidence.chmod(0o700)
-        if not (evidence / _IGNORE).exists():
-            (evidence / _IGNORE).write_text(_EVERYTHING, encoding="utf-8")
+        _close(evidence)
     except OSError as error:
         raise EngineError(f"{evidence}: {error.strerror or error}", _elsewhere(own)) from None
     with ExitStack() as held:
@@ -65,6 +63,25 @@ def hold_evidence(out: Path, evidence: Path) -> Iterator[Path]:
             yield evidence
         finally:
             make_private(evidence)
+
+
+def protect(evidence: Path) -> None:
+    """Close a folder of evidence, whatever wrote it, to everybody but its owner, and to git.
+
+    Raises:
+        EngineError: it is not there, or it cannot be written.
+    """
+    try:
+        _close(evidence)
+    except OSError as error:
+        raise EngineError(f"{evidence}: {error.strerror or error}") from None
+    make_private(evidence)
+
+
+def _close(evidence: Path) -> None:
+    evidence.chmod(0o700)
+    if not (evidence / _IGNORE).exists():
+        (evidence / _IGNORE).write_text(_EVERYTHING, encoding="utf-8")
 
 
 def _elsewhere(own: bool) -> str:

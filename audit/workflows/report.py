@@ -18,6 +18,7 @@ from audit.report import trend
 from audit.report.files import remove
 from audit.report.revealed import EVIDENCE, NAME
 from audit.report.sweep_page import answer, axis_positions, summary
+from audit.workflows.folders import protect
 from audit.workflows.gate import load_policy
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
@@ -98,6 +99,8 @@ def report_records(
     if len(read) > 1:
         return _write_trend(read, verdicts, folder)
     private = evidence or source / EVIDENCE
+    if reveal and private.is_dir():
+        protect(private)
     warnings = write_report(read[0], verdicts[0], chosen, folder, private if reveal else None, comparisons)
     return Report(folder, read[0], verdicts[0], warnings, revealed_in(private) if reveal else None)
 
