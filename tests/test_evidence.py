@@ -58,7 +58,11 @@ def scanned(scan, tmp_path):
 
 def test_evidence_goes_where_it_is_told_and_nowhere_else(scanned):
     out, kept, output = scanned
-    assert {path.name for path in out.iterdir()} == {".lock", "record.json", "report.html", "report.pdf"}
+    assert {path.name for path in out.iterdir()} >= {"record.json", "report.html", "report.pdf"}
+    assert not (out / "evidence").exists()
+    values = {row["value"] for row in map(json.loads, (kept / "recovered.jsonl").read_text().splitlines())}
+    assert values
+    assert not any(value in path.read_text("utf-8", "replace") for path in out.iterdir() for value in values)
     assert {path.suffix for path in kept.iterdir()} >= {".jsonl", ".html"}
     assert str(kept / "report-revealed.html") in output
     # The place is nobody else's business.

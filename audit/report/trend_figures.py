@@ -68,7 +68,7 @@ def panels_of(
     for (attack, metric), bound in bounds.items():
         if (attack, metric) not in drawn:
             report, find = reports[attack], partial(Stop.measured, attack=attack)
-            panels.append(_panel(report.short(metric), axis, report, {"": metric}, stops, find, bound))
+            panels.append(_panel(report.label(metric), axis, report, {"": metric}, stops, find, bound))
     return [panel for panel in panels if any(point for line in panel.lines for point in line.points)]
 
 

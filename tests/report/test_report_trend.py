@@ -105,7 +105,7 @@ def test_no_number_is_drawn_twice_and_a_limit_is_drawn_where_its_number_is() -> 
     panels = panels_of(entries, "epoch", reports, limits, ["masked_token_accuracy"])
     assert [(panel.title, panel.limit) for panel in panels if panel.limit is not None] == [
         ("One attempt: recovered word for word\n(PR)", 0.3),
-        ("Excess word for word, values of a\nsingle document", 0.05),
+        ("Recovered because of training, word\nfor word: values of a single document", 0.05),
     ]
     assert len(panels) == len({panel.title for panel in panels}) == 7
 
