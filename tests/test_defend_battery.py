@@ -117,7 +117,7 @@ def defend(place: Path, _registered: None) -> Run:
 
 @pytest.fixture(scope="module")
 def compared(defend: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, int]:
-    """What `docaudit defend copied` wrote, printed and returned; its evidence is kept in the folder `kept` beside it."""
+    """What `docaudit defend copied` wrote, printed and returned; its evidence is in the folder `kept` beside it."""
     out = tmp_path_factory.mktemp("compared") / "out"
     return out, *defend("copied", out, "--evidence", out.parent / "kept")
 

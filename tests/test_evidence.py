@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import shutil
 import subprocess
@@ -60,7 +61,9 @@ def test_evidence_goes_where_it_is_told_and_nowhere_else(scanned):
     out, kept, output = scanned
     assert {path.name for path in out.iterdir()} >= {"record.json", "report.html", "report.pdf"}
     assert not (out / "evidence").exists()
-    values = {row["value"] for row in map(json.loads, (kept / "recovered.jsonl").read_text().splitlines())}
+    rows = map(json.loads, (kept / "recovered.jsonl").read_text().splitlines())
+    # Numbers alone could stand anywhere.
+    values = {row["value"] for row in rows if len(row["value"]) > 5 and row["value"][0].isalpha()}
     assert values
     assert not any(value in path.read_text("utf-8", "replace") for path in out.iterdir() for value in values)
     assert {path.suffix for path in kept.iterdir()} >= {".jsonl", ".html"}
