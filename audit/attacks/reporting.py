@@ -305,6 +305,8 @@ class AttackReport:
         unlisted: later parts of names that the table of every measurement leaves out, because a part shows them.
         labels: labels that sentences or other pages loop over, by group: `n.labels.<group>` in a macro.
         found: the share that says most plainly what the attack found; empty: the first of the trend's summary.
+        tells: measurements that speak for a leak by themselves where they lie beyond their null, the plainest first; by
+            each, the one that says it plainly, often itself. Empty: the trend's summary.
     """
 
     title: str = ""
@@ -322,6 +324,7 @@ class AttackReport:
     glossary: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     found: str = ""
+    tells: Mapping[str, str] = field(default_factory=dict)
 
     def form(self, name: str) -> Form:
         """Return the form in which a measurement is printed."""

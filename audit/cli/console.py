@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from audit.measurements import Estimate
     from audit.policy import Decision, Outcome, Overall, Verdict
     from audit.record import AuditRecord
+    from audit.report.notes import NoteKind
 
 T = TypeVar("T")
 _STYLES: dict[Outcome | Overall, str] = {
@@ -31,6 +32,13 @@ _STYLES: dict[Outcome | Overall, str] = {
     "waived": "yellow",
     "inapplicable": "dim",
     "not run": "dim",
+}
+_NOTE_STYLES: dict[NoteKind, str] = {
+    "policy": "dim",
+    "another policy": "bold yellow",
+    "waiver": "yellow",
+    "outside": "bold yellow",
+    "declared": "yellow",
 }
 _QUIET_SECONDS = 15.0
 """In a log without a terminal, one line of progress in so many seconds, apart from each stage's first and last."""
@@ -158,12 +166,16 @@ def _plain(text: str) -> str:
 
 
 def show_verdict(verdict: Verdict, out: Path | None = None, record: AuditRecord | None = None) -> None:
-    """Print the verdict, every limit with what was measured, what an undecided one found, and where the reports are."""
+    """Print the verdict, every limit with what was measured, all that qualifies it, and where the reports are."""
+    from audit.report.leaks import headline
+    from audit.report.notes import notes
+
     console = _console()
     style = _STYLES[verdict.overall]
+    reason = verdict.reason if record is None else headline(record, verdict)
     console.print()
     console.print(
-        f"[{style}]{verdict.overall.upper()}[/]  {_plain(verdict.reason)}  "
+        f"[{style}]{verdict.stamp}[/]  {_plain(reason)}  "
         f"(policy {_plain(verdict.policy)}, exit code {verdict.exit_code})",
         soft_wrap=True,
     )
@@ -188,6 +200,9 @@ def show_verdict(verdict: Verdict, out: Path | None = None, record: AuditRecord 
         )
     if record is not None and verdict.overall == "undecided":
         _show_found(record, verdict)
+    if record is not None:
+        for note in notes(record, verdict):
+            console.print(_plain(note.text), soft_wrap=True, style=_NOTE_STYLES[note.kind])
     if out is not None:
         written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
         console.print(f"Read {_plain(', '.join(str(out / name) for name in written))}", soft_wrap=True)

@@ -141,6 +141,7 @@ REPORT = AttackReport(
     labels={"blocks": BLOCKS},
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("excess.unique", "excess.all")},
     glossary=GLOSSARY,
     sources=SOURCES,
 )

@@ -170,6 +170,7 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("auc", "low_fpr_advantage")},
     glossary=GLOSSARY,
     sources=SOURCES,
 )

@@ -300,6 +300,7 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("net", "identified")},
     found="extracted.member",
     glossary=GLOSSARY,
     sources=SOURCES,

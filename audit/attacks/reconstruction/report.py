@@ -359,6 +359,7 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("excess_pr.unique", "excess_hamming.unique", "excess_pr.repeated")},
     found="pr.member.attack",
     glossary=GLOSSARY,
     sources=SOURCES,

@@ -238,6 +238,7 @@ REPORT = AttackReport(
     labels={"masks": DECLARED_MASKS, "kinds": {**NAMED_CATEGORIES, "rare": "values of rare kinds"}},
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("target_gain", "lift_share", "worst_class")},
     glossary=GLOSSARY,
     sources=SOURCES,
 )
