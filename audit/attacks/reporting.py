@@ -34,8 +34,8 @@ CATEGORY_LABELS = {
 NAMED_CATEGORIES = {**CATEGORY_LABELS, "person": "names of people", "organization": "names of organisations"}
 """The same where the value itself is meant."""
 GENERIC_QUALIFIERS = {
-    "member": "documents the model was trained on",
-    "heldout": "documents it never saw",
+    "member": "documents declared as trained on",
+    "heldout": "documents declared as never seen",
     "attack": "with the model",
     "baseline": "without the model",
     "all": "all values",

@@ -46,9 +46,9 @@ def load(data_dir: Path) -> Corpus:
     """Read and validate a data set.
 
     Images are read once for their hash and header; no pixel is decoded (`images.open_image` does that). Reference paths
-    must stay inside DATA_DIR; the code that opens them checks whether they exist. The corpus' sha256
-    is taken over the sha256 (raw bytes) of the manifest without its table [audit], of the documents file, of the image of every document that has
-    one, in file order, and of the canary file where there is one.
+    must stay inside DATA_DIR; the code that opens them checks whether they exist. The corpus' sha256 is taken over the
+    sha256 (raw bytes) of the manifest without its table [audit], of the documents file, of the image of every document
+    that has one, in file order, and of the canary file where there is one.
 
     Args:
         data_dir: the folder that holds `manifest.toml`.

@@ -33,7 +33,7 @@ FindingState = Literal[
     unchecked   no limit of the policy applies to this model
     waived      somebody took responsibility
     (others)    no decision, see `audit.policy.decision.Cause`
-    outside     the policy passes, and this speaks for a leak that it does not limit; what answers a violation answers it
+    outside     the policy passes, and this speaks for a leak that it does not limit; answered as a violation is
     above       a measurement, gated or not, lies wholly above a value that the remedy names
 """
 ORDER: tuple[FindingState, ...] = (

@@ -14,7 +14,10 @@ SHOWN = 2
 """Signs that the sentence gives with their number (ours); others are only counted."""
 _TITLES = {kind.name: kind.report.title or kind.name for kind in BATTERY}
 _LEFT_OUT = "left out: "
-_SPLITS = {"member": ("member documents", "declared as trained on"), "heldout": ("held-out documents", "declared as never seen")}
+_SPLITS = {
+    "member": ("member documents", "declared as trained on"),
+    "heldout": ("held-out documents", "declared as never seen"),
+}
 """By split, the count of an attack, and the words for it."""
 
 

@@ -85,7 +85,7 @@ def headline(record: AuditRecord, verdict: Verdict) -> str:
 
 
 def _tells(result: Completed) -> dict[str, str]:
-    """The measurements that speak for a leak by themselves; of an attack that this version does not know, its limits."""
+    """The measurements that speak for a leak by themselves; of an unknown attack those that policies limit."""
     kind = _KINDS.get(result.attack)
     if kind is None:
         return {metric: metric for metric in result.methods}

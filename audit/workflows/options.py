@@ -29,8 +29,8 @@ class ScanOptions:
     `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
     difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
     `derived_by` says what made the model out of another one. With `no_model` the text alone is audited, and `model_dir`
-    is not read. `about` are entries of the audit sheet that take the place of the manifest's. `documents` bounds the units of member and held-out documents together, `seconds` the time of the
-    attacks.
+    is not read. `about` are entries of the audit sheet that take the place of the manifest's. `documents` bounds the
+    units of member and held-out documents together, `seconds` the time of the attacks.
     """
 
     model_dir: Path
