@@ -85,7 +85,8 @@ def test_the_sheet_of_a_file_comes_before_that_of_the_manifest_and_a_wrong_one_i
     assert not out.exists()
     about.write_text('release = "internal"\ndpo = "C. Name"\n')
     # Without its reference the attack is skipped: the sheet is all that this is about.
-    docaudit("scan", models["model"], data, "--out", out, "--only", "provider_membership", "--about", about)
+    result = docaudit("scan", models["model"], data, "--out", out, "--only", "reconstruction", "--about", about)
+    assert result.exit_code == 11, result.output
     record = records.read(out)
     assert record.audit == records.AuditSheet(system="Invoices", release="internal", dpo="C. Name")
     assert record.policy.name == "default"
