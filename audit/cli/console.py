@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from audit.measurements import Estimate
     from audit.policy import Decision, Outcome, Overall, Verdict
     from audit.record import AuditRecord
+    from audit.report.notes import NoteKind
 
 T = TypeVar("T")
 _STYLES: dict[Outcome | Overall, str] = {
@@ -31,6 +32,13 @@ _STYLES: dict[Outcome | Overall, str] = {
     "waived": "yellow",
     "inapplicable": "dim",
     "not run": "dim",
+}
+_NOTE_STYLES: dict[NoteKind, str] = {
+    "policy": "dim",
+    "another policy": "bold yellow",
+    "waiver": "yellow",
+    "outside": "bold yellow",
+    "declared": "yellow",
 }
 _QUIET_SECONDS = 15.0
 """In a log without a terminal, one line of progress in so many seconds, apart from each stage's first and last."""
@@ -170,15 +178,18 @@ def _plain(text: str) -> str:
 def show_verdict(
     verdict: Verdict, out: Path | None = None, record: AuditRecord | None = None, *, decides_exit: bool = True
 ) -> None:
-    """Print the verdict, every limit with what was measured, what an undecided one found, and where the reports are.
+    """Print the verdict, every limit with what was measured, all that qualifies it, and where the reports are.
 
     `decides_exit` is False for a command whose exit code is not the verdict's.
     """
+    from audit.report.leaks import headline
+
     console = _console()
     style = _STYLES[verdict.overall]
+    reason = verdict.reason if record is None else headline(record, verdict)
     console.print()
     console.print(
-        f"[{style}]{verdict.overall.upper()}[/]  {_plain(verdict.reason)}  "
+        f"[{style}]{verdict.stamp}[/]  {_plain(reason)}  "
         f"(policy {_plain(verdict.policy)}{f', exit code {verdict.exit_code}' if decides_exit else ''})",
         soft_wrap=True,
     )
@@ -188,9 +199,6 @@ def show_verdict(
             f"model: {_plain(verdict.text_reason)}",
             soft_wrap=True,
         )
-    if record is not None and record.target.is_model and record.corpus.draw:
-        said = f"{record.corpus.draw}: this holds for a model that was trained on its members after that"
-        console.print(_plain(said[0].upper() + said[1:]), soft_wrap=True)
     table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
     for title in ("attack", "metric", "limit", "measured, 95 % interval", "n", "outcome"):
         table.add_column(title, overflow="fold")
@@ -204,13 +212,27 @@ def show_verdict(
             soft_wrap=True,
             style="yellow",
         )
-    if record is not None and verdict.overall == "undecided":
-        _show_found(record, verdict)
-    if record is not None and record.timing.origin:
-        console.print(_plain(f"{record.timing.origin}."), soft_wrap=True)
+    if record is not None:
+        _show_notes(record, verdict)
     if out is not None:
         written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
         console.print(f"Read {_plain(', '.join(str(out / name) for name in written))}", soft_wrap=True)
+
+
+def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
+    """Print all that qualifies a verdict."""
+    from audit.report.notes import notes
+
+    console = _console()
+    if verdict.overall == "undecided":
+        _show_found(record, verdict)
+    for note in notes(record, verdict):
+        console.print(_plain(note.text), soft_wrap=True, style=_NOTE_STYLES[note.kind])
+    if record.target.is_model and record.corpus.draw:
+        said = f"{record.corpus.draw}: this holds for a model that was trained on its members after that"
+        console.print(_plain(said[0].upper() + said[1:]), soft_wrap=True)
+    if record.timing.origin:
+        console.print(_plain(f"{record.timing.origin}."), soft_wrap=True)
 
 
 def show_revealed(path: Path | None) -> None:

@@ -145,10 +145,19 @@ def scan(
             show_default="those of the budget",
         ),
     ] = None,
+    about: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Who audits what, and for whom: a TOML file with keys of the manifest's [audit], before these.",
+            show_default=False,
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Attack a model, hold the result against a policy, and write the report."""
     with show_errors(debug):
+        from audit.corpus.about import read_about
         from audit.workflows.gate import load_policy
         from audit.workflows.options import ScanOptions
 
@@ -179,6 +188,7 @@ def scan(
             documents=documents,
             seconds=seconds_of(time),
             evidence_dir=evidence,
+            about={} if about is None else read_about(about),
         )
         if checkpoints is None:
             code = _scan_one(options, chosen, reveal)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from audit.engine.local import WIDTH
 from audit.errors import UsageError
@@ -29,8 +30,9 @@ class ScanOptions:
     `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
     difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
     `derived_by` says what made the model out of another one. With `no_model` the text alone is audited, and `model_dir`
-    is not read. `documents` bounds the units of member and held-out documents together, `seconds` the time of the
-    attacks. `evidence_dir` is where the evidence goes when it is not kept in `out`.
+    is not read. `about` are entries of the audit sheet that take the place of the manifest's. `documents` bounds the
+    units of member and held-out documents together, `seconds` the time of the attacks. `evidence_dir` is where the
+    evidence goes when it is not kept in `out`.
     """
 
     model_dir: Path
@@ -60,6 +62,7 @@ class ScanOptions:
     documents: int | None = None
     seconds: float | None = None
     evidence_dir: Path | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def evidence(self) -> Path:

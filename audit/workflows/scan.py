@@ -149,7 +149,7 @@ def run_scan(
         dp=opened.dp,
         bounds=bound.card(),
         policy=declared,
-        audit=opened.corpus.manifest.audit,
+        audit=replace(opened.corpus.manifest.audit, **options.about),
     )
     write_owner(record, options.evidence)
     return record
