@@ -184,8 +184,8 @@ SECOND = limit(attack="membership")
 @pytest.mark.parametrize(
     ("results", "second", "overall", "reason"),
     [
-        ([completed(SAFE), OTHER_SAFE], SECOND, "passed", "every limit that applies is met"),
-        ([INAPPLICABLE, OTHER_SAFE], SECOND, "passed", "every limit that applies is met"),
+        ([completed(SAFE), OTHER_SAFE], SECOND, "passed", "2 of 2 limits met"),
+        ([INAPPLICABLE, OTHER_SAFE], SECOND, "passed", "1 of 2 limits met, 1 could not be examined"),
         ([INAPPLICABLE, OTHER_LEAKY], SECOND, "violated", "1 of 2 limits violated"),
         ([completed(WIDE), OTHER_SAFE], SECOND, "undecided", "1 of 2 limits undecided"),
         ([completed(WIDE), OTHER_LEAKY], SECOND, "violated", "1 of 2 limits violated"),
@@ -194,7 +194,7 @@ SECOND = limit(attack="membership")
         ([completed(LEAKY), OTHER_LEAKY], SECOND, "violated", "2 of 2 limits violated"),
         ([completed(SAFE)], SECOND, "undecided", "1 of 2 limits undecided"),
         ([completed(SAFE)], replace(SECOND, required=False), "undecided", "1 of 2 limits undecided"),
-        ([completed(SAFE), OTHER_NO_DATA], replace(SECOND, required=False), "passed", "every limit that applies is"),
+        ([completed(SAFE), OTHER_NO_DATA], replace(SECOND, required=False), "passed", "1 of 2 limits met, 1 could"),
         ([INAPPLICABLE, OTHER_NO_DATA], replace(SECOND, required=False), "undecided", "no limit of the policy could"),
     ],
 )

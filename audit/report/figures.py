@@ -43,11 +43,17 @@ BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.3
 """Inches: a figure of bars, and a row of panels with lines, where nothing else is asked for (chosen here)."""
 LEGEND = 110
 """Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
+FONT_SIZE = 7.5
+"""Points, where nothing else is asked for."""
 RC: dict[str, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "docaudit",
     "font.family": "DejaVu Sans",
-    "font.size": 7.5,
+    "font.size": FONT_SIZE,
+    "axes.labelsize": "medium",
+    "xtick.labelsize": "medium",
+    "ytick.labelsize": "medium",
+    "legend.fontsize": "medium",
     "text.color": INK,
     "axes.edgecolor": FAINT,
     "axes.labelcolor": INK,
@@ -220,24 +226,27 @@ def _draw_bars(
 
 
 @drawn_once
-def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT) -> str:
+def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT, size: float = FONT_SIZE) -> str:
     """Lines with a light band for their pointwise intervals, two panels in a row.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
         panels: all with the same axis; a label has the same look in all of them, by the order in which they appear.
         height: of one row of panels, in inches.
+        size: of all text, in points.
     """
     import matplotlib as mpl
 
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines if len(panel.lines) > 1))
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    with mpl.rc_context(RC):
+    with mpl.rc_context({**RC, "font.size": size}):
         figure = blank_figure(0.3 + height * rows)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for index, (axis, panel) in enumerate(zip(axes, panels, strict=False)):
             _draw_lines(axis, panel, labels)
+            if all(float(x).is_integer() for line in panel.lines for x in line.positions):
+                axis.xaxis.get_major_locator().set_params(integer=True)
             # One axis for all: it is named under the last panel of each column.
             axis.set_xlabel(panel.axis if index + columns >= len(panels) else "")
         for axis in axes[len(panels) :]:
@@ -292,9 +301,8 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
             xytext=(0, 2),
             textcoords="offset points",
             ha="right",
-            fontsize=6.5,
         )
-    axis.set_title(panel.title, loc="left", fontsize=7.5, fontweight="bold")
+    axis.set_title(panel.title, loc="left", fontsize="medium", fontweight="bold")
     axis.set_ylabel(panel.quantity)
     axis.grid(color=FAINT, linewidth=0.5)
     axis.set_axisbelow(True)

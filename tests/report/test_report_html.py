@@ -68,7 +68,7 @@ def test_an_undecided_verdict_comes_with_what_was_found_all_the_same(make: Calla
 def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages: dict[str, tuple[Case, str]]) -> None:
     for (_, verdict, policy), page in pages.values():
         seen = Seen(page)
-        assert verdict.overall.upper() in seen.text
+        assert verdict.stamp in seen.text
         assert f"policy “{policy.name}”" in seen.text
         for decision in verdict.decisions:
             assert decision.reason.lower() in seen.text.lower()
