@@ -311,11 +311,31 @@ class Environment:
 
 @dataclass(frozen=True, config=STRICT)
 class Timing:
-    """All that differs between two runs of the same audit."""
+    """All that differs between two runs of the same audit.
+
+    Attributes:
+        seconds: that this run took.
+        outcomes: of the trials of all attacks.
+        resumed: of these, how many were read from the journals of earlier runs.
+        oldest, newest: when the first and the last of these were computed; None where all are this run's own.
+    """
 
     started: str
     finished: str
     seconds: float
+    outcomes: int = 0
+    resumed: int = 0
+    oldest: str | None = None
+    newest: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """A sentence on the outcomes that earlier runs computed, without its full stop; empty when there are none."""
+        if self.oldest is None:
+            return ""
+        first, last = self.oldest[:10], (self.newest or self.oldest)[:10]
+        when = f"on {first}" if first == last else f"from {first} to {last}"
+        return f"{self.resumed:,} of {self.outcomes:,} outcomes were computed {when} and read from the journal"
 
 
 @dataclass(frozen=True, config=STRICT)

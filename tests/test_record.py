@@ -360,6 +360,8 @@ TEXT_FIELDS = {
     "Environment.ocr": "a program and its version",
     "Timing.started": "a time",
     "Timing.finished": "a time",
+    "Timing.oldest": "a time",
+    "Timing.newest": "a time",
     "Completed.about_text": "names of metrics",
     "Completed.alarms": "sentences of the attack's code",
     "Completed.attack": "names of attacks",

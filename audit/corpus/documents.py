@@ -236,8 +236,8 @@ class Corpus:
         root: DATA_DIR, resolved.
         manifest: the content of `manifest.toml`.
         documents: all documents, in file order.
-        sha256: over the manifest, the documents file and every image file, in that order, and the canary file
-            where there is one.
+        sha256: over the manifest (without its table [audit]), the documents file and every image file, in that order,
+            and the canary file where there is one.
     """
 
     root: Path

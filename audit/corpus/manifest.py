@@ -16,6 +16,7 @@ import tomli_w
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from audit.corpus.about import KEY, sheet_of, without_sheet
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, ReferencePaths, Task
@@ -46,9 +47,9 @@ def load(data_dir: Path) -> Corpus:
     """Read and validate a data set.
 
     Images are read once for their hash and header; no pixel is decoded (`images.open_image` does that). Reference paths
-    must stay inside DATA_DIR; the code that opens them checks whether they exist. The corpus' sha256
-    is taken over the sha256 (raw bytes) of the manifest, of the documents file, of the image of every document that has
-    one, in file order, and of the canary file where there is one.
+    must stay inside DATA_DIR; the code that opens them checks whether they exist. The corpus' sha256 is taken over the
+    sha256 (raw bytes) of the manifest without its table [audit], of the documents file, of the image of every document
+    that has one, in file order, and of the canary file where there is one.
 
     Args:
         data_dir: the folder that holds `manifest.toml`.
@@ -64,7 +65,7 @@ def load(data_dir: Path) -> Corpus:
     problems = Problems()
     manifest = _manifest_of(root, table, problems)
     file_name = table.get("documents", "documents.jsonl")
-    digests = [hashlib.sha256(content).digest()]
+    digests = [hashlib.sha256(without_sheet(content, table)).digest()]
     documents: list[Document] = []
     if isinstance(file_name, str):
         task = None if manifest is None else manifest.task
@@ -100,7 +101,13 @@ def files_of(corpus: Corpus) -> dict[str, Path]:
     return {name: corpus.root / name for name in (FILE_NAME, corpus.manifest.documents, *sorted(images), *canaries)}
 
 
-def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document], comments: Sequence[str] = ()) -> None:
+def write(
+    data_dir: Path,
+    manifest: Manifest,
+    documents: Sequence[Document],
+    comments: Sequence[str] = (),
+    ending: str = "",
+) -> None:
     """Write `manifest.toml` and the documents file; fields that hold their default are left out.
 
     All content is made before a file is touched, and each file appears complete or not at all; the manifest comes last.
@@ -111,13 +118,14 @@ def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document], com
         manifest: the settings; its `documents` says where the documents go.
         documents: in the order of their lines.
         comments: lines for people, at the top of the manifest.
+        ending: of the manifest, as it is written.
 
     Raises:
         ManifestError: `manifest.documents` leads out of `data_dir`.
         EngineError: the files cannot be written.
     """
     above = "".join(f"# {' '.join(comment.split())}\n" for comment in comments)
-    settings = above + tomli_w.dumps(_plain(manifest))
+    settings = above + tomli_w.dumps(_plain(manifest)) + ending
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         root = data_dir.resolve()
@@ -195,8 +203,9 @@ def _manifest_table(content: bytes) -> dict[str, Any]:
 
 
 def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manifest | None:
+    sheet = sheet_of(table.get(KEY, {}), problems, f"{FILE_NAME} {KEY}")
     try:
-        manifest = _manifest_type.validate_python(table)
+        manifest = _manifest_type.validate_python({**table, KEY: sheet})
     except ValidationError as error:
         problems.add(FILE_NAME, form_problems(error))
         return None

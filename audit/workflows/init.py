@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, get_args
 
 from audit.corpus import manifest as manifests
+from audit.corpus.about import EMPTY_SHEET
 from audit.corpus.documents import (
     SPLITS,
     Document,
@@ -182,7 +183,7 @@ def initialise(folder: PageFolder, answers: Answers) -> Initialised:
     redaction = None if answers.mask is None else Redaction(answers.mask)
     name = answers.name or folder.root.name
     manifest = Manifest(1, name, _labelled(task, documents), membership, redaction=redaction)
-    manifests.write(folder.root, manifest, documents)
+    manifests.write(folder.root, manifest, documents, ending=EMPTY_SHEET)
     return Initialised(manifest, tuple(documents), _todo(folder.root), membership.drawn is not None)
 
 
