@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 
@@ -17,10 +18,14 @@ from pathlib import Path
 
 import pytest
 import tiny
+import typer.testing
 import vision_operators
 from hypothesis import settings
 
 vision_operators.declare_when_imported()
+
+# Typer makes every command from its signature again at each call, for hundreds of calls in the tests.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 # How long an example takes depends on what else the machine does. Each run draws others.
 settings.register_profile("docaudit", deadline=None, max_examples=50)
