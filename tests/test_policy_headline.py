@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import tiny
@@ -27,6 +28,7 @@ from test_policy import (
 
 from audit.errors import PolicyError
 from audit.policy import Counts, Policy, evaluate, load
+from audit.policy.identity import identify
 from audit.record import AuditRecord, DeclaredPolicy
 
 BATTERY = ("reconstruction", "membership")
@@ -200,3 +202,19 @@ def test_a_waiver_under_a_shipped_name_is_refused_with_what_to_do(tmp_path: Path
     with pytest.raises(PolicyError, match="one that differs from it, as by waivers, needs another name") as it:
         load(str(path))
     assert it.value.hint == 'say name = "default-own" in it, and give --policy FILE'
+
+
+@pytest.mark.parametrize(
+    ("oldest", "late"),
+    [(None, False), ("2026-03-02T09:15:00+00:00", False), ("2026-02-20T10:00:00+00:00", True)],
+)
+def test_a_policy_that_was_declared_after_the_outcomes_says_so(oldest: str | None, late: bool, tmp_path: Path) -> None:
+    policy = own(tmp_path)
+    declared = scanned(policy=policy).policy
+    timing = SimpleNamespace(started="2026-03-02T09:15:00+00:00", oldest=oldest)
+    identity = identify(cast("AuditRecord", SimpleNamespace(policy=declared, timing=timing)), policy)
+    assert identity.state == "declared"
+    assert bool(identity.warning) is late
+    assert ("declared before the scan" in identity.sentence) is not late
+    if late:
+        assert identity.warning.startswith("outcomes were computed on 2026-02-20, before the scan of 2026-03-02")

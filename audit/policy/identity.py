@@ -59,4 +59,10 @@ def identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
 
 def _late(record: AuditRecord) -> str:
     """Say that outcomes are older than the declaration of the policy; empty where none is."""
-    return ""
+    oldest = getattr(record.timing, "oldest", None)
+    if oldest is None or oldest >= record.timing.started:
+        return ""
+    return (
+        f"outcomes were computed on {oldest[:10]}, before the scan of {record.timing.started[:10]} that declares this "
+        "policy: nothing shows that it was chosen before the results were known"
+    )

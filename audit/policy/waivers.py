@@ -30,7 +30,7 @@ WaiverState = Literal["in force", "ending", "expired", "too long", "not needed"]
 
 @dataclass(frozen=True, config=STRICT)
 class RegisteredWaiver:
-    """A waiver of the policy on the day of the verdict; `days` are left until its last one, negative once it is over."""
+    """A waiver on the day of the verdict; `days` are left until its last one, negative once it is over."""
 
     waiver: Waiver
     state: WaiverState

@@ -156,7 +156,7 @@ def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
         told |= {*tried}
         rows.append(CoverageRow(clause.attack_class, _together(tried), shown, clause.outside))
     rows += [
-        CoverageRow(clause.summary.rstrip("."), "out of scope", (), clause.unmapped)
+        CoverageRow(clause.summary.partition(":")[0].rstrip("."), "out of scope", (), clause.unmapped)
         for clause in known.clauses
         if clause.unmapped
     ]

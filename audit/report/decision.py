@@ -115,7 +115,7 @@ def decision_view(
     leaks, sheet = _leaks(record, verdict, texts), _sheet(record)
     head = [_headline(record, verdict, policy, outcome), _explanation(record, verdict, outcome)]
     taken = sum(len(text) // LETTERS for text in (title(record), *head, *beside))
-    taken += len([text for text in beside if text]) + sum(len(value) // CELL for _, value in sheet)
+    taken += len(beside) + sum(len(value) // CELL for _, value in sheet)
     shown = _that_fit(leaks, LINES - taken)
     return DecisionView(
         title=title(record),

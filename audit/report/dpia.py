@@ -13,7 +13,7 @@ from audit.record import AuditRecord, Completed
 from audit.report import numbers, tables
 from audit.report.attack_text import report_of
 from audit.report.coverage import NOT_STATED, legal_view
-from audit.report.found import headline, sentence
+from audit.report.found import finding_sentence, headline
 from audit.report.jinja import environment, template_errors
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk
@@ -114,5 +114,5 @@ def _found(record: AuditRecord) -> Iterator[str]:
     for result in record.attacks:
         if isinstance(result, Completed):
             title, measured = report_of(result.attack).title or result.attack, headline(result)
-            said = "nothing could be measured" if measured is None else sentence(result.attack, measured)
+            said = "nothing could be measured" if measured is None else finding_sentence(result.attack, measured)
             yield f"{title}. {said}{'; nothing can be decided on it' if result.confounded else ''}"

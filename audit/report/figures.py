@@ -229,24 +229,27 @@ def _draw_bars(
 
 
 @drawn_once
-def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT) -> str:
+def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT, size: float = FONT_SIZE) -> str:
     """Lines with a light band for their pointwise intervals, two panels in a row.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
         panels: all with the same axis; a label has the same look in all of them, by the order in which they appear.
         height: of one row of panels, in inches.
+        size: of all text, in points.
     """
     import matplotlib as mpl
 
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines if len(panel.lines) > 1))
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    with mpl.rc_context(RC):
+    with mpl.rc_context({**RC, "font.size": size}):
         figure = blank_figure(0.3 + height * rows)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for index, (axis, panel) in enumerate(zip(axes, panels, strict=False)):
             _draw_lines(axis, panel, labels)
+            if all(float(x).is_integer() for line in panel.lines for x in line.positions):
+                axis.xaxis.get_major_locator().set_params(integer=True)
             # One axis for all: it is named under the last panel of each column.
             axis.set_xlabel(panel.axis if index + columns >= len(panels) else "")
         for axis in axes[len(panels) :]:

@@ -36,7 +36,7 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
             if measured is None:
                 yield f"{result.attack}: nothing could be measured{few}"
             else:
-                yield f"{result.attack}: {sentence(result.attack, measured)}{few}"
+                yield f"{result.attack}: {finding_sentence(result.attack, measured)}{few}"
 
 
 def _is_wide(verdict: Verdict, attack: str) -> bool:
@@ -53,8 +53,8 @@ def headline(result: Completed) -> Estimate | None:
     return wanted[0] if wanted else None
 
 
-def sentence(attack: str, measured: Estimate) -> str:
-    """Say a number in one line, with label, count and interval."""
+def finding_sentence(attack: str, measured: Estimate) -> str:
+    """Say what a measurement of an attack is, with count or value and interval."""
     kind = _KINDS.get(attack)
     if kind is None:
         return f"{measured.name} {show(measured.value, 'number')} ({between(measured, 'number')})"

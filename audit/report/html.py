@@ -26,14 +26,18 @@ from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_li
 from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
 from audit.report.decision_tables import limit_tables
+from audit.report.declared import documents_used, plausibility
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
+from audit.report.leaks import unlimited
 from audit.report.page import add_contents, script, script_hash
 from audit.report.recommend import Recommendation, recommend
 from audit.report.residual import residual_risk
 from audit.report.unexamined import unexamined
 
+MOST_OUTSIDE = 2
+"""Findings that no limit is on, on page one (ours: what A4 holds); the annex has every measurement."""
 MOST_FIGURES = 2
 """Figures of the decision report, one for an attack whose limit is violated (ours: it keeps to 6 pages with these)."""
 CLEAR = (CategoryFigure, OverlapFigure, HistogramFigure)
@@ -56,6 +60,7 @@ STATE_LABELS = {
     "unchecked": "no limit applies to this model",
     "waived": "waived",
     "above": "measured, whole interval",
+    "outside": "measured, not limited by this policy",
 }
 """States of a finding."""
 
@@ -163,11 +168,18 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
     rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
     titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
     views = _views(record, texts)
-    answer = decision_view(record, verdict, policy, texts)
+    outside, declared = unlimited(record, verdict), plausibility(record)
+    beside = [*([declared.sentence] if declared else []), *(leak.sentence for leak in outside[:MOST_OUTSIDE])]
+    # The box of what no limit is on has a heading and an introduction, too.
+    answer = decision_view(record, verdict, policy, texts, [*beside, *("", "") * bool(outside)])
     return {
         "record": record,
         "verdict": verdict,
         "policy": policy,
+        "outside": outside,
+        "most_outside": MOST_OUTSIDE,
+        "declared": declared,
+        "used": documents_used(record),
         "script": script(),
         "script_hash": script_hash(),
         "texts": texts,

@@ -175,7 +175,9 @@ def test_a_limit_that_is_met_beside_a_leak_is_explained() -> None:
 def test_what_does_not_fit_on_page_one_is_counted_and_told_behind() -> None:
     gain = Estimate("gain", 0.9, 0.88, 0.92, 80, "documents", 80, "by hand", 0.1, "chance")
     side = [Completed(f"side_{index}", ("gain",), {}, (gain,)) for index in range(20)]
-    record = examples.record(*side, examples.reconstruction(0.6), battery=("reconstruction", *(one.attack for one in side)))
+    record = examples.record(
+        *side, examples.reconstruction(0.6), battery=("reconstruction", *(one.attack for one in side))
+    )
     case = examples.judged(record)
     first = page_one(case)
     assert first.index("at least 93 of 150") < first.index("side_0")

@@ -88,7 +88,10 @@ def test_page_one_says_for_how_many_of_100_companies_the_attacker_is_right(pages
     assert "finds 40 of every 100 companies whose documents were used (35 to 46); guessing finds 10" in told
     assert "no difference between the two was found: the right one in 52 of every 100 pairs (48 to 56), by" in told
     clean = first_page(pages["clean"])
-    assert "was not found to tell whether a company's documents were used for training: the attacker is right for 50" in clean
+    assert (
+        "was not found to tell whether a company's documents were used for training: the attacker is right for 50"
+        in clean
+    )
     assert "50 of every 100 companies (48 to 52)" in clean
     assert "70 of every 100" not in clean
 
@@ -223,7 +226,7 @@ def test_without_a_model_to_compare_with_the_attacker_is_called_weakened(pages: 
     assert verdict.overall == "undecided"
     assert {item.state for item in findings(record, verdict)} == {"weakened"}
     assert recommend(record, verdict)[0].remedy.id == "full-attacker"
-    assert f"with the attacker weakened: {examples.NO_REFERENCE}" in first_page(pages["unreferenced"])
+    assert f"with the attacker weakened: {examples.NO_REFERENCE}" in section(pages["unreferenced"])
     rows = {row[0]: row for row in tables(pages["unreferenced"])[1]}
     assert rows["User inference"][1] == "not resolved"
     assert rows["How training changed the loss"][1] == "not resolved"
@@ -269,9 +272,7 @@ def test_who_was_compared_who_was_left_out_and_the_absent_keys_are_said(pages: d
     )
     assert "scaled to as many values, for 0.60 %: that much comes up without training on them." in text
     assert "No effect of the training was found" not in text
-    assert "comes up without training on them. No effect of the training was found." in section(
-        pages["clean"]
-    )
+    assert "comes up without training on them. No effect of the training was found." in section(pages["clean"])
     assert "This could not be measured: needs the pretrained model" in section(pages["unreferenced"])
 
 

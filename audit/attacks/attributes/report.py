@@ -59,8 +59,8 @@ QUALIFIERS = {
     **GROUPS,
     **BLOCKS,
     "calibrated": "by the model's surprise beside the other model's",
-    "member": "documents it was trained on",
-    "heldout": "documents it never saw",
+    "member": "documents declared as trained on",
+    "heldout": "documents declared as never seen",
 }
 PARTS = (
     ReportPart(
@@ -94,8 +94,8 @@ PARTS = (
                 columns=(
                     TableColumn("Because of training (points)", "excess", n=True),
                     TableColumn("Drawn", "excess", shown="drawn"),
-                    TableColumn("Trained on", "chosen.member"),
-                    TableColumn("Never seen", "chosen.heldout"),
+                    TableColumn("Declared as trained on", "chosen.member"),
+                    TableColumn("Declared as never seen", "chosen.heldout"),
                     TableColumn("Without the model", "public.member"),
                 ),
                 rows=labelled_rows(NAMED_CATEGORIES),
@@ -109,9 +109,9 @@ TREND = TrendSpec(
         MetricPanel(
             "Hidden values picked out of a list",
             (
-                NamedMetric("trained on, with the model", "chosen.member"),
-                NamedMetric("never seen, with the model", "chosen.heldout"),
-                NamedMetric("trained on, without the model", "public.member"),
+                NamedMetric("declared as trained on, with the model", "chosen.member"),
+                NamedMetric("declared as never seen, with the model", "chosen.heldout"),
+                NamedMetric("declared as trained on, without the model", "public.member"),
             ),
         ),
     ),
@@ -147,6 +147,7 @@ REPORT = AttackReport(
     labels={"blocks": BLOCKS},
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("excess.unique", "excess.all")},
     glossary=GLOSSARY,
     sources=SOURCES,
     threat=THREAT,

@@ -224,6 +224,12 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    tells={
+        "excess": "extracted",
+        "excess_top3": "top3",
+        "excess_exposure": "excess_exposure",
+        "epsilon": "epsilon",
+    },
     found="extracted",
     glossary=GLOSSARY,
     sources=SOURCES,

@@ -80,8 +80,8 @@ METRICS = {
 QUALIFIERS = {
     **SCORES,
     **BLOCKS,
-    "member": "documents it was trained on",
-    "heldout": "documents it never saw",
+    "member": "documents declared as trained on",
+    "heldout": "documents declared as never seen",
     "not_present": "by a refusal to answer",
 }
 FIGURES = (
@@ -98,8 +98,8 @@ FIGURES = (
         "bars lie over each other, the attacker cannot tell them apart.",
         labels={
             "": "The attacker's score of each document",
-            "member": "documents it was trained on",
-            "held-out": "documents it never saw",
+            "member": "documents declared as trained on",
+            "held-out": "documents declared as never seen",
         },
         height=1.75,
     ),
@@ -179,6 +179,7 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("auc", "low_fpr_advantage")},
     glossary=GLOSSARY,
     sources=SOURCES,
     threat=THREAT,

@@ -142,8 +142,8 @@ QUALIFIERS = {
     **BLOCKS,
     **CONTEXTS,
     **CLASSES,
-    "member": "documents it was trained on",
-    "heldout": "documents it never saw",
+    "member": "documents declared as trained on",
+    "heldout": "documents declared as never seen",
     "unique": "answers of a single training document",
     "repeated": "answers of several training documents",
     "all": "all answers",
@@ -155,7 +155,7 @@ FIGURES = (
     OverlapFigure(
         (
             OverlapRow(
-                label="Documents it was trained on",
+                label="Documents declared as trained on",
                 first="extracted.member",
                 second="baseline_extracted.member",
                 only_first="memorised.member",
@@ -163,7 +163,7 @@ FIGURES = (
                 net="net",
             ),
             OverlapRow(
-                label="Documents it never saw",
+                label="Documents declared as never seen",
                 first="extracted.heldout",
                 second="baseline_extracted.heldout",
                 only_first="memorised.heldout",
@@ -249,13 +249,14 @@ TREND = TrendSpec(
         MetricPanel(
             "Answers taken off the page and still given",
             (
-                NamedMetric("trained on, the model", "extracted.member"),
-                NamedMetric("never seen, the model", "extracted.heldout"),
-                NamedMetric("trained on, the baseline", "baseline_extracted.member"),
+                NamedMetric("declared as trained on, the model", "extracted.member"),
+                NamedMetric("declared as never seen, the model", "extracted.heldout"),
+                NamedMetric("declared as trained on, the baseline", "baseline_extracted.member"),
             ),
         ),
         MetricPanel(
-            "Net because of training", (NamedMetric("trained on", "net"), NamedMetric("never seen", "net.heldout"))
+            "Net because of training",
+            (NamedMetric("declared as trained on", "net"), NamedMetric("declared as never seen", "net.heldout")),
         ),
     ),
     columns=(
@@ -306,6 +307,7 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("net", "identified")},
     found="extracted.member",
     glossary=GLOSSARY,
     sources=SOURCES,

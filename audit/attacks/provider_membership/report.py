@@ -255,6 +255,7 @@ REPORT = AttackReport(
     parts=PARTS,
     tables=(SUREST,),
     trend=TREND,
+    tells={name: name for name in ("balanced_accuracy", "auc", "low_fpr_advantage", "absent_key")},
     glossary=GLOSSARY,
     sources=SOURCES,
     threat=THREAT,

@@ -117,8 +117,8 @@ QUALIFIERS = {
     **MASKS,
     **CLASSIFIERS,
     **WITHOUT_TEXT,
-    "member": "documents the model was trained on",
-    "heldout": "documents it never saw",
+    "member": "documents declared as trained on",
+    "heldout": "documents declared as never seen",
     "uncommon": "values of other kinds than the commonest",
 }
 PARTS = (
@@ -188,8 +188,8 @@ PARTS = (
                     TableColumn("Drawn", "target_gain", shown="drawn"),
                 ),
                 rows=(
-                    TableRow("Documents the model was trained on", "member"),
-                    TableRow("Documents it never saw", "heldout"),
+                    TableRow("Documents declared as trained on", "member"),
+                    TableRow("Documents declared as never seen", "heldout"),
                     TableRow("The former beyond the latter, values of other kinds than the commonest", "uncommon"),
                 ),
             ),
@@ -202,8 +202,8 @@ TREND = TrendSpec(
         MetricPanel(
             "What the model adds (points)",
             (
-                NamedMetric("documents it was trained on", "target_gain.member"),
-                NamedMetric("documents it never saw", "target_gain.heldout"),
+                NamedMetric("documents declared as trained on", "target_gain.member"),
+                NamedMetric("documents declared as never seen", "target_gain.heldout"),
             ),
         ),
     ),
@@ -246,6 +246,7 @@ REPORT = AttackReport(
     labels={"masks": DECLARED_MASKS, "kinds": {**NAMED_CATEGORIES, "rare": "values of rare kinds"}},
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("target_gain", "lift_share", "worst_class")},
     glossary=GLOSSARY,
     sources=SOURCES,
     threat=THREAT,
