@@ -78,8 +78,8 @@ def undrawn() -> Iterator[None]:
     from audit.report import remembered
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("audit.report.files.pdf", lambda html: b"%PDF-1.7\n")
-        patch.setattr("audit.report.figures.as_svg", lambda figure, name: f'<svg id="{name}"></svg>')
+        patch.setattr("audit.report.files.pdf", lambda *_: b"%PDF-1.7\n")
+        patch.setattr("audit.report.figures.as_svg", lambda figure, name, *_: f'<svg id="{name}"></svg>')
         remembered.forget()
         yield
     remembered.forget()

@@ -393,6 +393,9 @@ def test_a_killed_scan_goes_on_to_the_same_record(models, data, tmp_path, monkey
         assert docaudit(*quick_scan(models, data, tmp_path / name)).exit_code == 11
     assert without_times(tmp_path / "killed") == without_times(tmp_path / "whole")
     assert journal.read_bytes().splitlines()[: len(done)] == done
+    resumed, whole = (records.read(tmp_path / name).timing for name in ("killed", "whole"))
+    assert (resumed.resumed, resumed.outcomes, whole.resumed) == (len(done), whole.outcomes, 0)
+    assert resumed.oldest <= resumed.newest <= resumed.started
     assert [*journal.parent.glob("journal-*.jsonl")] == [journal]
 
 

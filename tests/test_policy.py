@@ -550,6 +550,7 @@ def test_a_file_that_is_no_policy_names_the_shipped_ones(tmp_path: Path) -> None
         (tmp_path / "latin", "not UTF-8"),
         (Path("x" * 300), "File name too long"),
         (Path("defenses"), "No such file"),  # it lies beside the policies and is none
+        (Path("frameworks"), "No such file"),
         (Path("../policies/default"), "No such file"),
     ):
         with pytest.raises(PolicyError, match=reason) as raised:
@@ -557,7 +558,7 @@ def test_a_file_that_is_no_policy_names_the_shipped_ones(tmp_path: Path) -> None
         assert raised.value.hint == "shipped policies: default, strict"
 
 
-SHIPPED = sorted(path.stem for path in folder("policies").glob("*.toml") if path.stem != "defenses")
+SHIPPED = sorted(path.stem for path in folder("policies").glob("*.toml") if path.stem not in ("defenses", "frameworks"))
 
 
 def test_a_required_limit_that_the_data_set_cannot_feed_is_undecided_unless_a_gap_permits_it() -> None:

@@ -16,12 +16,16 @@ def gate(
         Path, typer.Argument(metavar="RECORD", help="record.json, or the folder a scan wrote.", show_default=False)
     ],
     policy: PolicyName = "default",
+    no_model: Annotated[
+        bool,
+        typer.Option("--no-model", help="Gate the record of scan --no-model; without this no such record passes."),
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU."""
     with show_errors(debug):
         from audit.workflows.gate import gate_record
 
-        record, verdict = gate_record(record_path, policy)
+        record, verdict = gate_record(record_path, policy, no_model=no_model)
         console.show_verdict(verdict, record=record)
     raise typer.Exit(verdict.exit_code)

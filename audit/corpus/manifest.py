@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import hashlib
 import json
 import re
@@ -18,7 +19,7 @@ from pydantic.fields import FieldInfo
 from audit.corpus.about import KEY, sheet_of, without_sheet
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
-from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, Task
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, ReferencePaths, Task
 from audit.corpus.naming import unknown_names
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.paths import inside, printable, reason_refused
@@ -211,6 +212,7 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
     problem = text_problem(manifest.name)
     problems.add(FILE_NAME, [] if problem is None else [f"name: {problem}"])
     problems.add(FILE_NAME, label_problems(manifest.task))
+    problems.add(FILE_NAME, _draw_problems(manifest.membership))
     problems.add(FILE_NAME, _prompt_problems(manifest.recipe.prompt, manifest.task))
     problems.add(FILE_NAME, _wording_problems("system", manifest.recipe.system))
     problems.add(FILE_NAME, _canary_table_problems(manifest.canaries))
@@ -218,6 +220,21 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
         reason = reason_refused(root, path)
         problems.add(FILE_NAME, [] if reason is None else [f"{key}: {reason}"])
     return manifest
+
+
+def _draw_problems(membership: Membership) -> Iterator[str]:
+    """A draw has a day, and a command that made it."""
+    if (membership.drawn is None) != (membership.drawn_by is None):
+        yield "membership: drawn (a day) and drawn_by (a command of docaudit) go together"
+    if membership.drawn is not None and not _is_day(membership.drawn):
+        yield "membership.drawn: is no day, which is written YYYY-MM-DD"
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return str(dt.date.fromisoformat(text)) == text
+    except ValueError:
+        return False
 
 
 def _prompt_problems(prompt: str | None, task: Task) -> Iterator[str]:

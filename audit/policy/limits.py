@@ -144,7 +144,8 @@ def load(name_or_path: str) -> Policy:
     Raises:
         PolicyError: every problem of the file.
     """
-    shipped = {item.stem: item for item in folder("policies").glob("*.toml") if item.stem != "defenses"}
+    others = ("defenses", "frameworks")
+    shipped = {item.stem: item for item in folder("policies").glob("*.toml") if item.stem not in others}
     path = shipped.get(name_or_path, Path(name_or_path))
     try:
         text = path.read_bytes().decode("utf-8")

@@ -31,7 +31,7 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
     undecided = {decision.limit.attack for decision in verdict.decisions if decision.outcome == "undecided"}
     for result in record.attacks:
         if isinstance(result, Completed) and result.attack in undecided:
-            measured = _headline(result)
+            measured = headline(result)
             few = "; too few to say more" if _is_wide(verdict, result.attack) else ""
             if measured is None:
                 yield f"{result.attack}: nothing could be measured{few}"
@@ -44,8 +44,8 @@ def _is_wide(verdict: Verdict, attack: str) -> bool:
     return all(one.cause in ("wide", "unresolved") for one in own)
 
 
-def _headline(result: Completed) -> Estimate | None:
-    """The number that says most plainly what an attack found: a share, else what sums the attack up."""
+def headline(result: Completed) -> Estimate | None:
+    """Return the number that says most plainly what an attack found: a share, else what sums the attack up."""
     kind = _KINDS.get(result.attack)
     named = () if kind is None else (kind.report.found, *kind.summary().values())
     estimates = {item.name: item for item in result.measurements if isinstance(item, Estimate)}

@@ -16,6 +16,7 @@ from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
+from audit.report.coverage import legal_view
 from audit.report.declared import documents_used, plausibility
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
@@ -24,6 +25,7 @@ from audit.report.leaks import headline, unlimited
 from audit.report.notes import MOST_LISTED
 from audit.report.page import add_contents, script, script_hash
 from audit.report.recommend import Recommendation, recommend
+from audit.report.residual import residual_risk
 
 FIRST_PAGE_LIMITS = 4
 """Limits shown on page one, the worst first; all of them follow in their own chapter (chosen here: what fits on A4)."""
@@ -159,6 +161,8 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "answered_findings": _answered_findings(texts),
         "guarantee": guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
         "utility": tables.measurement_table(record.utility, UTILITY),
+        "legal": legal_view(record, verdict),
+        "residual": residual_risk(record, verdict, policy),
         "glossary": _glossary(texts, views),
         "sources": list(dict.fromkeys(source for text in texts.values() for source in text.report.sources)),
     }

@@ -18,6 +18,7 @@ from audit.attacks.reporting import (
     sentence_case,
 )
 from audit.attacks.shared_report import BLIND_DIAGNOSTICS, BLIND_GLOSSARY, BLIND_METRICS, BLIND_PART, BLOCKS
+from audit.attacks.threats import Threat
 
 GROUPS = {
     "unique": "values of a single document",
@@ -131,6 +132,11 @@ SOURCES = (
     "N. Carlini et al.: Extracting training data from large language models. USENIX Security 2021, "
     "arXiv:2012.07805 (comparison with a second model).",
 )
+THREAT = Threat(
+    access="weights",
+    knowledge="the rest of the page, the kind of the value, and a list of plausible values from public documents",
+    effort={"n_candidates": "values in a list", "n_per_document": "values a document at most"},
+)
 REPORT = AttackReport(
     title="Picking a hidden value out of a list",
     question="Can someone who holds the model pick a blacked-out value out of a short list?",
@@ -144,4 +150,5 @@ REPORT = AttackReport(
     tells={name: name for name in ("excess.unique", "excess.all")},
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )

@@ -19,6 +19,7 @@ from audit.attacks.reporting import (
     labelled_rows,
 )
 from audit.attacks.shared_report import BLIND_DIAGNOSTICS, BLIND_METRICS, BLOCKS
+from audit.attacks.threats import Threat
 
 CONTEXTS = {
     "exact": "page and question as in training",
@@ -289,6 +290,11 @@ SOURCES = (
     "F. Pinto, N. Rauschmayr, F. Tramèr, P. Torr, F. Tombari: Extracting training data from document-based VQA "
     "models. ICML 2024, arXiv:2407.08707.",
 )
+THREAT = Threat(
+    access="answers",
+    knowledge="a page of training without the answer, and the question of training; weaker contexts know less of both",
+    effort={"n_samples": "samples an answer"},
+)
 REPORT = AttackReport(
     title="Answers that are no longer on the page",
     question="Does the model still answer questions about a page it was trained on when the answer has been taken off "
@@ -305,4 +311,5 @@ REPORT = AttackReport(
     found="extracted.member",
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )

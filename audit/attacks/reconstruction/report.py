@@ -20,6 +20,7 @@ from audit.attacks.reporting import (
     labelled_rows,
 )
 from audit.attacks.shared_report import BLIND_DIAGNOSTICS, BLIND_GLOSSARY, BLIND_METRICS, BLIND_PART, BLOCKS
+from audit.attacks.threats import Threat
 
 ACC_AT = "AccAt(p): of the share p of values that the attacker is surest of, the part recovered word for word."
 ACC_LABELS = {
@@ -353,6 +354,12 @@ SOURCES = (
     "J. Dentan, A. Paran, A. Shabou: Reconstructing training data from document understanding models. USENIX "
     "Security 2024, arXiv:2406.03182.",
 )
+THREAT = Threat(
+    access="weights",
+    knowledge="the rest of the page with the labels of training, how many word pieces the value has, and a public "
+    "language model",
+    effort={"n_candidates": "candidates a word piece", "n_attempts": "attempts a value"},
+)
 REPORT = AttackReport(
     title="Reconstruction of blacked-out values",
     question="Can someone who holds the model put back a value that was blacked out on a page it was trained on?",
@@ -367,4 +374,5 @@ REPORT = AttackReport(
     found="pr.member.attack",
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )

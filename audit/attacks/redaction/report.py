@@ -16,6 +16,7 @@ from audit.attacks.reporting import (
     TrendSpec,
     labelled_rows,
 )
+from audit.attacks.threats import Threat
 
 MASKS = {
     "length": "bars as long as the values",
@@ -228,6 +229,13 @@ SOURCES = (
     "I. Pilán and others: The Text Anonymization Benchmark (TAB). Computational Linguistics 48(4), 2022.",
     "M. Bland, A. Iyer, K. Levchenko: Story beyond the eye, glyph positions break PDF text redaction. PoPETs 2023.",
 )
+THREAT = Threat(
+    access="scores",
+    knowledge="redacted copies, and other documents of the same sort whose values are known",
+    least="copies",
+    least_for="what the text gives away, whatever the model",
+    effort={"n_folds": "parts that the documents are dealt into"},
+)
 REPORT = AttackReport(
     title="What the text around a black bar gives away",
     question="Can someone who reads a redacted copy tell what kind of value stands under each black bar?",
@@ -241,4 +249,5 @@ REPORT = AttackReport(
     tells={name: name for name in ("target_gain", "lift_share", "worst_class")},
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )
