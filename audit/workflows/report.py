@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from audit import policy as policies
-from audit import record as records
 from audit import report
 from audit.defenses import measured
 from audit.defenses.measured import Comparison
@@ -16,7 +15,7 @@ from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import trend
 from audit.report.sweep_page import axis_positions
-from audit.workflows.gate import load_policy
+from audit.workflows.gate import load_policy, read_record
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
 """Position on the axis, name, record and verdict of a checkpoint."""
@@ -64,7 +63,7 @@ def report_records(
         )
     if len(paths) > 1 and defenses:
         raise UsageError("a trend of several records has no plan for countermeasures to join", "give one record")
-    read = [records.read(path) for path in paths]
+    read = [read_record(path) for path in paths]
     comparisons = [one for path in defenses for one in measured.read_all(path)]
     for one in comparisons:
         refuse_another_audit(one, read[0])
