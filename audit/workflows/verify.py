@@ -128,6 +128,8 @@ def _day_of(statement: Json) -> tuple[dt.date, str | None]:
 def _expired(folder: Path, record: AuditRecord, own: Json) -> str | None:
     """Say that the verdict does not hold any more, as a waiver has ended since."""
     then = own["predicate"][DOCUMENTATION]
+    if then["evaluated"] == policies.today().isoformat():
+        return None
     now = state(folder, record, policies.today())["predicate"][DOCUMENTATION]
     if then["verdict"] == now["verdict"]:
         return None
