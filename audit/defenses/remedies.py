@@ -63,6 +63,47 @@ class AnsweredFinding:
     above: float = 0.0
 
 
+Effort = Literal["setting", "agreement", "scan", "copies", "training", "data"]
+EFFORTS: dict[Effort, str] = {
+    "setting": "a setting, without training",
+    "agreement": "an agreement on who gets what, without training",
+    "scan": "another scan",
+    "copies": "new copies of the documents, without training",
+    "training": "training again",
+    "data": "a pass over the data, and training again",
+}
+"""The work that a remedy asks for, in words, least first."""
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Evidence:
+    """A published effect of a remedy on another model.
+
+    Attributes:
+        by: docaudit's own measurement, or a paper's.
+        attack, metric: shell patterns of the limits that it speaks for.
+        before, after: what was measured, in whatever unit; `null` is its value without any leak.
+        setting: what was measured, on which model and data.
+        cost: what it did to usefulness there; empty where nobody said.
+        source: where the numbers stand.
+    """
+
+    by: Literal["docaudit", "paper"]
+    attack: str
+    metric: str
+    before: float
+    after: float
+    setting: str
+    source: str
+    null: float = 0.0
+    cost: str = ""
+
+    @property
+    def left(self) -> float:
+        """The share of the effect that was left, at least 0: 1 is no change."""
+        return max(0.0, (self.after - self.null) / (self.before - self.null))
+
+
 @strict_dataclass(frozen=True, config=STRICT)
 class Remedy:
     """One thing the owner can do.
@@ -74,6 +115,13 @@ class Remedy:
         source: the citation it rests on.
         answers: the findings that call for it.
         measured_by: the registered countermeasures (`docaudit defend NAME`) that show what it changes.
+        effort: the work that it asks for.
+        lifts: whether a model with it may meet the limit; False where the attacker of the audit is not hindered by it.
+        beside_only: whether it is worth doing only beside another remedy; it ranks behind those that stand alone.
+        by_kind: whether it is done kind of value by kind of value, so that it matters which kinds leak.
+        command: what measures it, with {policy}, {budget} and {seed} of the scan; empty: `docaudit defend` with the
+            first of `measured_by`, where there is one.
+        evidence: measured effects, docaudit's own first.
     """
 
     id: str
@@ -84,3 +132,9 @@ class Remedy:
     source: str
     answers: tuple[AnsweredFinding, ...]
     measured_by: tuple[str, ...] = ()
+    effort: Effort = "training"
+    lifts: bool = True
+    beside_only: bool = False
+    by_kind: bool = False
+    command: str = ""
+    evidence: tuple[Evidence, ...] = ()

@@ -11,16 +11,18 @@ from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report.html import html
+from audit.report.measurements_csv import measurements_csv
 from audit.report.pdf import pdf
 
 HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
+CSV_NAME = "measurements.csv"
 
 
 def write(
     record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, comparisons: Sequence[Comparison] = ()
 ) -> tuple[str, ...]:
-    """Write `report.html` and `report.pdf` into `out`, each whole or not at all.
+    """Write `report.html`, `report.pdf` and `measurements.csv` into `out`, each whole or not at all.
 
     `comparisons` are what countermeasures were measured to do to this model; their effects stand beside the remedies.
 
@@ -35,8 +37,9 @@ def write(
     """
     try:
         text = html(record, verdict, policy, comparisons=comparisons)
+        write_atomically(out / CSV_NAME, measurements_csv(record).encode())
     except DocauditError:
-        remove(out / HTML_NAME, out / PDF_NAME)
+        remove(out / HTML_NAME, out / PDF_NAME, out / CSV_NAME)
         raise
     return write_pages(text, out / HTML_NAME, out / PDF_NAME)
 

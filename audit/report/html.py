@@ -19,6 +19,7 @@ from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_li
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
+from audit.report.page import add_contents, script, script_hash
 from audit.report.recommend import Recommendation, recommend
 
 FIRST_PAGE_LIMITS = 4
@@ -107,7 +108,9 @@ def html(
         texts = {name: AttackText(templates, name) for name in _attacks(record, verdict)}
         context = _context(record, verdict, policy, texts)
         recommendations = recommend(record, verdict, comparisons)
-        return templates.get_template("report.html").render(context, recommendations=recommendations, revealed=revealed)
+        page = templates.get_template("report.html")
+        text = page.render(context, recommendations=recommendations, revealed=revealed)
+        return add_contents(text, templates)
 
 
 def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
@@ -130,6 +133,8 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "record": record,
         "verdict": verdict,
         "policy": policy,
+        "script": script(),
+        "script_hash": script_hash(),
         "texts": texts,
         "rows": rows,
         "first_rows": first_rows,

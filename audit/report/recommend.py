@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.defenses.measured import Comparison, Effect
 from audit.defenses.registry import DEFENSES
-from audit.defenses.remedies import ORDER, AnsweredFinding, FindingState, Remedy
+from audit.defenses.remedies import EFFORTS, ORDER, AnsweredFinding, FindingState, Remedy
 from audit.errors import RenderError
 from audit.measurements import STRICT, Estimate
 from audit.policy import Decision, Verdict
@@ -21,6 +21,7 @@ from audit.policy.guarantee import CANARIES, EPSILON
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.attack_text import UTILITY, report_of
+from audit.report.prospects import RANKS, expect
 from audit.resources import folder
 
 
@@ -41,14 +42,30 @@ class Finding:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A remedy, the findings it answers (never empty), and in sentences what it was measured to do to this model."""
+    """A remedy for this scan.
+
+    Attributes:
+        remedy: the remedy.
+        findings: those that it answers; never empty.
+        measured: in sentences, what it was measured to do to this model.
+        expected: in sentences, its effect on other models, and in the same proportion here.
+        effort: the work that it asks for, in words.
+        verdict: whether it can change the verdict, in one sentence.
+        command: what measures it on this model; empty where no command does.
+    """
 
     remedy: Remedy
     findings: tuple[Finding, ...]
-    measured: tuple[str, ...] = ()
+    measured: tuple[str, ...]
+    expected: tuple[str, ...]
+    effort: str
+    verdict: str
+    command: str
 
 
 _FILE: TypeAdapter[_File] = TypeAdapter(_File)
+DEFEND = "MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {seed}"
+"""What makes the scans of `docaudit defend` comparable with this one."""
 
 
 def remedies() -> tuple[Remedy, ...]:
@@ -106,7 +123,11 @@ def state_of(decision: Decision) -> FindingState | None:
 def recommend(
     record: AuditRecord, verdict: Verdict, comparisons: Sequence[Comparison] = ()
 ) -> tuple[Recommendation, ...]:
-    """The remedies that answer a finding: those against violations first, then in the order of the file.
+    """The remedies that answer a finding, ranked for this scan.
+
+    Those against violations come first; among these the ones that stand alone, then those that more surely meet the
+    limits (`prospects.RANKS`), then those that answer more of them, then the ones of less effort, then in the order of
+    the file.
 
     Args:
         record: the measurements.
@@ -122,10 +143,58 @@ def recommend(
         answered = tuple(finding for finding in listed if any(_answers(item, finding) for item in remedy.answers))
         answered += tuple(finding for item in remedy.answers for finding in _above(item, record))
         if answered:
-            found = tuple(dict.fromkeys(answered))
-            effects = [effect_sentence(one, found) for one in comparisons if one.name in remedy.measured_by]
-            chosen.append(Recommendation(remedy, found, tuple(effects)))
-    return tuple(sorted(chosen, key=lambda item: min(ORDER.index(finding.state) for finding in item.findings)))
+            own = [one for one in comparisons if one.name in remedy.measured_by]
+            chosen.append(_recommendation(remedy, tuple(dict.fromkeys(answered)), own, record, verdict))
+    return tuple(item for _, item in sorted(chosen, key=lambda item: item[0]))
+
+
+Rank = tuple[int, bool, int, int, int]
+
+
+def _recommendation(
+    remedy: Remedy,
+    found: tuple[Finding, ...],
+    comparisons: Sequence[Comparison],
+    record: AuditRecord,
+    verdict: Verdict,
+) -> tuple[Rank, Recommendation]:
+    expectation = expect(remedy, ((one.attack, one.metric) for one in found), verdict, comparisons, record)
+    state = min(ORDER.index(finding.state) for finding in found)
+    item = Recommendation(
+        remedy=remedy,
+        findings=found,
+        measured=tuple(effect_sentence(one, found) for one in comparisons),
+        expected=() if expectation is None else expectation.effects,
+        effort=EFFORTS[remedy.effort],
+        verdict=_without_violation(ORDER[state]) if expectation is None else expectation.verdict,
+        command=_command(remedy, verdict, record),
+    )
+    effort = list(EFFORTS).index(remedy.effort)
+    if expectation is None:
+        return (state, remedy.beside_only, 0, 0, effort), item
+    return (state, remedy.beside_only, RANKS.index(expectation.prospect), -expectation.answered, effort), item
+
+
+def _without_violation(state: FindingState) -> str:
+    """Whether a remedy that answers no violated limit can change the verdict."""
+    match state:
+        case "waived":
+            return "No: the limit stays violated and waived; this is what can be done meanwhile"
+        case "clean":
+            return "There is nothing to change"
+        case "above":
+            return "No limit of the policy asks for it"
+        case _:
+            return "It changes no number: it lets the limit be decided, one way or the other"
+
+
+def _command(remedy: Remedy, verdict: Verdict, record: AuditRecord) -> str:
+    command = remedy.command
+    if not command and remedy.measured_by:
+        command = f"docaudit defend {remedy.measured_by[0]} {DEFEND}"
+    shipped = record.policy is None or record.policy.shipped or record.policy.name != verdict.policy
+    policy = verdict.policy if shipped else "POLICY.toml"
+    return command.format(policy=policy, budget=record.budget, seed=record.seed)
 
 
 def effect_sentence(comparison: Comparison, answered: Sequence[Finding]) -> str:

@@ -121,7 +121,7 @@ def _clear(out: Path) -> None:
     try:
         if (out / "record.json").exists():
             os.replace(out / "record.json", out / "record.previous.json")
-        reports = ("report.html", "report.pdf", "trend.html", "trend.pdf")
+        reports = ("report.html", "report.pdf", "measurements.csv", "trend.html", "trend.pdf")
         drawn = [*(out / name for name in reports), out / "evidence" / "report-revealed.html"]
         for path in [*drawn, *(out / "evidence").glob("failure-*.txt")]:
             path.unlink(missing_ok=True)

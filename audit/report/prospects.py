@@ -1,0 +1,202 @@
+"""Expectation of a remedy on one scan: its measured effect here, or elsewhere, held against the limits it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from audit.attacks.reporting import NAMED_CATEGORIES, CategoryFigure
+from audit.defenses.measured import Comparison
+from audit.defenses.remedies import Evidence, Remedy
+from audit.measurements import Estimate
+from audit.policy import Decision, Verdict
+from audit.record import AuditRecord, Completed
+from audit.report import numbers
+from audit.report.attack_text import report_of
+
+Prospect = Literal["met here", "met elsewhere", "less here", "less elsewhere", "unknown", "none here", "cannot"]
+RANKS: tuple[Prospect, ...] = (
+    "met here",
+    "met elsewhere",
+    "less here",
+    "less elsewhere",
+    "unknown",
+    "none here",
+    "cannot",
+)
+"""The more surely it changes the verdict, the earlier.
+
+    met here        measured on this model: the violated limits that it answers are met
+    met elsewhere   by what was measured on another model they would be
+    less here       measured on this model: less is given away, and not little enough
+    less elsewhere  by what was measured on another model
+    unknown         nobody has measured it
+    none here       measured on this model: nothing changed
+    cannot          the attacker of this audit is not hindered by it
+"""
+MOST_KINDS = 3
+"""Kinds of value that a plan names (chosen here: what one reads)."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a remedy can be expected to do to this audit.
+
+    Attributes:
+        prospect: see `RANKS`.
+        effects: sentences on the effect, measured here or elsewhere.
+        verdict: one sentence on whether it can change the verdict.
+        answered: how many violated limits it answers.
+    """
+
+    prospect: Prospect
+    effects: tuple[str, ...]
+    verdict: str
+    answered: int
+
+
+def expect(
+    remedy: Remedy,
+    answered: Iterable[tuple[str, str]],
+    verdict: Verdict,
+    comparisons: Sequence[Comparison],
+    record: AuditRecord,
+) -> Expectation | None:
+    """Tell what a remedy can do to the violated limits that it answers; None where it answers none.
+
+    Args:
+        remedy: the remedy.
+        answered: attack and metric of the findings that it answers.
+        verdict: on the scan.
+        comparisons: countermeasures of this remedy that were measured on this model.
+        record: the scan.
+    """
+    pairs = set(answered)
+    violated = [
+        decision
+        for decision in verdict.decisions
+        if decision.outcome == "violated" and (decision.limit.attack, decision.limit.metric) in pairs
+    ]
+    if not violated:
+        return None
+    if comparisons:
+        return _measured(violated, comparisons)
+    kinds = _kinds_first(violated, record) if remedy.by_kind else ()
+    if not remedy.lifts:
+        return Expectation(
+            "cannot",
+            (),
+            "No: docaudit attacks as somebody who holds the model, so the limit stays violated; only a waiver in the "
+            "policy changes the verdict",
+            len(violated),
+        )
+    return _elsewhere(remedy, violated, kinds)
+
+
+def _measured(violated: Sequence[Decision], comparisons: Sequence[Comparison]) -> Expectation:
+    """The expectation where `docaudit defend` measured this model with the remedy; its sentences stand beside it."""
+    best = max(comparisons, key=lambda one: _met(violated, one))
+    met, helped = _met(violated, best), any(_fell(decision, best) for decision in violated)
+    prospect: Prospect = "met here" if met == len(violated) else "less here" if met or helped else "none here"
+    text = (
+        f"Measured on this model: {met} of the {len(violated)} violated limits that it answers {_are(met)} met, the "
+        f"verdict goes from {best.verdict_before} to {best.verdict_after}"
+    )
+    return Expectation(prospect, (), text, len(violated))
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _met(violated: Sequence[Decision], comparison: Comparison) -> int:
+    after = {(item.attack, item.metric): item.after.outcome for item in comparison.limits}
+    return sum(after.get((one.limit.attack, one.limit.metric)) == "passed" for one in violated)
+
+
+def _fell(decision: Decision, comparison: Comparison) -> bool:
+    """Whether the number behind a limit fell, by an interval that excludes no change."""
+    effect = comparison.effect(decision.limit.attack, decision.limit.metric)
+    return effect is not None and effect.difference is not None and effect.difference.high < 0
+
+
+def _elsewhere(remedy: Remedy, violated: Sequence[Decision], kinds: tuple[str, ...]) -> Expectation:
+    shown: dict[Evidence, list[tuple[Decision, float]]] = {}
+    for decision in violated:
+        evidence = _evidence_for(remedy, decision)
+        if evidence is not None and decision.measured is not None and decision.limit.max is not None:
+            shown.setdefault(evidence, []).append((decision, _scaled(decision.measured, evidence.left)))
+    projected = [(decision, value) for pairs in shown.values() for decision, value in pairs]
+    met = sum(value <= decision.limit.max for decision, value in projected if decision.limit.max is not None)
+    effects = (*(_sentence(evidence, pairs) for evidence, pairs in shown.items()), *kinds)
+    if not projected:
+        return Expectation("unknown", kinds, "Nobody has measured it: only a new scan tells", len(violated))
+    prospect: Prospect = "met elsewhere" if met == len(violated) else "less elsewhere"
+    text = (
+        f"If it does here what it did there, {met} of the {len(violated)} violated limits that it answers would be "
+        "met; another model is no proof, only a new scan is"
+    )
+    return Expectation(prospect, effects, text, len(violated))
+
+
+def _evidence_for(remedy: Remedy, decision: Decision) -> Evidence | None:
+    """The evidence on this limit: docaudit's own before published, of one metric before that on any."""
+    attack, metric = decision.limit.attack, decision.limit.metric
+    fitting = [one for one in remedy.evidence if fnmatchcase(attack, one.attack) and fnmatchcase(metric, one.metric)]
+    return min(fitting, key=lambda one: (one.by != "docaudit", one.metric == "*"), default=None)
+
+
+def _scaled(measured: Estimate, left: float) -> float:
+    null = measured.null or 0.0
+    return null + (measured.value - null) * left
+
+
+def _sentence(evidence: Evidence, projected: Sequence[tuple[Decision, float]]) -> str:
+    author = "Measured by docaudit on" if evidence.by == "docaudit" else "Published for"
+    change = f"{numbers.plain(evidence.before)} → {numbers.plain(evidence.after)}"
+    cost = f"; {evidence.cost}" if evidence.cost else ""
+    here = ", ".join(_projection(decision, value) for decision, value in projected)
+    return f"{author} {evidence.setting}: {change}{cost} ({evidence.source}). In the same proportion here: {here}"
+
+
+def _projection(decision: Decision, value: float) -> str:
+    limit, report = decision.limit, report_of(decision.limit.attack)
+    assert decision.measured is not None
+    assert limit.max is not None
+    form, label = report.form(limit.metric), report.label(limit.metric)
+    label = label if label.isupper() else label[:1].lower() + label[1:]
+    return (
+        f"{label} {numbers.show(decision.measured.value, form)} → "
+        f"{numbers.show(value, form)} (limit {numbers.limit_text(limit.max, form)})"
+    )
+
+
+def _kinds_first(violated: Sequence[Decision], record: AuditRecord) -> tuple[str, ...]:
+    """A sentence on the kinds of value that leak most, of the first violated attack that compares kinds."""
+    attacks = list(dict.fromkeys(decision.limit.attack for decision in violated))
+    results = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
+    for name in attacks:
+        worst = _worst_kinds(results[name]) if name in results else []
+        if worst:
+            return (f"Begin with what leaks most here: {', '.join(worst)}",)
+    return ()
+
+
+def _worst_kinds(result: Completed) -> list[str]:
+    report = report_of(result.attack)
+    figures = [*report.figures, *(figure for part in report.parts for figure in part.figures)]
+    metric = next((one.panels[0].series[0].metric for one in figures if isinstance(one, CategoryFigure)), None)
+    if metric is None:
+        return []
+    measured = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
+    kinds = [
+        (measured[f"{metric}.{kind}"], label)
+        for kind, label in NAMED_CATEGORIES.items()
+        if f"{metric}.{kind}" in measured
+    ]
+    kinds.sort(key=lambda item: item[0].value, reverse=True)
+    form = report.form(metric)
+    leaking = [f"{label} ({numbers.show(item.value, form)})" for item, label in kinds if item.low > (item.null or 0.0)]
+    return leaking[:MOST_KINDS]

@@ -1,0 +1,134 @@
+"""The annex in a browser: readable at every size and in the dark, searched without a server, and nothing leaves it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import example_records as examples
+import pytest
+
+from audit.report.html import html
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SIZES = {"desktop": (1400, 1000), "phone": (390, 844)}
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"),
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a report on disk."""
+    path = tmp_path_factory.mktemp("browser") / "report.html"
+    path.write_text(html(*examples.violated()), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """One browser for all tests."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def opened(chromium: Any, report: str, size: str = "desktop", **settings: str) -> tuple[Any, list[str], list[str]]:
+    """A page, the addresses it asks for, and what it complains of."""
+    width, height = SIZES[size]
+    page = chromium.new_context(viewport={"width": width, "height": height}, **settings).new_page()
+    asked: list[str] = []
+    complaints: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(report)
+    return page, asked, complaints
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_anybody_can_read_it_at_every_size(chromium: Any, report: str, size: str, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page, asked, complaints = opened(chromium, report, size, color_scheme=scheme)
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    violations = Axe().run(page).response["violations"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in violations] == []
+    assert asked == [report], "no request leaves the page"
+    assert complaints == []
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_dark_is_dark(chromium: Any, report: str) -> None:
+    colour = "getComputedStyle(document.querySelector('section')).backgroundColor"
+    light, dark = (opened(chromium, report, color_scheme=scheme)[0].evaluate(colour) for scheme in ("light", "dark"))
+    assert light == "rgb(255, 255, 255)"
+    assert max(int(part) for part in dark[4:-1].split(",")) < 64
+
+
+def test_the_search_finds_a_metric_and_hides_the_rest(chromium: Any, report: str) -> None:
+    page, asked, _ = opened(chromium, report)
+    folded = page.locator("details.fold").first
+    assert not folded.evaluate("(part) => part.open")
+    rows = page.locator("#measurements tbody tr:not(.section)")
+    everything = rows.count()
+    page.fill("#search", "excess_hamming.unique")
+    assert "place" in page.inner_text("#search-result")
+    assert folded.evaluate("(part) => part.open")
+    shown = [rows.nth(index) for index in range(everything) if rows.nth(index).is_visible()]
+    assert 0 < len(shown) < everything
+    assert all("excess_hamming.unique" in row.inner_text() for row in shown)
+    page.fill("#search", "no such words anywhere")
+    assert page.inner_text("#search-result") == "0 places"
+    page.fill("#search", "")
+    assert not folded.evaluate("(part) => part.open")
+    assert page.locator("#limits").is_visible()
+    assert asked == [report]
+
+
+def test_every_line_of_the_contents_leads_somewhere(chromium: Any, report: str) -> None:
+    page, _, _ = opened(chromium, report)
+    targets = page.eval_on_selector_all(".contents a", "(links) => links.map((link) => link.getAttribute('href'))")
+    assert len(targets) > 5
+    assert all(page.locator(target).count() == 1 for target in targets)
+    assert page.locator("section").count() == len(targets)
+
+
+def test_without_scripts_everything_is_there_but_the_search(chromium: Any, report: str) -> None:
+    page = chromium.new_context(java_script_enabled=False).new_page()
+    page.goto(report)
+    assert not page.locator("#search-form").is_visible()
+    page.locator("details.fold > summary").first.click()
+    assert page.locator("#measurements tbody tr").first.is_visible()
+
+
+def test_no_other_script_runs_in_the_page(chromium: Any, report: str, tmp_path: Path) -> None:
+    changed = tmp_path / "report.html"
+    text = Path(report.removeprefix("file://")).read_text(encoding="utf-8")
+    changed.write_text(text.replace("</main>", "<script>document.title = 'changed'</script></main>"), encoding="utf-8")
+    page, _, complaints = opened(chromium, changed.as_uri())
+    assert page.title() != "changed"
+    assert any("Content Security Policy" in line for line in complaints)
+
+
+def test_what_is_printed_keeps_its_colours_and_shows_what_was_folded(
+    chromium: Any, report: str, tmp_path: Path
+) -> None:
+    from pypdf import PdfReader
+
+    page, _, _ = opened(chromium, report)
+    page.emulate_media(media="print")
+    stamp = page.locator(".stamp").first
+    assert stamp.evaluate("(part) => getComputedStyle(part).printColorAdjust") == "exact"
+    assert not page.locator(".contents").is_visible()
+    page.pdf(path=tmp_path / "printed.pdf")
+    text = "".join(one.extract_text() for one in PdfReader(tmp_path / "printed.pdf").pages)
+    assert "excess_hamming.unique" in text
