@@ -163,7 +163,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
         UsageError: it is none, or cryptography is not installed.
     """
     made = "openssl genpkey -algorithm ed25519 -out KEY"
-    return _key(path, private=True, hint=f"make one with: {made}")  # type: ignore[no-any-return]
+    return _key(path, private=True, hint=f"make one with: {made}")
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
@@ -172,7 +172,7 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
     Raises:
         UsageError: it is none, or cryptography is not installed.
     """
-    return _key(path, private=False, hint="write it with: openssl pkey -in KEY -pubout -out PUB")  # type: ignore[no-any-return]
+    return _key(path, private=False, hint="write it with: openssl pkey -in KEY -pubout -out PUB")
 
 
 def _key(path: Path, *, private: bool, hint: str) -> Any:

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from typer.testing import CliRunner
 
+from audit import policy as policies
 from audit import record as records
 from audit.attestation import FILE_NAME, seal
 from audit.cli import app
@@ -106,8 +107,6 @@ def test_what_was_attested_is_verified(signed: Path, keys: tuple[Path, Path]) ->
 def test_a_result_is_passed_only_without_anything_to_warn_of(
     exit_code: int, warned: bool, expected: str, signed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from audit import policy as policies
-
     record = records.read(signed)
     verdict = policies.evaluate(record, read_declared(record.policy), policies.today())  # type: ignore[arg-type]
     outcome = "waived" if warned else "passed"
@@ -242,7 +241,7 @@ def test_a_verdict_of_a_day_to_come_is_none(out: Path, keys: tuple[Path, Path]) 
     from audit.attestation import read_private_key
 
     statement = statement_of(out)
-    for day in ((dt.date.today() + dt.timedelta(days=9)).isoformat(), "soon", None):
+    for day in ((policies.today() + dt.timedelta(days=9)).isoformat(), "soon", None):
         statement["predicate"]["docauditVerdict"]["evaluated"] = day
         (out / FILE_NAME).write_text(seal(statement, read_private_key(keys[0])))
         assert differs(out, keys[1])
@@ -274,13 +273,15 @@ def mutate(content: Any, rng: random.Random) -> Any:
     elif isinstance(value, str):
         inner[path[-1]] = rng.choice([value + " ", value[1:] + "x", "x" + value])
     elif isinstance(value, list):
-        inner[path[-1]] = rng.choice([[*value, *value[:1], 0], value[::-1] + ["x"]])
+        inner[path[-1]] = rng.choice([[*value, *value[:1], 0], [*value[::-1], "x"]])
     else:
         value["note"] = 1
     return changed
 
 
-def test_no_change_of_a_record_or_of_its_attestation_goes_unseen(signed: Path, out: Path, keys: tuple[Path, Path]) -> None:
+def test_no_change_of_a_record_or_of_its_attestation_goes_unseen(
+    signed: Path, out: Path, keys: tuple[Path, Path]
+) -> None:
     whole = {name: (out / name).read_bytes() for name in ("record.json", FILE_NAME, "report.pdf", "report.html")}
     record, statement = json.loads(whole["record.json"]), statement_of(out)
     envelope = json.loads(whole[FILE_NAME])
@@ -299,7 +300,9 @@ def test_no_change_of_a_record_or_of_its_attestation_goes_unseen(signed: Path, o
         else:
             name = rng.choice(["report.pdf", "report.html", "record.json"])
             place = rng.randrange(len(whole[name]))
-            content = whole[name][:place] + bytes([whole[name][place] ^ (1 << rng.randrange(8))]) + whole[name][place + 1 :]
+            content = (
+                whole[name][:place] + bytes([whole[name][place] ^ (1 << rng.randrange(8))]) + whole[name][place + 1 :]
+            )
         assert content != whole[name]
         (out / name).write_bytes(content)
         if not differs(out, keys[1]):

@@ -15,6 +15,7 @@ from audit.files import digest_of_files
 from audit.measurements import ALPHAS, Bound, Curve, DrawnPage, Estimate, Histogram, Measurement, ResultTable
 from audit.record import AttackResult, AuditRecord, Bounds, Completed, CorpusCard, DeclaredPolicy, TargetCard, Timing
 
+_Drawn = Histogram | Curve | DrawnPage | ResultTable
 LEVEL = 0.95
 """Two-sided confidence of every interval of a record."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -184,7 +185,8 @@ def _of_attack(result: AttackResult) -> Iterator[str]:
         if isinstance(item, Estimate) and item.name in result.metrics and len(item.bounds) < len(ALPHAS):
             yield f"{result.attack} {item.name}: it has bounds at {len(item.bounds)} of {len(ALPHAS)} levels"
     yield from (f"{result.attack}: {problem}" for problem in (*_of_names(result), *_of_counts(result)))
-    for drawn in (*result.histograms, *result.curves, *result.pages, *result.tables):
+    figures: list[_Drawn] = [*result.histograms, *result.curves, *result.pages, *result.tables]
+    for drawn in figures:
         yield from (f"{result.attack}: {problem}" for problem in _of_drawn(drawn))
 
 
@@ -201,9 +203,13 @@ def _of_counts(result: Completed) -> Iterator[str]:
     for item in result.coverage:
         if not 0 <= item.attacked <= item.total:
             yield f"it covers {item.attacked} of {item.total} {item.unit} of {item.category}"
-    lists = {"counts": result.counts, "diagnostics": result.diagnostics, "tables": result.tables}
-    for what, items in lists.items():
-        for name, times in Counter(item.name for item in items).items():
+    lists = {
+        "counts": [item.name for item in result.counts],
+        "diagnostics": [item.name for item in result.diagnostics],
+        "tables": [item.name for item in result.tables],
+    }
+    for what, names in lists.items():
+        for name, times in Counter(names).items():
             if times > 1:
                 yield f"its {what} hold {name} {times} times"
     for category, times in Counter(item.category for item in result.coverage).items():
@@ -261,7 +267,7 @@ def _ascending(*numbers: float) -> bool:
     return all(one <= other + _ROUNDING * max(1.0, abs(one)) for one, other in pairwise(numbers))
 
 
-def _of_drawn(drawn: Histogram | Curve | DrawnPage | ResultTable) -> Iterator[str]:
+def _of_drawn(drawn: _Drawn) -> Iterator[str]:
     if isinstance(drawn, Histogram):
         lengths = {len(counts) for counts in drawn.counts.values()}
         if lengths - {len(drawn.edges) - 1} or any(min(counts, default=0) < 0 for counts in drawn.counts.values()):

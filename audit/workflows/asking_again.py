@@ -160,10 +160,14 @@ def _compare(
     others = sum(kept is not None and _text(kept) != _text(outcome) for kept, outcome in pairs)
     problems = []
     if others:
-        problems.append(f"{attack.name}: {others} of {len(drawn)} trials asked again have another outcome than the scan's")
+        problems.append(
+            f"{attack.name}: {others} of {len(drawn)} trials asked again have another outcome than the scan's"
+        )
     if missing:
         problems.append(f"{attack.name}: {missing} of {len(drawn)} trials asked again have no outcome in the journal")
-    found.add(f"{attack.name}: {len(drawn)} of {len(trials)} trials asked again, each with the outcome it had", problems)
+    found.add(
+        f"{attack.name}: {len(drawn)} of {len(trials)} trials asked again, each with the outcome it had", problems
+    )
 
 
 def draw_trials(attack: str, trials: Sequence[Trial], share: float, seed: int) -> list[Trial]:

@@ -152,8 +152,9 @@ def _other_subjects(attested: dict[str, Any], found: dict[str, Any]) -> Iterator
 
 def _other_results(attested: Json, found: Json) -> Iterator[str]:
     for part in sorted({*attested, *found}):
-        if attested.get(part) != found.get(part):
-            yield f"{part} is not what follows from the record: {_short(attested.get(part))}, not {_short(found.get(part))}"
+        then, now = attested.get(part), found.get(part)
+        if then != now:
+            yield f"{part} is not what follows from the record: {_short(then)}, not {_short(now)}"
 
 
 def _short(value: object) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from transformers.models.auto import modeling_auto
 
 from audit.errors import TargetError
-from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, is_adapter
+from audit.targets.checkpoint.content import WEIGHTS, is_adapter
 from audit.targets.checkpoint.hints import download_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
 

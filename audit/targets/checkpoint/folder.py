@@ -9,14 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from audit.errors import TargetError
 from audit.files import digest_of_files
 from audit.record import TargetCard
 from audit.targets.checkpoint.adapter import Adapter, assemble, base_folder, read_adapter
 from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, file_digest, files_of, is_adapter
 from audit.targets.checkpoint.quantised import method_of, refuse_training
 from audit.targets.checkpoint.safety import refuse_unsafe, refuse_unsafe_adapter
-from audit.targets.checkpoint.trainer_state import TRAINER_STATE, TrainingProgress, training_progress
+from audit.targets.checkpoint.trainer_state import TrainingProgress, training_progress
 
 NumberFormat = Literal["auto", "float32", "bfloat16"]
 """What weights are held in; "auto": see `audit.targets.checkpoint.loading.load_model`."""
