@@ -255,6 +255,8 @@ class CorpusCard:
     Attributes:
         fields: the fields marked for attack, by split and category.
         questions: by split.
+        drawn: the day on which docaudit drew the membership, when it did; it says nothing of a model trained before.
+        drawn_by: the command that drew it.
         checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
         near_copies: by split, the documents that were left out because they copy one of another split; `documents` and
             all other counts are without them, and without the next.
@@ -277,6 +279,13 @@ class CorpusCard:
     near_copies: dict[str, int] = Field(default_factory=dict)
     unread: dict[str, int] = Field(default_factory=dict)
     unread_questions: dict[str, int] = Field(default_factory=dict)
+    drawn: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")
+    drawn_by: Literal["docaudit import", "docaudit init"] | None = None
+
+    @property
+    def draw(self) -> str:
+        """The draw of the membership in words; empty where docaudit did not draw it."""
+        return "" if self.drawn is None else f"membership was drawn by {self.drawn_by or 'docaudit'} on {self.drawn}"
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -303,11 +312,31 @@ class Environment:
 
 @dataclass(frozen=True, config=STRICT)
 class Timing:
-    """All that differs between two runs of the same audit."""
+    """All that differs between two runs of the same audit.
+
+    Attributes:
+        seconds: that this run took.
+        outcomes: of the trials of all attacks.
+        resumed: of these, how many were read from the journals of earlier runs.
+        oldest, newest: when the first and the last of these were computed; None where all are this run's own.
+    """
 
     started: str
     finished: str
     seconds: float
+    outcomes: int = 0
+    resumed: int = 0
+    oldest: str | None = None
+    newest: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """A sentence on the outcomes that earlier runs computed, without its full stop; empty when there are none."""
+        if self.oldest is None:
+            return ""
+        first, last = self.oldest[:10], (self.newest or self.oldest)[:10]
+        when = f"on {first}" if first == last else f"from {first} to {last}"
+        return f"{self.resumed:,} of {self.outcomes:,} outcomes were computed {when} and read from the journal"
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 
@@ -17,13 +18,17 @@ from pathlib import Path
 
 import pytest
 import tiny
+import typer.testing
 import vision_operators
 from hypothesis import settings
 
 vision_operators.declare_when_imported()
 
-# How long an example takes depends on what else the machine does.
-settings.register_profile("docaudit", deadline=None)
+# Typer makes every command from its signature again at each call, for hundreds of calls in the tests.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+# How long an example takes depends on what else the machine does. Each run draws others.
+settings.register_profile("docaudit", deadline=None, max_examples=50)
 settings.load_profile("docaudit")
 
 Checkpoints = Callable[..., Path]
@@ -36,8 +41,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported stays: no search for garbage need look at it again."""
+    """What is imported stays and tests leave little behind: garbage is sought seldom, and never there."""
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.fixture(scope="session")
@@ -78,8 +84,8 @@ def undrawn() -> Iterator[None]:
     from audit.report import remembered
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("audit.report.files.pdf", lambda html: b"%PDF-1.7\n")
-        patch.setattr("audit.report.figures.as_svg", lambda figure, name: f'<svg id="{name}"></svg>')
+        patch.setattr("audit.report.files.pdf", lambda *_: b"%PDF-1.7\n")
+        patch.setattr("audit.report.figures.as_svg", lambda figure, name, *_: f'<svg id="{name}"></svg>')
         remembered.forget()
         yield
     remembered.forget()

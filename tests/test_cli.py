@@ -76,6 +76,23 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(mod
     assert record.references[0].source == "command line"
 
 
+def test_the_sheet_of_a_file_comes_before_that_of_the_manifest_and_a_wrong_one_is_refused(models, data, tmp_path):
+    manifest, about, out = data / "manifest.toml", tmp_path / "about.toml", tmp_path / "out"
+    manifest.write_text(f'{manifest.read_text()}\n[audit]\nsystem = "Invoices"\nrelease = "api"\n')
+    about.write_text('release = "public"\n')
+    refused = scan(models, data, out, "--about", about)
+    assert refused.exit_code == 2
+    assert "release: must be open-weights, api or internal" in refused.output
+    assert not out.exists()
+    about.write_text('release = "internal"\ndpo = "C. Name"\n')
+    # Without its reference the attack is skipped: the sheet is all that this is about.
+    result = docaudit("scan", models["model"], data, "--out", out, "--only", "reconstruction", "--about", about)
+    assert result.exit_code == 11, result.output
+    record = records.read(out)
+    assert record.audit == records.AuditSheet(system="Invoices", release="internal", dpo="C. Name")
+    assert record.policy.name == "default"
+
+
 def test_the_same_scan_gives_the_same_record_whatever_the_batch_size(models, data, tmp_path):
     quick = ("--budget", "quick")
     for name, more in {"a": (), "b": ("--batch-tokens", 128), "c": ("--seed", 1)}.items():
@@ -422,6 +439,9 @@ def test_a_killed_scan_goes_on_to_the_same_record(models, data, tmp_path, monkey
         assert docaudit(*quick_scan(models, data, tmp_path / name)).exit_code == 11
     assert without_times(tmp_path / "killed") == without_times(tmp_path / "whole")
     assert journal.read_bytes().splitlines()[: len(done)] == done
+    resumed, whole = (records.read(tmp_path / name).timing for name in ("killed", "whole"))
+    assert (resumed.resumed, resumed.outcomes, whole.resumed) == (len(done), whole.outcomes, 0)
+    assert resumed.oldest <= resumed.newest <= resumed.started
     assert [*journal.parent.glob("journal-*.jsonl")] == [journal]
 
 

@@ -117,9 +117,20 @@ def defend(place: Path, _registered: None) -> Run:
 
 @pytest.fixture(scope="module")
 def compared(defend: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, int]:
-    """What `docaudit defend copied` wrote, printed and returned."""
-    out = tmp_path_factory.mktemp("compared")
-    return out, *defend("copied", out)
+    """What `docaudit defend copied` wrote, printed and returned; its evidence is in the folder `kept` beside it."""
+    out = tmp_path_factory.mktemp("compared") / "out"
+    return out, *defend("copied", out, "--evidence", out.parent / "kept")
+
+
+def test_all_its_evidence_can_be_kept_elsewhere(compared: tuple[Path, str, int]) -> None:
+    out, kept = compared[0], compared[0].parent / "kept"
+    assert [*out.rglob("*.jsonl")] == [*out.rglob("evidence")] == []
+    assert {path.parent.name for path in kept.rglob("recovered.jsonl")} == {"before", "after"}
+    found = [path for path in kept.rglob("*") if not path.is_symlink()]
+    assert {path.stat().st_mode & 0o777 for path in found if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (kept, *found) if path.is_dir()} == {0o700}
+    text = (out / "before" / "record.json").read_text() + (out / "comparison.json").read_text()
+    assert str(kept) not in text
 
 
 def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared: tuple[Path, str, int]) -> None:

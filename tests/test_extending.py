@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 import audit.report.files
 from audit.cli import app
 
-audit.report.files.pdf = lambda html: b"%PDF-1.7"
+audit.report.files.pdf = lambda *_: b"%PDF-1.7"
 results = {}
 for name, command in json.load(sys.stdin).items():
     result = CliRunner().invoke(app, command, catch_exceptions=False, terminal_width=1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import click
@@ -21,6 +21,9 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.attacks.budget import FOLDS, SHARES, blocks, halves, sample, side_of
 from audit.cli import app, console
+from audit.corpus.documents import Word
+from audit.corpus.page_view import PageView
+from audit.corpus.removal.tesseract import ReadCrop
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Request, Trial
 from audit.engine.journal import Journal
@@ -114,6 +117,49 @@ def test_a_pass_that_never_ends_gives_a_least_time(monkeypatch):
     found = timing._passes("asking", rehearsal.tallies, TRIALS, Probe(32))
     assert found.least
     assert found.seconds > 1000
+
+
+@dataclass
+class Reader:
+    """An OCR that takes long to begin, whatever it reads then."""
+
+    begins: float = 0.1
+    each: float = 0.002
+    read: list = field(default_factory=list)
+
+    def installed(self):
+        return True
+
+    def ask(self, queries):
+        self.read += queries
+        time.sleep(self.begins + self.each * len(queries))
+        return ["12.50" for _ in queries]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Work whose trials have two crops of a page read, one after the other."""
+
+    reader: Reader
+    texts: list
+
+    def attempt(self, trial):
+        view = PageView((Word("paid", (0, 0, 9, 9)), Word("12.50", (10, 0, 30, 9))), (40, 10), None)
+        for box in ((9, -1, 31, 10), (31, 0, 40, 9)):
+            ((text,),) = [(yield Request(self.reader, (ReadCrop(view, box, 9),)))]
+            self.texts.append(text)
+        return {}
+
+
+def test_pictures_that_are_read_many_at_once_are_timed_so():
+    reader, texts = Reader(), []
+    rehearsal = Rehearsal(Reading(reader, texts))
+    own = timing.estimated(rehearsal, TRIALS * 8, 4, SILENT, "reading")
+    assert not reader.read
+    assert texts[:2] == ["12.50", ""], "an answer is read before it is taken off, and not after"
+    passes = timing._passes("reading", rehearsal.tallies, TRIALS * 8, Probe(32))
+    real = 2 * (10 * reader.begins + 320 * reader.each)
+    assert 0.5 < (own.seconds + passes.seconds) / real < 2
 
 
 def test_a_cut_question_has_fewer_rows_and_less_work():

@@ -16,6 +16,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus
 from audit.corpus.importers.guessing import guess_format
 from audit.errors import TargetError
+from audit.record import AuditSheet
 from audit.targets.checkpoint.recognising import recognise_task
 
 BIO = {"0": "O", "1": "B-TOTAL", "2": "I-TOTAL"}
@@ -273,3 +274,19 @@ def test_no_membership_is_drawn_for_a_model_that_is_trained_already(more: tuple[
     assert ran.exit_code == 2
     assert "--members FILE" in " ".join(ran.output.split())
     assert not (tmp_path / "data" / "manifest.toml").exists()
+
+
+def test_a_new_manifest_ends_in_an_audit_sheet_to_fill_in(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "train/a.png", "test/b.png")
+    assert run(root, "--task", "mlm", "--yes").exit_code == 0
+    path = root / manifests.FILE_NAME
+    written = path.read_text()
+    before = made(root)
+    assert before.manifest.audit == AuditSheet()
+    head, sheet = written.split("# [audit]\n")
+    filled = "".join(line.removeprefix("# ") for line in sheet.splitlines(keepends=True) if " = " in line)
+    path.write_text(f"{head}[audit]\n{filled}")
+    after = made(root)
+    assert None not in vars(after.manifest.audit).values()
+    assert after.manifest.audit.release == "internal"
+    assert after.sha256 == before.sha256

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_policy import LEAKY, SAFE, TODAY, completed, estimate, limit
 
+from audit import policy as policies
+from audit.attacks import BATTERY
+from audit.attacks.canaries.attack import Canaries
 from audit.measurements import Unresolved
 from audit.policy import Policy, Verdict, evaluate
-from audit.record import AuditRecord, Bounds, TriedTrials
+from audit.record import AuditRecord, Bounds, Inapplicable, TriedTrials
 from audit.report.found import decides_most
 
 FEW = Unresolved("rare", "fewer than 72 held-out documents", 20, 72)
@@ -109,3 +112,25 @@ def test_the_step_that_decides_most_counts_the_attacks_own_units(
     result = replace(completed(FEW, attack=attack), metrics=("rare",), ablations=ablations)
     made = replace(tiny.record(result), battery=(attack,))
     assert decides_most(made, judged(made, limit("rare", attack=attack))).startswith(said)
+
+
+@pytest.mark.parametrize("name", ["default", "strict"])
+def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name: str) -> None:
+    policy = policies.load(name)
+    limited = {limit.attack for limit in policy.limits}
+    for kind in BATTERY:
+        if kind.name in limited:
+            permitted = {task for gap in policy.gaps if gap.attack == kind.name for task in gap.tasks}
+            assert set(kind.inapplicable_tasks) <= permitted, kind.name
+
+
+@pytest.mark.parametrize("name", ["default", "strict"])
+@pytest.mark.parametrize("task", ["parsing", "spade-extraction"])
+def test_canaries_that_cannot_be_planted_keep_no_audit_undecided(name: str, task: str) -> None:
+    policy = policies.load(name)
+    own = tuple(limit for limit in policy.limits if limit.attack == "canaries")
+    result = Inapplicable("canaries", Canaries.metrics, Canaries.inapplicable_tasks[task])
+    record = tiny.record(result)
+    record = replace(record, battery=("canaries",), target=replace(record.target, task=task))
+    verdict = evaluate(record, replace(policy, limits=own), TODAY)
+    assert {decision.outcome for decision in verdict.decisions} == {"inapplicable"}

@@ -19,12 +19,21 @@ from audit.cli import app, console
 from audit.errors import UsageError
 from audit.measurements import Count, Estimate
 from audit.policy import Verdict
+from audit.report.sweep_page import summary
 from audit.targets.checkpoint import trainer_state
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.trainer_state import TrainingProgress, training_progress
 from audit.workflows import sweep
-from audit.workflows.sweep import Checkpoint, CheckpointAudit, attacked_otherwise, exit_code, find_checkpoints, summary
+from audit.workflows.sweep import (
+    Checkpoint,
+    CheckpointAudit,
+    Sweep,
+    answer_of,
+    attacked_otherwise,
+    exit_code,
+    find_checkpoints,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
 
@@ -241,7 +250,7 @@ def test_no_older_verdict_stands_where_a_checkpoint_is_refused(training_run, pub
     assert (out / "checkpoint-25" / "report.pdf").exists()
     assert docaudit(*arguments, f"pretrained={public_model}").exit_code == 11
     for name in ("checkpoint-25", "checkpoint-75"):
-        left = [path.name for path in (out / name).rglob("*") if path.is_file() and path.name != ".lock"]
+        left = [path.name for path in (out / name).rglob("*") if path.is_file() and path.name[0] != "."]
         assert left == ["record.previous.json"]
         assert (out / name / "record.previous.json").read_text() == "of an earlier sweep"
 
@@ -304,20 +313,34 @@ def test_checkpoints_are_not_said_to_have_other_tokens_where_no_field_was_attack
     assert attacked_otherwise([audited("a", 0), audited("b", 3)]) == []
 
 
-def test_a_sweep_shows_what_sums_up_each_attack_that_ran(capsys, tmp_path):
+def test_a_sweep_shows_what_sums_up_each_attack_that_ran_and_the_last_checkpoint_that_passes(capsys):
     def audited(name, value):
         found = Estimate("excess", value, value, value, 32, "canaries", 32, "made up")
         done = records.Completed("canaries", ("excess",), {}, (found,))
         skipped = records.Skipped("reconstruction", ("excess_pr.unique",), "no field", "add some")
-        return CheckpointAudit(Checkpoint(sweep.Path(name), 1), tiny.record(skipped, done), verdict(11))
+        unmeasured = records.Completed("membership", ("auc",), {}, ())
+        x = float(ord(name) - 96)
+        record = tiny.record(skipped, done, unmeasured)
+        return CheckpointAudit(Checkpoint(sweep.Path(name), x), record, verdict(0 if value < 0.5 else 10))
 
     results = [audited("a", 0.25), CheckpointAudit(Checkpoint(sweep.Path("b"), 2)), audited("c", 0.75)]
-    columns = summary(results)
-    assert columns == {"canaries, excess": ("canaries", "excess")}
+    columns = summary([one.record for one in results if one.record])
+    assert columns == {"membership, AUC": ("membership", "auc"), "canaries, excess": ("canaries", "excess")}
     rows = [(one.checkpoint.x, one.checkpoint.name, one.record, one.verdict) for one in results]
-    console.show_sweep("epoch", rows, columns, tmp_path)
+    said = answer_of(Sweep("epoch", tuple(one.checkpoint for one in results)), results)
+    console.show_sweep("epoch", rows, columns, said, ["out/trend.pdf"])
     shown = capsys.readouterr().out
-    assert [number in shown for number in ("canaries, excess", "0.250", "0.750", "IpF")] == [True, True, True, False]
+    expected = {"canaries, excess": True, "0.250": True, "0.750": True, "IpF": False, "AUC": False}
+    assert {number: number in shown for number in expected} == expected
+    assert [line.split()[1:3] for line in shown.splitlines() if line[:2] in ("1 ", "2 ", "3 ")] == [
+        ["a", "passed"],
+        ["b", "not"],
+        ["c", "violated"],
+    ]
+    assert (
+        "The last checkpoint that passes is a (epoch 1). Passed: epoch 1; violated: epoch 3; not audited: epoch 2."
+        in shown
+    )
 
 
 def test_what_sums_an_attack_up_is_one_of_its_metrics_and_has_a_heading_of_its_own():

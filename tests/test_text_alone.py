@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import example_records
 import pytest
 import redacted
 from typer.testing import CliRunner
@@ -70,7 +71,7 @@ def test_nothing_that_needs_a_model_looks_passed(scanned):
 def test_gate_and_report_work_on_the_record(scanned):
     for name, code in (("telling", 10), ("silent", 0)):
         folder, _ = scanned[name]
-        assert CliRunner().invoke(app, ["gate", str(folder)]).exit_code == code
+        assert CliRunner().invoke(app, ["gate", "--no-model", str(folder)]).exit_code == code
         assert CliRunner().invoke(app, ["report", str(folder)]).exit_code == 0
     page = (scanned["silent"][0] / "report.html").read_text().partition("<!--page one ends-->")[0]
     assert "no model was audited" in page
@@ -80,6 +81,27 @@ def test_gate_and_report_work_on_the_record(scanned):
     page = (scanned["telling"][0] / "report.html").read_text().partition("<!--page one ends-->")[0]
     assert "The redacted text itself gives away more" in page
     assert "not fit to be shared" in page
+
+
+def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scanned, tmp_path):
+    lenient = tmp_path / "lenient.toml"
+    limit = '[[limits]]\nattack = "membership"\nmetric = "auc"\nmax = 0.6\nrationale = "r"\n'
+    lenient.write_text('schema = 1\nname = "lenient"\nundecided = "warn"\n' + limit)
+    for name, policy, code in (("silent", "default", 11), ("silent", lenient, 11), ("telling", "default", 10)):
+        ran = CliRunner().invoke(app, ["gate", str(scanned[name][0]), "--policy", str(policy)])
+        assert ran.exit_code == code, ran.output
+        assert f"exit code {code}" in ran.output
+        if code == 11:
+            said = " ".join(ran.output.split())
+            assert "no model was audited" in said
+            assert "gate it with --no-model" in said
+
+
+def test_a_gate_of_text_alone_takes_no_record_of_a_model(tmp_path):
+    records.write(example_records.record(), tmp_path / "record.json")
+    ran = CliRunner().invoke(app, ["gate", "--no-model", str(tmp_path)])
+    assert ran.exit_code == 2
+    assert "the record is of a model" in " ".join(ran.output.split())
 
 
 def test_a_policy_without_limits_on_text_decides_nothing(scanned):

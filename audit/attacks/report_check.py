@@ -76,6 +76,7 @@ def _named(report: AttackReport) -> Iterator[tuple[str, str]]:
         yield from (("figure", name) for name in _drawn(figure))
     trend = report.trend
     yield from (("found", name) for name in (report.found,) if name)
+    yield from (("tells", name) for pair in report.tells.items() for name in pair)
     yield from (("trend", name) for panel in trend.panels for name in _series(panel))
     yield from (("trend", name) for name in (*(column.metric for column in trend.columns), *trend.summary.values()))
 

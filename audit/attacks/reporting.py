@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from audit.attacks.threats import Threat
+
 Form = Literal["share", "points", "ratio", "number"]
 """share: a proportion, in percent; points: a difference of such; ratio: 1 means no difference; number: as it is."""
 Shown = Literal["value", "counted", "count first", "null", "drawn"]
@@ -34,8 +36,8 @@ CATEGORY_LABELS = {
 NAMED_CATEGORIES = {**CATEGORY_LABELS, "person": "names of people", "organization": "names of organisations"}
 """The same where the value itself is meant."""
 GENERIC_QUALIFIERS = {
-    "member": "documents the model was trained on",
-    "heldout": "documents it never saw",
+    "member": "documents declared as trained on",
+    "heldout": "documents declared as never seen",
     "attack": "with the model",
     "baseline": "without the model",
     "all": "all values",
@@ -305,6 +307,9 @@ class AttackReport:
         unlisted: later parts of names that the table of every measurement leaves out, because a part shows them.
         labels: labels that sentences or other pages loop over, by group: `n.labels.<group>` in a macro.
         found: the share that says most plainly what the attack found; empty: the first of the trend's summary.
+        threat: what the attacker has and knows; None: not stated.
+        tells: measurements that speak for a leak by themselves where they lie beyond their null, the plainest first; by
+            each, the one that says it plainly, often itself. Empty: the trend's summary.
     """
 
     title: str = ""
@@ -322,6 +327,8 @@ class AttackReport:
     glossary: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     found: str = ""
+    threat: Threat | None = None
+    tells: Mapping[str, str] = field(default_factory=dict)
 
     def form(self, name: str) -> Form:
         """Return the form in which a measurement is printed."""

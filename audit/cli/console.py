@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from audit.measurements import Estimate
     from audit.policy import Decision, Outcome, Overall, Verdict
     from audit.record import AuditRecord
+    from audit.report.notes import NoteKind
 
 T = TypeVar("T")
 _STYLES: dict[Outcome | Overall, str] = {
@@ -31,6 +32,13 @@ _STYLES: dict[Outcome | Overall, str] = {
     "waived": "yellow",
     "inapplicable": "dim",
     "not run": "dim",
+}
+_NOTE_STYLES: dict[NoteKind, str] = {
+    "policy": "dim",
+    "another policy": "bold yellow",
+    "waiver": "yellow",
+    "outside": "bold yellow",
+    "declared": "yellow",
 }
 _QUIET_SECONDS = 15.0
 """In a log without a terminal, one line of progress in so many seconds, apart from each stage's first and last."""
@@ -118,9 +126,19 @@ class Reporter:
         return f", about {duration((now - self._began) / self._done * (self._total - self._done))} left"
 
 
+class _PatientConsole(Console):
+    """A console whose reader may leave, as `head` does: the exit code stays the verdict's."""
+
+    def on_broken_pipe(self) -> None:
+        """See `Console.on_broken_pipe`; what follows is printed to nobody."""
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nobody, self.file.fileno())
+        os.close(nobody)
+
+
 def _console(*, stderr: bool = False) -> Console:
     """A console; in a log, which has no width of its own, lines are long, so that names of metrics stay whole."""
-    console = Console(stderr=stderr, highlight=False)
+    console = _PatientConsole(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _LOG_WIDTH
     return console
@@ -171,14 +189,22 @@ def show_subject(record: AuditRecord) -> None:
     )
 
 
-def show_verdict(verdict: Verdict, out: Path | None = None, record: AuditRecord | None = None) -> None:
-    """Print the verdict, every limit with what was measured, what an undecided one found, and where the reports are."""
+def show_verdict(
+    verdict: Verdict, out: Path | None = None, record: AuditRecord | None = None, *, decides_exit: bool = True
+) -> None:
+    """Print the verdict, every limit with what was measured, all that qualifies it, and where the reports are.
+
+    `decides_exit` is False for a command whose exit code is not the verdict's.
+    """
+    from audit.report.leaks import headline
+
     console = _console()
     style = _STYLES[verdict.overall]
+    reason = verdict.reason if record is None else headline(record, verdict)
     console.print()
     console.print(
-        f"[{style}]{verdict.overall.upper()}[/]  {_plain(verdict.reason)}  "
-        f"(policy {_plain(verdict.policy)}, exit code {verdict.exit_code})",
+        f"[{style}]{verdict.stamp}[/]  {_plain(reason)}  "
+        f"(policy {_plain(verdict.policy)}{f', exit code {verdict.exit_code}' if decides_exit else ''})",
         soft_wrap=True,
     )
     if verdict.text is not None:
@@ -200,11 +226,33 @@ def show_verdict(verdict: Verdict, out: Path | None = None, record: AuditRecord 
             soft_wrap=True,
             style="yellow",
         )
-    if record is not None and verdict.overall == "undecided":
-        _show_found(record, verdict)
+    if record is not None:
+        _show_notes(record, verdict)
     if out is not None:
         written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
         console.print(f"Read {_plain(', '.join(str(out / name) for name in written))}", soft_wrap=True)
+
+
+def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
+    """Print all that qualifies a verdict."""
+    from audit.report.notes import notes
+
+    console = _console()
+    if verdict.overall == "undecided":
+        _show_found(record, verdict)
+    for note in notes(record, verdict):
+        console.print(_plain(note.text), soft_wrap=True, style=_NOTE_STYLES[note.kind])
+    if record.target.is_model and record.corpus.draw:
+        said = f"{record.corpus.draw}: this holds for a model that was trained on its members after that"
+        console.print(_plain(said[0].upper() + said[1:]), soft_wrap=True)
+    if record.timing.origin:
+        console.print(_plain(f"{record.timing.origin}."), soft_wrap=True)
+
+
+def show_revealed(path: Path | None) -> None:
+    """Print where the report with values is, if there is one."""
+    if path is not None:
+        say(f"With the values, for you alone: {path}")
 
 
 def _show_found(record: AuditRecord, verdict: Verdict) -> None:
@@ -235,20 +283,26 @@ def show_sweep(
     axis: str,
     rows: Sequence[tuple[float, str, AuditRecord | None, Verdict | None]],
     columns: Mapping[str, tuple[str, str]],
-    out: Path,
+    answer: str,
+    files: Sequence[str],
 ) -> None:
     """Print a row a checkpoint: its position on the axis, name, verdict and leak; "not audited" without a record.
 
     Args:
         axis: the unit of the positions.
         rows: position, name, record and verdict of each checkpoint.
-        columns: attack and metric by heading, each shown with its 95 % interval.
-        out: the folder of the sweep.
+        columns: attack and metric by heading, each shown with its 95 % interval; left out where nothing was measured.
+        answer: the checkpoint to take, in sentences.
+        files: what there is to read.
     """
     console = _console()
+    measured = {key for _, _, record, _ in rows for key in _estimates(record)}
+    columns = {heading: wanted for heading, wanted in columns.items() if wanted in measured}
+    console.print()
+    console.print(_plain(answer), style="bold", soft_wrap=True)
     console.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in (axis, "checkpoint", "verdict", *columns):
+    for title in (axis.partition(",")[0], "checkpoint", "verdict", *columns):
         # On a narrow terminal the intervals take a second line, the names do not.
         table.add_column(title, overflow="fold", no_wrap=title in ("checkpoint", "verdict"))
     for x, name, record, verdict in rows:
@@ -257,10 +311,8 @@ def show_sweep(
         leak = [_measured(estimates.get(wanted))[0] for wanted in columns.values()]
         table.add_row(f"{x:g}", _plain(name), outcome, *leak)
     console.print(table)
-    written = [str(out / name) for name in ("trend.pdf", "trend.html") if (out / name).exists()]
-    if any(record is not None for _, _, record, _ in rows):
-        written.append(f"and each checkpoint's own reports in {out / 'CHECKPOINT'}")
-        console.print(f"Read {_plain(', '.join(written))}", soft_wrap=True)
+    if files:
+        console.print(f"Read {_plain(', '.join(files))}", soft_wrap=True)
 
 
 def _estimates(record: AuditRecord | None) -> dict[tuple[str, str], Estimate]:

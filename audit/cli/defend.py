@@ -15,6 +15,7 @@ from audit.cli.options import (
     Debug,
     DefenseCommand,
     Device,
+    Evidence,
     PolicyName,
     Pretrained,
     Seed,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from audit.measurements import Estimate, Measurement
     from audit.training.dp.options import DpOptions
     from audit.workflows.defend import DefenseChoice, DefenseComparison
+    from audit.workflows.options import ScanOptions
 
 DP = "Differential privacy (dp)"
 """The panel of the options that private training alone takes."""
@@ -74,6 +76,7 @@ def defend(
         ),
     ] = False,
     out: Annotated[Path, typer.Option(help="Where models, records and the comparison go.")] = Path("docaudit-defence"),
+    evidence: Evidence = None,
     policy: PolicyName = "default",
     reference: Pretrained = None,
     budget: Annotated[Budget, typer.Option(help="See scan.")] = "standard",
@@ -114,6 +117,7 @@ def defend(
         from audit.defenses.interface import DataDefense
         from audit.defenses.registry import DEFENSES
         from audit.training.dp.options import DpOptions
+        from audit.workflows.options import ScanOptions
 
         given = {
             "unit": unit,
@@ -139,11 +143,24 @@ def defend(
         chosen = [DEFENSES[name] for name in names or DEFENSES]
         _refuse_options(named, chosen)
         if len(names) == 1 and isinstance(chosen[0], DataDefense):
+            if evidence is not None:
+                raise UsageError(f"--evidence: {names[0]} audits no model and keeps none")
             _evade(chosen[0], folders, out, named_paths(reference), seed, device)
             return
         places = [Path(countermeasure), *folders] if every else folders
         options = DpOptions(**named, seed=seed) if named else None
-        _measure(names, places, out, policy, named_paths(reference), budget, seed, device, options)
+        _refuse_places(names, places)
+        scan = ScanOptions(
+            model_dir=places[0],
+            data_dir=places[-1],
+            out=out,
+            budget=budget,
+            seed=seed,
+            device=device,
+            references=named_paths(reference),
+            evidence_dir=evidence,
+        )
+        _measure(names, scan, policy, options)
 
 
 def _refuse_options(given: dict[str, Any], chosen: Sequence[Defense]) -> None:
@@ -172,31 +189,14 @@ def _evade(
     _show_evaluation(evaluation, out)
 
 
-def _measure(
-    names: Sequence[str],
-    folders: Sequence[Path],
-    out: Path,
-    policy: str,
-    references: dict[str, list[Path]],
-    budget: str,
-    seed: int,
-    device: str,
-    dp: DpOptions | None,
-) -> None:
-    from audit.workflows.defend import measure_defense, measure_defenses
-    from audit.workflows.options import ScanOptions
+def _refuse_places(names: Sequence[str], places: Sequence[Path]) -> None:
+    if len(places) != 2:
+        raise UsageError(f"{', '.join(names) or '--all'} takes MODEL_DIR and DATA_DIR, not {len(places)} folders")
 
-    if len(folders) != 2:
-        raise UsageError(f"{', '.join(names) or '--all'} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
-    options = ScanOptions(
-        model_dir=folders[0],
-        data_dir=folders[1],
-        out=out,
-        budget=budget,
-        seed=seed,
-        device=device,
-        references=references,
-    )
+
+def _measure(names: Sequence[str], options: ScanOptions, policy: str, dp: DpOptions | None) -> None:
+    from audit.workflows.defend import measure_defense, measure_defenses
+
     with console.Reporter() as progress:
         if len(names) == 1:
             for comparison in progress.follow(measure_defense(names[0], options, policy, progress, dp)):

@@ -18,6 +18,10 @@ def gate(
     policy: PolicyName = "default",
     model: ModelOfRecord = None,
     data: DataOfRecord = None,
+    no_model: Annotated[
+        bool,
+        typer.Option("--no-model", help="Gate the record of scan --no-model; without this no such record passes."),
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU.
@@ -27,7 +31,7 @@ def gate(
     with show_errors(debug):
         from audit.workflows.gate import gate_record
 
-        record, verdict = gate_record(record_path, policy, model, data)
+        record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
         console.show_subject(record)
         console.show_verdict(verdict, record=record)
     raise typer.Exit(verdict.exit_code)

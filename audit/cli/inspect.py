@@ -61,7 +61,10 @@ def _show_summary(summary: Summary) -> None:
     """The counts of a data set; warnings last."""
     from audit.corpus.documents import SPLITS
 
-    console.say(f"{summary.name}: {summary.task}, membership assigned {summary.assigned}, sha256 {summary.sha256[:16]}")
+    drawn = f", drawn by {summary.drawn}" if summary.drawn else ""
+    console.say(
+        f"{summary.name}: {summary.task}, membership assigned {summary.assigned}{drawn}, sha256 {summary.sha256[:16]}"
+    )
     console.say("")
     providers = [summary.providers[split] for split in SPLITS]
     console.show_table(

@@ -39,6 +39,15 @@ Reveal = Annotated[
         "--reveal", help="Also write report-revealed.html, with the values, into evidence/. Keep it to yourself."
     ),
 ]
+Evidence = Annotated[
+    Path | None,
+    typer.Option(
+        "--evidence",
+        metavar="DIR",
+        help="Where journals and values are kept, for you alone, so that the rest of --out can be passed on.",
+        show_default="evidence/ in --out",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Every random choice follows from it.")]
 Documents = Annotated[
     int | None,

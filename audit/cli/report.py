@@ -26,6 +26,15 @@ def report(
         typer.Option(help="Where the reports go; needed for a trend.", show_default="beside the record"),
     ] = None,
     reveal: Reveal = False,
+    evidence: Annotated[
+        Path | None,
+        typer.Option(
+            "--evidence",
+            metavar="DIR",
+            help="Where the scan kept its evidence, for --reveal.",
+            show_default="evidence/ beside the record",
+        ),
+    ] = None,
     defenses: Annotated[
         list[Path] | None,
         typer.Option(
@@ -37,6 +46,13 @@ def report(
             show_default=False,
         ),
     ] = None,
+    dpia: Annotated[
+        bool,
+        typer.Option(
+            "--dpia",
+            help="Also write dpia.md: risk, measures and residual risk, for a data-protection impact assessment.",
+        ),
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
@@ -46,11 +62,13 @@ def report(
     with show_errors(debug):
         from audit.workflows.report import Report, report_records
 
-        written = report_records(record_paths, policy, out, reveal, defenses or ())
+        written = report_records(record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia)
         console.warn(*written.warnings)
         if isinstance(written, Report):
-            console.show_verdict(written.verdict, written.folder, written.record)
+            console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False)
+            console.show_revealed(written.revealed)
+            if written.dpia is not None:
+                console.say(f"Paste from {written.dpia}")
             return
-        rows = [(f"{x:g}", name, verdict.overall) for x, name, _, verdict in written.rows]
-        console.show_table("", (written.axis, "checkpoint", "verdict"), rows)
-        console.say(f"Read {', '.join(map(str, written.files))}")
+        files = [str(path) for path in written.files]
+        console.show_sweep(written.axis, written.rows, written.summary, written.answer, files)

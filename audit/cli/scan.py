@@ -13,6 +13,7 @@ from audit.cli.options import (
     Debug,
     Device,
     Documents,
+    Evidence,
     PolicyName,
     Reveal,
     Seed,
@@ -47,6 +48,7 @@ def scan(
     out: Annotated[Path, typer.Option(help="Where the record, the reports and the evidence go.")] = Path(
         "docaudit-report"
     ),
+    evidence: Evidence = None,
     policy: PolicyName = "default",
     budget: Annotated[
         Budget,
@@ -143,10 +145,19 @@ def scan(
             show_default="those of the budget",
         ),
     ] = None,
+    about: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Who audits what, and for whom: a TOML file with keys of the manifest's [audit], before these.",
+            show_default=False,
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Attack a model, hold the result against a policy, and write the report."""
     with show_errors(debug):
+        from audit.corpus.about import read_about
         from audit.workflows.gate import load_policy
         from audit.workflows.options import ScanOptions
 
@@ -176,6 +187,8 @@ def scan(
             no_model=no_model,
             documents=documents,
             seconds=seconds_of(time),
+            evidence_dir=evidence,
+            about={} if about is None else read_about(about),
         )
         if checkpoints is None:
             code = _scan_one(options, chosen, reveal)
@@ -187,6 +200,7 @@ def scan(
 def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
     """Scan a checkpoint, and give the exit code."""
     from audit.workflows.plan.references import missing_references
+    from audit.workflows.report import revealed_in
     from audit.workflows.scan import audit_checkpoint
     from audit.workflows.setup import open_scan
     from audit.workflows.text_alone import open_text_scan
@@ -201,11 +215,14 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
         result = audit_checkpoint(opened, policy, reveal, progress, console.say)
     console.warn(*result.warnings)
     console.show_verdict(result.verdict, options.out, result.record)
+    if reveal:
+        console.show_revealed(revealed_in(options.evidence))
     return result.verdict.exit_code
 
 
 def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool) -> int:
     """Scan every checkpoint that matches, and give the exit code of them all."""
+    from audit.report.sweep_page import summary
     from audit.workflows import sweep
 
     run = sweep.find_checkpoints(pattern)
@@ -217,7 +234,8 @@ def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool) 
             results.append(result)
     console.warn(*sweep.write_trend(run, results, options.out))
     rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
-    console.show_sweep(run.axis, rows, sweep.summary(results), options.out)
+    columns = summary([record for _, _, record, _ in rows if record is not None])
+    console.show_sweep(run.axis, rows, columns, sweep.answer_of(run, results), sweep.files_of(results, options.out))
     return sweep.exit_code(results)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -39,6 +40,7 @@ TaskKind = Literal[
 ]
 Mask = Literal["length", "fixed", "all"]
 Assignment = Literal["random", "by-provider", "by-date", "official"]
+Drawer = Literal["docaudit import", "docaudit init"]
 Box = tuple[float, float, float, float]
 
 ASKING: tuple[TaskKind, ...] = ("question-answering", "extractive-qa", "parsing")
@@ -136,9 +138,23 @@ class Task:
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Membership:
-    """How documents were assigned to the splits: what every comparison of members with others rests on."""
+    """How documents were assigned to the splits: what every comparison of members with others rests on.
+
+    Attributes:
+        assigned: by what rule.
+        drawn: the day (YYYY-MM-DD) on which docaudit drew them; only a model that was trained later can have been
+            trained on its members.
+        drawn_by: the command that drew them.
+    """
 
     assigned: Assignment
+    drawn: str | None = None
+    drawn_by: Drawer | None = None
+
+    @classmethod
+    def drawn_now(cls, assigned: Assignment, command: Drawer) -> Membership:
+        """The membership that a command has just drawn, dated in UTC."""
+        return cls(assigned, str(dt.datetime.now(dt.UTC).date()), command)
 
 
 @strict_dataclass(frozen=True, config=STRICT)
@@ -220,8 +236,8 @@ class Corpus:
         root: DATA_DIR, resolved.
         manifest: the content of `manifest.toml`.
         documents: all documents, in file order.
-        sha256: over the manifest, the documents file and every image file, in that order, and the canary file
-            where there is one.
+        sha256: over the manifest (without its table [audit]), the documents file and every image file, in that order,
+            and the canary file where there is one.
     """
 
     root: Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import hashlib
 import json
 import re
@@ -15,9 +16,10 @@ import tomli_w
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from audit.corpus.about import KEY, sheet_of, without_sheet
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
-from audit.corpus.documents import Corpus, Document, Manifest, ReferencePaths, Task
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, ReferencePaths, Task
 from audit.corpus.naming import unknown_names
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.paths import inside, printable, reason_refused
@@ -45,9 +47,9 @@ def load(data_dir: Path) -> Corpus:
     """Read and validate a data set.
 
     Images are read once for their hash and header; no pixel is decoded (`images.open_image` does that). Reference paths
-    must stay inside DATA_DIR; the code that opens them checks whether they exist. The corpus' sha256
-    is taken over the sha256 (raw bytes) of the manifest, of the documents file, of the image of every document that has
-    one, in file order, and of the canary file where there is one.
+    must stay inside DATA_DIR; the code that opens them checks whether they exist. The corpus' sha256 is taken over the
+    sha256 (raw bytes) of the manifest without its table [audit], of the documents file, of the image of every document
+    that has one, in file order, and of the canary file where there is one.
 
     Args:
         data_dir: the folder that holds `manifest.toml`.
@@ -63,7 +65,7 @@ def load(data_dir: Path) -> Corpus:
     problems = Problems()
     manifest = _manifest_of(root, table, problems)
     file_name = table.get("documents", "documents.jsonl")
-    digests = [hashlib.sha256(content).digest()]
+    digests = [hashlib.sha256(without_sheet(content, table)).digest()]
     documents: list[Document] = []
     if isinstance(file_name, str):
         task = None if manifest is None else manifest.task
@@ -99,7 +101,13 @@ def files_of(corpus: Corpus) -> dict[str, Path]:
     return {name: corpus.root / name for name in (FILE_NAME, corpus.manifest.documents, *sorted(images), *canaries)}
 
 
-def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document], comments: Sequence[str] = ()) -> None:
+def write(
+    data_dir: Path,
+    manifest: Manifest,
+    documents: Sequence[Document],
+    comments: Sequence[str] = (),
+    ending: str = "",
+) -> None:
     """Write `manifest.toml` and the documents file; fields that hold their default are left out.
 
     All content is made before a file is touched, and each file appears complete or not at all; the manifest comes last.
@@ -110,13 +118,14 @@ def write(data_dir: Path, manifest: Manifest, documents: Sequence[Document], com
         manifest: the settings; its `documents` says where the documents go.
         documents: in the order of their lines.
         comments: lines for people, at the top of the manifest.
+        ending: of the manifest, as it is written.
 
     Raises:
         ManifestError: `manifest.documents` leads out of `data_dir`.
         EngineError: the files cannot be written.
     """
     above = "".join(f"# {' '.join(comment.split())}\n" for comment in comments)
-    settings = above + tomli_w.dumps(_plain(manifest))
+    settings = above + tomli_w.dumps(_plain(manifest)) + ending
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         root = data_dir.resolve()
@@ -194,14 +203,16 @@ def _manifest_table(content: bytes) -> dict[str, Any]:
 
 
 def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manifest | None:
+    sheet = sheet_of(table.get(KEY, {}), problems, f"{FILE_NAME} {KEY}")
     try:
-        manifest = _manifest_type.validate_python(table)
+        manifest = _manifest_type.validate_python({**table, KEY: sheet})
     except ValidationError as error:
         problems.add(FILE_NAME, form_problems(error))
         return None
     problem = text_problem(manifest.name)
     problems.add(FILE_NAME, [] if problem is None else [f"name: {problem}"])
     problems.add(FILE_NAME, label_problems(manifest.task))
+    problems.add(FILE_NAME, _draw_problems(manifest.membership))
     problems.add(FILE_NAME, _prompt_problems(manifest.recipe.prompt, manifest.task))
     problems.add(FILE_NAME, _wording_problems("system", manifest.recipe.system))
     problems.add(FILE_NAME, _canary_table_problems(manifest.canaries))
@@ -209,6 +220,21 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
         reason = reason_refused(root, path)
         problems.add(FILE_NAME, [] if reason is None else [f"{key}: {reason}"])
     return manifest
+
+
+def _draw_problems(membership: Membership) -> Iterator[str]:
+    """A draw has a day, and a command that made it."""
+    if (membership.drawn is None) != (membership.drawn_by is None):
+        yield "membership: drawn (a day) and drawn_by (a command of docaudit) go together"
+    if membership.drawn is not None and not _is_day(membership.drawn):
+        yield "membership.drawn: is no day, which is written YYYY-MM-DD"
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return str(dt.date.fromisoformat(text)) == text
+    except ValueError:
+        return False
 
 
 def _prompt_problems(prompt: str | None, task: Task) -> Iterator[str]:

@@ -11,7 +11,17 @@ import numpy as np
 from audit.corpus.answers import is_on_page
 from audit.corpus.canaries.schema import load_canaries
 from audit.corpus.canaries.summary import CanaryCounts, canary_counts, canary_warnings
-from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
+from audit.corpus.documents import (
+    CATEGORIES,
+    SPLITS,
+    Assignment,
+    Category,
+    Corpus,
+    Document,
+    Membership,
+    Split,
+    TaskKind,
+)
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.corpus.images import image_path, read_header
 from audit.corpus.naming import unknown_names
@@ -95,6 +105,7 @@ class Summary:
         warnings: plain sentences on what limits an audit of this data set.
         canaries: None where there are none.
         near_copies: by split, documents that an audit leaves out as copies of those of another split.
+        drawn: the command that drew the membership, and the day.
     """
 
     name: str
@@ -116,6 +127,7 @@ class Summary:
     warnings: tuple[str, ...]
     canaries: CanaryCounts | None = None
     near_copies: Mapping[str, int] = field(default_factory=dict)
+    drawn: str | None = None
 
 
 def summarise(corpus: Corpus) -> Summary:
@@ -136,6 +148,7 @@ def summarise(corpus: Corpus) -> Summary:
         name=corpus.manifest.name,
         task=corpus.manifest.task.kind,
         assigned=corpus.manifest.membership.assigned,
+        drawn=_drawn(corpus.manifest.membership),
         sha256=corpus.sha256,
         documents=_by_split(document.split for document in documents),
         images=_by_split(document.split for document in documents if document.image is not None),
@@ -170,6 +183,8 @@ def card(corpus: Corpus) -> CorpusCard:
         sha256=corpus.sha256,
         task=corpus.manifest.task.kind,
         assigned=corpus.manifest.membership.assigned,
+        drawn=corpus.manifest.membership.drawn,
+        drawn_by=corpus.manifest.membership.drawn_by,
         documents=dict(Counter(document.split for document in corpus.documents)),
         fields={split: dict(sorted(counts.items())) for split, counts in fields.items()},
         providers=len({fold(document.provider) for document in corpus.documents if document.provider is not None}),
@@ -177,6 +192,10 @@ def card(corpus: Corpus) -> CorpusCard:
         checkpoint_chosen_on=corpus.manifest.recipe.checkpoint_chosen_on,
         questions=dict(Counter(document.split for document in corpus.documents for _ in document.questions)),
     )
+
+
+def _drawn(membership: Membership) -> str | None:
+    return None if membership.drawn is None else f"{membership.drawn_by} on {membership.drawn}"
 
 
 def _by_split(splits: Iterable[Split]) -> dict[Split, int]:

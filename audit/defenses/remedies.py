@@ -23,6 +23,7 @@ FindingState = Literal[
     "clean",
     "unchecked",
     "waived",
+    "outside",
     "above",
 ]
 """What became of a limit, more finely than its outcome.
@@ -32,6 +33,7 @@ FindingState = Literal[
     unchecked   no limit of the policy applies to this model
     waived      somebody took responsibility
     (others)    no decision, see `audit.policy.decision.Cause`
+    outside     the policy passes, and this speaks for a leak that it does not limit; answered as a violation is
     above       a measurement, gated or not, lies wholly above a value that the remedy names
 """
 ORDER: tuple[FindingState, ...] = (
@@ -49,6 +51,7 @@ ORDER: tuple[FindingState, ...] = (
     "clean",
     "unchecked",
     "waived",
+    "outside",
     "above",
 )
 

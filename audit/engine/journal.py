@@ -67,7 +67,9 @@ class Journal:
         kept = json.loads(json.dumps(outcome, allow_nan=False))
         line = json.dumps({"id": trial_id, "outcome": kept, "check": _check_sum(trial_id, kept)}) + "\n"
         try:
-            with self.path.open("ab") as stream:
+            # Its owner alone can read it, from its first byte on.
+            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(handle, "ab") as stream:
                 stream.write(line.encode())
                 stream.flush()
                 os.fsync(stream.fileno())

@@ -1,19 +1,25 @@
 """A policy, and what it says about a record. Pure: the one place where a verdict is reached."""
 
+from audit.policy.counts import Counts
 from audit.policy.decision import EXIT_CODES, Decision, Outcome, Overall, Verdict
 from audit.policy.guarantee import contradiction
+from audit.policy.identity import PolicyIdentity
 from audit.policy.limits import Gap, Limit, Policy, Waiver, check_names, check_ranges, load
 from audit.policy.verdict import SIGNIFICANCE, evaluate, today
+from audit.policy.waivers import RegisteredWaiver
 
 __all__ = [
     "EXIT_CODES",
     "SIGNIFICANCE",
+    "Counts",
     "Decision",
     "Gap",
     "Limit",
     "Outcome",
     "Overall",
     "Policy",
+    "PolicyIdentity",
+    "RegisteredWaiver",
     "Verdict",
     "Waiver",
     "check_names",

@@ -7,7 +7,10 @@ from typing import Literal
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate
+from audit.policy.counts import Counts
+from audit.policy.identity import PolicyIdentity
 from audit.policy.limits import Limit, Waiver
+from audit.policy.waivers import RegisteredWaiver
 
 Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "not run"]
 Overall = Literal["passed", "waived", "violated", "undecided"]
@@ -64,6 +67,9 @@ class Verdict:
 
     Attributes:
         overall: of the limits on the model.
+        counts: of the limits that `overall` is about.
+        waivers: all of the policy's, with what each does.
+        identity: of the policy.
         text: of the limits on what the documents' own text gives away; None where the policy has none of them.
         text_reason: one sentence, empty without such limits.
         contradicted: why the guarantee that the training claims is false, see `guarantee.contradiction`; then the
@@ -78,3 +84,13 @@ class Verdict:
     text: Overall | None = None
     text_reason: str = ""
     contradicted: str | None = None
+    counts: Counts = Counts()
+    waivers: tuple[RegisteredWaiver, ...] = ()
+    identity: PolicyIdentity | None = None
+
+    @property
+    def stamp(self) -> str:
+        """The overall verdict as a stamp: a waived one is never plain "PASSED"."""
+        if self.overall != "waived":
+            return self.overall.upper()
+        return f"PASSED WITH {self.counts.waived} {'WAIVER' if self.counts.waived == 1 else 'WAIVERS'}"

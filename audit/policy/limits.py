@@ -118,6 +118,8 @@ class Policy:
         text: what limits on the documents' own text (`record.Completed.about_text`) do. They have a verdict of their
             own; with "fail" the exit code is that of the worse one of both.
         gaps: attacks that models of some kinds cannot be put to. An inapplicable attack without one is undecided.
+        min_examined: so many limits on the model, or such a share of them (a number with a point), must be met or
+            violated; with fewer an audit that would pass is undecided.
         origin: the file it was read from; `load` sets it, a file cannot.
     """
 
@@ -129,6 +131,7 @@ class Policy:
     text: Literal["report", "fail"] = "report"
     gaps: tuple[Gap, ...] = ()
     waivers: tuple[Waiver, ...] = ()
+    min_examined: Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, le=1)] | None = None
     origin: Origin | None = None
 
 
@@ -141,7 +144,8 @@ def load(name_or_path: str) -> Policy:
     Raises:
         PolicyError: every problem of the file.
     """
-    shipped = {item.stem: item for item in folder("policies").glob("*.toml") if item.stem != "defenses"}
+    others = ("defenses", "frameworks")
+    shipped = {item.stem: item for item in folder("policies").glob("*.toml") if item.stem not in others}
     path = shipped.get(name_or_path, Path(name_or_path))
     try:
         text = path.read_bytes().decode("utf-8")
@@ -162,9 +166,13 @@ def load(name_or_path: str) -> Policy:
         problems.append("origin: is written by docaudit, not by a policy")
     original = shipped.get(policy.name)
     if original is not None and original.read_bytes() != path.read_bytes():
-        problems.append(f"name: docaudit ships a policy {policy.name!r}; one that differs from it needs another name")
+        waived = ", as by waivers," if policy.waivers else ""
+        problems.append(
+            f"name: docaudit ships a policy {policy.name!r}; one that differs from it{waived} needs another name"
+        )
     if problems:
-        raise PolicyError([f"policy {path} {problem}" for problem in problems])
+        hint = f'say name = "{policy.name}-own" in it, and give --policy FILE' if original is not None else ""
+        raise PolicyError([f"policy {path} {problem}" for problem in problems], hint)
     return replace(policy, origin=Origin(text, shipped=original is not None))
 
 
@@ -177,6 +185,10 @@ def _contradictions(policy: Policy) -> list[str]:
             problems.append(f"limits.{index}: give either max or min")
         if limit.holds == "lower" and limit.max is None:
             problems.append(f"limits.{index}: holds: a lower bound is held against a max")
+    if isinstance(policy.min_examined, int) and policy.min_examined > len(policy.limits):
+        problems.append(
+            f"min_examined: {policy.min_examined} of {len(policy.limits)} limits; a share has a point, as 0.5"
+        )
     gated = {(limit.attack, limit.metric) for limit in policy.limits}
     problems += [
         f"waivers.{index}: no limit on {waiver.attack} {waiver.metric}"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from audit.measurements import Estimate
 from audit.policy.consistency import check_consistency
+from audit.policy.counts import Counts, count
 from audit.policy.decision import EXIT_CODES, Cause, Decision, Overall, Verdict
 from audit.policy.guarantee import contradiction
-from audit.policy.limits import LONGEST_WAIVER, Limit, Policy, check_names
+from audit.policy.identity import identify
+from audit.policy.limits import Limit, Policy, check_names
 from audit.policy.reasons import (
     AGAIN,
     MORE,
@@ -25,6 +27,7 @@ from audit.policy.reasons import (
     unresolved,
     within,
 )
+from audit.policy.waivers import register, waive
 from audit.record import AttackResult, AuditRecord, Completed, LeftOut
 
 Key = TypeVar("Key")
@@ -81,32 +84,37 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             few = unresolved(record, policy, limit, completed)
             decision = _decide(limit, completed, methods, own, whole) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
-        decisions.append(_waive(decision, policy, today))
-    if not record.target.is_model:
-        return _verdict_on_text(policy, tuple(decisions))
-    return _verdict(policy, tuple(decisions), contradiction(record))
+        decisions.append(waive(decision, policy, today))
+    if record.target.is_model:
+        verdict = _verdict(policy, tuple(decisions), contradiction(record))
+    else:
+        verdict = _verdict_on_text(policy, tuple(decisions))
+    return replace(verdict, waivers=tuple(register(decisions, policy, today)), identity=identify(record, policy))
 
 
 def _verdict_on_text(policy: Policy, decisions: tuple[Decision, ...]) -> Verdict:
     """The verdict where no model was audited: that of the limits on the text, which then always counts."""
-    about_text = [decision for decision in decisions if decision.about_text]
-    overall, reason = _overall(about_text, "no limit of the policy could be checked on the text alone")
+    counts = count([decision for decision in decisions if decision.about_text])
+    overall, reason = _overall(counts, "no limit of the policy could be checked on the text alone")
     exit_code = 0 if overall == "undecided" and policy.undecided == "warn" else EXIT_CODES[overall]
     reason = f"on the text alone, {reason}; no model was audited"
-    return Verdict(policy.name, overall, decisions, exit_code, reason)
+    return Verdict(policy.name, overall, decisions, exit_code, reason, counts=counts)
 
 
 def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str | None) -> Verdict:
-    own = [decision for decision in decisions if not decision.about_text]
+    counts = count([decision for decision in decisions if not decision.about_text])
     others = [decision for decision in decisions if decision.about_text]
-    overall, reason = _overall(own)
+    overall, reason = _overall(counts, "no limit of the policy could be checked on this model")
+    few = counts.too_few(policy.min_examined)
+    if few is not None and overall in ("passed", "waived"):
+        overall, reason = "undecided", f"{few}: {reason}"
     if contradicted is not None:
         overall, reason = "violated", f"{contradicted}; {reason}"
-    text, text_reason = _overall(others) if others else (None, "")
+    text, text_reason = _overall(count(others), "no limit on the text could be checked") if others else (None, "")
     gating = [overall, *([text] if text is not None and policy.text == "fail" else [])]
     worst = min(gating, key=_WORST_FIRST.index)
     exit_code = 0 if worst == "undecided" and policy.undecided == "warn" else EXIT_CODES[worst]
-    return Verdict(policy.name, overall, decisions, exit_code, reason, text, text_reason, contradicted)
+    return Verdict(policy.name, overall, decisions, exit_code, reason, text, text_reason, contradicted, counts)
 
 
 def _methods(limit: Limit, result: AttackResult | LeftOut | None) -> dict[str, Estimate]:
@@ -204,35 +212,12 @@ def _reach(limit: Limit, measured: Estimate) -> float:
     return max(measured.high, 1 - measured.low) if is_area(measured) else measured.high
 
 
-def _waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
-    if decision.outcome != "violated":
-        return decision
-    limit = decision.limit
-    waivers = [waiver for waiver in policy.waivers if (waiver.attack, waiver.metric) == (limit.attack, limit.metric)]
-    if not waivers:
-        return decision
-    latest = max(waivers, key=lambda waiver: waiver.expires)
-    if latest.expires < today:
-        reason = f"{decision.reason}; a waiver by {latest.owner} expired on {latest.expires}"
-        return replace(decision, reason=reason)
-    if latest.expires - today > LONGEST_WAIVER:
-        reason = f"{decision.reason}; a waiver by {latest.owner} until {latest.expires} is longer than 12 months"
-        return replace(decision, reason=reason)
-    return replace(decision, outcome="waived", waiver=latest)
-
-
-def _overall(
-    decisions: Sequence[Decision], unchecked: str = "no limit of the policy could be checked on this model"
-) -> tuple[Overall, str]:
-    outcomes = [decision.outcome for decision in decisions]
-    if "violated" in outcomes:
-        count = outcomes.count("violated")
-        return "violated", f"{count} of {len(outcomes)} limits violated"
-    if "undecided" in outcomes:
-        return "undecided", f"{outcomes.count('undecided')} of {len(outcomes)} limits undecided"
-    if not {"passed", "waived"} & set(outcomes):
+def _overall(counts: Counts, unchecked: str) -> tuple[Overall, str]:
+    """The worst of what became of limits, and why; `unchecked` where nothing is known of any."""
+    if counts.violated:
+        return "violated", counts.sentence
+    if counts.undecided:
+        return "undecided", counts.sentence
+    if not counts.examined:
         return "undecided", unchecked
-    if "waived" in outcomes:
-        waived = outcomes.count("waived")
-        return "waived", f"{waived} of {len(outcomes)} limits violated and waived, every other that applies is met"
-    return "passed", "every limit that applies is met"
+    return "waived" if counts.waived else "passed", counts.sentence

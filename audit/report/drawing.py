@@ -10,7 +10,7 @@ WIDTH = 690.0
 """Units across a drawing, for the width of an A4 page between its margins: a text of size 10 prints at about 7 pt."""
 INK = "#1d2733"
 MUTED = "#4b5763"
-FONTS = "Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif"
+FONTS = "docaudit Sans, Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif"
 
 
 def svg(name: str, height: float, alternative: str, content: Markup) -> Markup:

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import escape
+
 from audit.attacks.reporting import Form
 from audit.measurements import Histogram
+from audit.report import alternatives
 from audit.report.remembered import drawn_once
 
 if TYPE_CHECKING:
@@ -40,11 +43,17 @@ BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.3
 """Inches: a figure of bars, and a row of panels with lines, where nothing else is asked for (chosen here)."""
 LEGEND = 110
 """Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
+FONT_SIZE = 7.5
+"""Points, where nothing else is asked for."""
 RC: dict[str, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "docaudit",
     "font.family": "DejaVu Sans",
-    "font.size": 7.5,
+    "font.size": FONT_SIZE,
+    "axes.labelsize": "medium",
+    "xtick.labelsize": "medium",
+    "ytick.labelsize": "medium",
+    "legend.fontsize": "medium",
     "text.color": INK,
     "axes.edgecolor": FAINT,
     "axes.labelcolor": INK,
@@ -124,7 +133,7 @@ def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
         axes[0].set_yticks(range(len(rows)), rows)
         axes[0].set_ylim(len(rows) - 0.5, -0.5)
         _legend(figure, axes[0])
-        return as_svg(figure, name)
+        return as_svg(figure, name, alternatives.of_rows(rows, panels))
 
 
 def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
@@ -185,7 +194,7 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
             axis.set_xlabel(histogram.quantity)
         axes[0].set_ylabel("per cent")
         _legend(figure, axes[0])
-        return as_svg(figure, name)
+        return as_svg(figure, name, alternatives.of_bars(histogram, labels))
 
 
 def _draw_bars(
@@ -217,30 +226,33 @@ def _draw_bars(
 
 
 @drawn_once
-def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT) -> str:
+def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT, size: float = FONT_SIZE) -> str:
     """Lines with a light band for their pointwise intervals, two panels in a row.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
         panels: all with the same axis; a label has the same look in all of them, by the order in which they appear.
         height: of one row of panels, in inches.
+        size: of all text, in points.
     """
     import matplotlib as mpl
 
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines if len(panel.lines) > 1))
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    with mpl.rc_context(RC):
+    with mpl.rc_context({**RC, "font.size": size}):
         figure = blank_figure(0.3 + height * rows)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for index, (axis, panel) in enumerate(zip(axes, panels, strict=False)):
             _draw_lines(axis, panel, labels)
+            if all(float(x).is_integer() for line in panel.lines for x in line.positions):
+                axis.xaxis.get_major_locator().set_params(integer=True)
             # One axis for all: it is named under the last panel of each column.
             axis.set_xlabel(panel.axis if index + columns >= len(panels) else "")
         for axis in axes[len(panels) :]:
             axis.set_visible(False)
         _legend(figure, *axes[: len(panels)])
-        return as_svg(figure, name)
+        return as_svg(figure, name, alternatives.of_lines(panels))
 
 
 def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
@@ -289,9 +301,8 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
             xytext=(0, 2),
             textcoords="offset points",
             ha="right",
-            fontsize=6.5,
         )
-    axis.set_title(panel.title, loc="left", fontsize=7.5, fontweight="bold")
+    axis.set_title(panel.title, loc="left", fontsize="medium", fontweight="bold")
     axis.set_ylabel(panel.quantity)
     axis.grid(color=FAINT, linewidth=0.5)
     axis.set_axisbelow(True)
@@ -327,8 +338,8 @@ def _legend(figure: Figure, *axes: Axes) -> None:
     )
 
 
-def as_svg(figure: Figure, name: str) -> str:
-    """The SVG element, without prologue or metadata, its ids prefixed so that several figures can share a page."""
+def as_svg(figure: Figure, name: str, alternative: str) -> str:
+    """The SVG element with its alternative text, without prologue or metadata, ids prefixed for a page of figures."""
     stream = io.StringIO()
     figure.savefig(
         stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
@@ -336,4 +347,5 @@ def as_svg(figure: Figure, name: str) -> str:
     text = stream.getvalue()
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    return text.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)

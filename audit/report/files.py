@@ -9,10 +9,10 @@ from audit.defenses.measured import Comparison
 from audit.errors import DocauditError, EngineError, RenderError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
-from audit.record import AuditRecord
+from audit.record import AuditRecord, dumps
 from audit.report.html import html
 from audit.report.measurements_csv import measurements_csv
-from audit.report.pdf import pdf
+from audit.report.pdf import Attachment, pdf
 
 HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
@@ -20,13 +20,25 @@ CSV_NAME = "measurements.csv"
 
 
 def write(
-    record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, comparisons: Sequence[Comparison] = ()
+    record: AuditRecord,
+    verdict: Verdict,
+    policy: Policy,
+    out: Path,
+    comparisons: Sequence[Comparison] = (),
+    written: bytes | None = None,
 ) -> tuple[str, ...]:
     """Write `report.html`, `report.pdf` and `measurements.csv` into `out`, each whole or not at all.
 
-    `comparisons` are what countermeasures were measured to do to this model; their effects stand beside the remedies.
+    The PDF holds record.json, and as policy.toml the policy that the record was held against. An older file that could
+    not be replaced is removed: it would show another verdict.
 
-    An older file that could not be replaced is removed: it would show another verdict.
+    Args:
+        record: the measurements.
+        verdict: of `policy.evaluate` on them.
+        policy: the policy it was held against.
+        out: the folder of both files.
+        comparisons: what countermeasures were measured to do to this model; it stands beside the remedies.
+        written: the record's file, which another version may have written; None: the record as this one writes it.
 
     Returns:
         Warnings, one line each: why there is no PDF, and what to install.
@@ -41,11 +53,22 @@ def write(
     except DocauditError:
         remove(out / HTML_NAME, out / PDF_NAME, out / CSV_NAME)
         raise
-    return write_pages(text, out / HTML_NAME, out / PDF_NAME)
+    return write_pages(text, out / HTML_NAME, out / PDF_NAME, sources(written or dumps(record).encode(), policy))
 
 
-def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
+def sources(json: bytes, policy: Policy) -> tuple[Attachment, ...]:
+    """What every page of a report follows from, as files within it: record.json and policy.toml."""
+    files = [Attachment("record.json", json, "application/json", "Source", "Every measurement of this audit")]
+    if policy.origin is not None:
+        toml = policy.origin.toml.encode()
+        files.append(Attachment("policy.toml", toml, "application/toml", "Source", "The policy it was held against"))
+    return tuple(files)
+
+
+def write_pages(text: str, page: Path, printed: Path, attachments: Sequence[Attachment] = ()) -> tuple[str, ...]:
     """Write a finished HTML page and its PDF, each whole or not at all; an older file that stays behind is removed.
+
+    `attachments` are the files within the PDF.
 
     Returns:
         Warnings, as `write` does.
@@ -59,7 +82,7 @@ def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
         remove(page, printed)
         raise
     try:
-        write_atomically(printed, pdf(text))
+        write_atomically(printed, pdf(text, attachments))
     except (RenderError, EngineError) as error:
         remove(printed)
         return (f"{error}; {page.name} was written",)

@@ -31,12 +31,12 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
     undecided = {decision.limit.attack for decision in verdict.decisions if decision.outcome == "undecided"}
     for result in record.attacks:
         if isinstance(result, Completed) and result.attack in undecided:
-            measured = _headline(result)
+            measured = headline(result)
             few = "; too few to say more" if _is_wide(verdict, result.attack) else ""
             if measured is None:
                 yield f"{result.attack}: nothing could be measured{few}"
             else:
-                yield f"{result.attack}: {_sentence(result.attack, measured)}{few}"
+                yield f"{result.attack}: {finding_sentence(result.attack, measured)}{few}"
 
 
 def _is_wide(verdict: Verdict, attack: str) -> bool:
@@ -44,8 +44,8 @@ def _is_wide(verdict: Verdict, attack: str) -> bool:
     return all(one.cause in ("wide", "unresolved") for one in own)
 
 
-def _headline(result: Completed) -> Estimate | None:
-    """The number that says most plainly what an attack found: a share, else what sums the attack up."""
+def headline(result: Completed) -> Estimate | None:
+    """Return the number that says most plainly what an attack found: a share, else what sums the attack up."""
     kind = _KINDS.get(result.attack)
     named = () if kind is None else (kind.report.found, *kind.summary().values())
     estimates = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
@@ -53,7 +53,8 @@ def _headline(result: Completed) -> Estimate | None:
     return wanted[0] if wanted else None
 
 
-def _sentence(attack: str, measured: Estimate) -> str:
+def finding_sentence(attack: str, measured: Estimate) -> str:
+    """Say what a measurement of an attack is, with count or value and interval."""
     kind = _KINDS.get(attack)
     if kind is None:
         return f"{measured.name} {show(measured.value, 'number')} ({between(measured, 'number')})"

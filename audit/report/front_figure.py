@@ -62,4 +62,13 @@ def front(name: str, points: Sequence[FrontPoint], measure: str) -> str:
         axis.set_xlabel(f"{measure}, per cent")
         axis.set_ylabel("worst limit used up, per cent")
         axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-        return as_svg(figure, name)
+        return as_svg(figure, name, _in_words(points, measure))
+
+
+def _in_words(points: Sequence[FrontPoint], measure: str) -> str:
+    told = [
+        f"{one.label}: {100 * one.useful.value:.0f} per cent, worst limit used up {100 * one.reach:.0f} per cent"
+        f"{' (on the front)' if one.on_front else ''}"
+        for one in points
+    ]
+    return f"{measure} across, worst limit used up upwards. {'. '.join(told)}."

@@ -16,11 +16,16 @@ from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
+from audit.report.coverage import legal_view
+from audit.report.declared import documents_used, plausibility
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
+from audit.report.leaks import headline, unlimited
+from audit.report.notes import MOST_LISTED
 from audit.report.page import add_contents, script, script_hash
 from audit.report.recommend import Recommendation, recommend
+from audit.report.residual import residual_risk
 
 FIRST_PAGE_LIMITS = 4
 """Limits shown on page one, the worst first; all of them follow in their own chapter (chosen here: what fits on A4)."""
@@ -42,6 +47,7 @@ STATE_LABELS = {
     "unchecked": "no limit applies to this model",
     "waived": "waived",
     "above": "measured, whole interval",
+    "outside": "measured, not limited by this policy",
 }
 """States of a finding."""
 
@@ -133,6 +139,12 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "record": record,
         "verdict": verdict,
         "policy": policy,
+        "headline": headline(record, verdict),
+        "outside": unlimited(record, verdict),
+        "most_outside": MOST_LISTED,
+        "declared": plausibility(record),
+        "used": documents_used(record),
+        **_waived(verdict),
         "script": script(),
         "script_hash": script_hash(),
         "texts": texts,
@@ -149,8 +161,19 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "answered_findings": _answered_findings(texts),
         "guarantee": guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
         "utility": tables.measurement_table(record.utility, UTILITY),
+        "legal": legal_view(record, verdict),
+        "residual": residual_risk(record, verdict, policy),
         "glossary": _glossary(texts, views),
         "sources": list(dict.fromkeys(source for text in texts.values() for source in text.report.sources)),
+    }
+
+
+def _waived(verdict: Verdict) -> dict[str, Any]:
+    """Who has accepted what is over a limit, and until when at the latest all of them."""
+    waivers = [decision.waiver for decision in verdict.decisions if decision.waiver is not None]
+    return {
+        "answering": list(dict.fromkeys(f"{one.owner} ({one.role})" for one in waivers)),
+        "accepted_until": min((one.expires for one in waivers), default=None),
     }
 
 

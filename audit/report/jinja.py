@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import jinja2
+from markupsafe import Markup, escape
 
 from audit.attacks.reporting import CATEGORY_LABELS, sentence_case
 from audit.errors import RenderError
@@ -13,6 +15,8 @@ from audit.report import numbers
 from audit.report.remembered import CompiledTemplates
 from audit.resources import folder
 
+LINK = r"arXiv:(\d{4}\.\d{4,5})|(https://[^\s<>)]*[^\s<>).,;])"
+"""An arXiv id, or an address without the punctuation behind it."""
 _compiled = CompiledTemplates()
 
 
@@ -41,8 +45,19 @@ def environment() -> jinja2.Environment:
         axis_value=numbers.axis_value,
         category=lambda name: CATEGORY_LABELS.get(name, name),
         capitalize_first=sentence_case,
+        linked=linked,
     )
     return made
+
+
+def linked(text: str) -> Markup:
+    """A source as HTML: addresses, and the papers that it names by their arXiv id, are links."""
+    return Markup(re.sub(LINK, _link, str(escape(text))))
+
+
+def _link(found: re.Match[str]) -> str:
+    paper, address = found.groups()
+    return f'<a href="{address or f"https://arxiv.org/abs/{paper}"}">{found[0]}</a>'
 
 
 @contextmanager

@@ -1,25 +1,56 @@
-"""The report as PDF, drawn by weasyprint from the finished HTML; nothing is fetched while it draws."""
+"""The report as PDF/A-3a and PDF/UA-1, drawn by weasyprint from the finished HTML; nothing is fetched meanwhile."""
 
 from __future__ import annotations
 
 import gc
 import logging
+from base64 import b64encode
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import Any, Literal
+from unicodedata import category
 
 from audit.errors import RenderError
+from audit.report import pdf_tags
+from audit.resources import folder
 
 PANGO = "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew install pango)"
 END_OF_PAGE_ONE = "<!--page one ends-->"
 """The mark in the HTML where page two begins, if its first page has to be one page."""
 SIZES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.71)
 """Type sizes tried for page one, until it fits (chosen here: 0.71 of 9.2 pt is the smallest that one still reads)."""
+TRIES = 4
+"""Times that a file is written until every stream in it ends clearly; the second one is needed once in a hundred."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def pdf(html: str) -> bytes:
-    """The PDF of a report: tagged, with title, author and language from the HTML, page one on one page where it can be.
+@dataclass(frozen=True)
+class Attachment:
+    """A file within a PDF.
+
+    Attributes:
+        name: of the file.
+        content: its bytes.
+        media_type: such as application/json.
+        relationship: "Source" where the pages were drawn from it, "Data" where they show some of it.
+        description: one line on it, for who reads the list of attachments.
+    """
+
+    name: str
+    content: bytes
+    media_type: str
+    relationship: Literal["Source", "Data"]
+    description: str
+
+
+def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
+    """The PDF of a report, PDF/A-3a and PDF/UA-1 at once, page one on one page where it can be.
+
+    Title, author, language and date are those of the HTML: the same HTML and attachments give the same bytes.
 
     Raises:
         RenderError: weasyprint is not installed, cannot load pango, or cannot draw the page.
@@ -31,28 +62,67 @@ def pdf(html: str) -> bytes:
     logging.getLogger("weasyprint").setLevel(logging.ERROR)
     try:
         with _no_garbage_collection():
-            return _write(_fitted(weasyprint, html))
+            return _drawn(weasyprint, html, attachments)
     except (OSError, ValueError) as error:
         raise RenderError(f"PDF: weasyprint could not draw it ({type(error).__name__})") from None
+
+
+def _drawn(weasyprint: Any, html: str, attachments: Sequence[Attachment]) -> bytes:
+    """The PDF; a letter that no font of this machine has is written as its number, as neither standard allows a gap."""
+    private = {letter for letter in set(html) if category(letter) == "Co"}
+    html = _numbered(html, private)
+    document = _fitted(weasyprint, html)
+    content = _write(weasyprint, document, attachments)
+    missing = {chr(code) for font in document.fonts.values() for code in font.missing}
+    if missing:
+        content = _write(weasyprint, _fitted(weasyprint, _numbered(html, missing)), attachments)
+    return content
+
+
+def _numbered(html: str, letters: Collection[str]) -> str:
+    return html.translate({ord(letter): f"[U+{ord(letter):04X}]" for letter in letters})
 
 
 def _fitted(weasyprint: Any, html: str) -> Any:
     """The laid-out document with the largest type that keeps page one on one page; page one alone is tried first."""
     page_one, marked, _ = html.partition(END_OF_PAGE_ONE)
     if not marked:
-        return weasyprint.HTML(string=html, url_fetcher=_refuse).render()
+        return _layout(_parsed(weasyprint, html))
 
     def view(size: float) -> Any:
         return weasyprint.CSS(string=f".page-one {{ font-size: {size:.2f}em }}", url_fetcher=_refuse)
 
-    alone = weasyprint.HTML(string=page_one, url_fetcher=_refuse)
+    alone = _parsed(weasyprint, page_one)
 
     def fits(size: float) -> bool:
-        return len(alone.render(stylesheets=[view(size)]).pages) == 1
+        return len(_layout(alone, view(size)).pages) == 1
 
     # The smaller the type the shorter the page; most reports fit as they are, and the smallest size is the last resort.
     size = SIZES[0] if fits(SIZES[0]) else SIZES[bisect_left(SIZES, True, lo=1, hi=len(SIZES) - 1, key=fits)]
-    return weasyprint.HTML(string=html, url_fetcher=_refuse).render(stylesheets=[view(size)])
+    return _layout(_parsed(weasyprint, html), view(size))
+
+
+def _parsed(weasyprint: Any, html: str) -> Any:
+    page = weasyprint.HTML(string=html, url_fetcher=_refuse)
+    pdf_tags.prepare(page.etree_element)
+    return page
+
+
+def _layout(page: Any, *stylesheets: Any) -> Any:
+    faces, fonts = _typeface()
+    return page.render(stylesheets=[faces, *stylesheets], font_config=fonts)
+
+
+@cache
+def _typeface() -> tuple[Any, Any]:
+    """The stylesheet with the shipped typeface, and the fonts it names; the only files that are read to draw."""
+    from weasyprint import CSS
+    from weasyprint.text.fonts import FontConfiguration
+    from weasyprint.urls import URLFetcher
+
+    fonts = FontConfiguration()
+    fetcher = URLFetcher(allowed_protocols=("file",))
+    return CSS(filename=str(folder("templates") / "fonts.css"), font_config=fonts, url_fetcher=fetcher), fonts
 
 
 @contextmanager
@@ -67,10 +137,41 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _write(document: Any) -> bytes:
-    content = document.write_pdf(pdf_variant="pdf/ua-1")
-    assert isinstance(content, bytes)
+def _write(weasyprint: Any, document: Any, attachments: Sequence[Attachment]) -> bytes:
+    metadata = document.metadata
+    metadata.modified = metadata.created
+    content = b""
+    for unused in range(TRIES):
+        metadata.attachments = _attached(weasyprint, attachments, _moment(metadata.created))
+        content = document.write_pdf(pdf_variant="pdf/a-3a", finisher=partial(pdf_tags.finish, unused=unused))
+        if not pdf_tags.ends_unclearly(content):
+            break
     return content
+
+
+def _attached(weasyprint: Any, attachments: Sequence[Attachment], moment: datetime) -> list[Any]:
+    fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
+    return [
+        weasyprint.Attachment(
+            # A data URL has its media type with it; by the name alone each machine would guess another one.
+            url=f"data:{one.media_type};base64,{b64encode(one.content).decode()}",
+            url_fetcher=fetcher,
+            name=one.name,
+            description=one.description,
+            relationship=one.relationship,
+            created=moment,
+            modified=moment,
+        )
+        for one in sorted(attachments, key=lambda one: one.name)  # as readers search the names
+    ]
+
+
+def _moment(created: str | None) -> datetime:
+    """The time that an HTML page states, in UTC; a fixed one where it states none."""
+    try:
+        return datetime.fromisoformat(created or "").astimezone(UTC)
+    except ValueError:
+        return EPOCH
 
 
 def _refuse(url: str, *_: Any, **__: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from audit.policy.guarantee import CANARIES, EPSILON
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.attack_text import UTILITY, report_of
+from audit.report.leaks import unlimited
 from audit.report.prospects import RANKS, expect
 from audit.resources import folder
 
@@ -99,6 +100,8 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     listed = [Finding(item.limit.attack, item.limit.metric, state) for item, state in states if state is not None]
     if verdict.contradicted is not None:
         listed.append(Finding(CANARIES, EPSILON, "alarm"))
+    if verdict.overall in ("passed", "waived"):
+        listed += [Finding(leak.attack, leak.metric, "outside") for leak in unlimited(record, verdict)]
     if verdict.overall == "passed" and not listed and record.target.is_model:
         listed.append(Finding("", "", "clean"))
     if verdict.overall == "undecided" and not listed:
@@ -182,7 +185,7 @@ def _without_violation(state: FindingState) -> str:
             return "No: the limit stays violated and waived; this is what can be done meanwhile"
         case "clean":
             return "There is nothing to change"
-        case "above":
+        case "above" | "outside":
             return "No limit of the policy asks for it"
         case _:
             return "It changes no number: it lets the limit be decided, one way or the other"
@@ -226,8 +229,10 @@ def _change(effect: Effect) -> str:
 
 
 def _answers(answer: AnsweredFinding, finding: Finding) -> bool:
+    # What the policy does not limit is a leak all the same: it is answered by what answers a violation.
+    state = "violated" if finding.state == "outside" else finding.state
     return (
-        finding.state in answer.finding
+        state in answer.finding
         and fnmatchcase(finding.attack, answer.attack)
         and fnmatchcase(finding.metric, answer.metric)
     )

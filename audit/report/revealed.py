@@ -22,6 +22,8 @@ from audit.report.html import html
 EVIDENCE = "evidence"
 RECOVERED = "recovered.jsonl"
 NAME = "report-revealed.html"
+OWNER = "scan.json"
+"""Which scan the evidence is of."""
 EXACT = "exact"
 """The context of the memorisation attack with page and question as in training."""
 _STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
@@ -167,25 +169,55 @@ _PROVIDER: TypeAdapter[RevealedProvider] = TypeAdapter(RevealedProvider)
 _OTHER: TypeAdapter[EvidenceLine] = TypeAdapter(EvidenceLine)
 
 
-def write_revealed(record: AuditRecord, verdict: Verdict, policy: Policy, out: Path) -> Path:
-    """Write `evidence/report-revealed.html` (mode 0600) from `evidence/recovered.jsonl`.
+def write_revealed(
+    record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, evidence: Path | None = None
+) -> Path:
+    """Write `report-revealed.html` (mode 0600) from `recovered.jsonl`, beside it.
+
+    Args:
+        record: the measurements.
+        verdict: on them.
+        policy: what it was reached by.
+        out: the folder that the scan wrote.
+        evidence: the folder of both files; None: `evidence/` in `out`.
 
     Returns:
         Its path.
 
     Raises:
-        RenderError: the evidence is missing or damaged (values are never quoted), or a template is.
+        RenderError: the evidence is missing, damaged (values are never quoted) or of another scan, or a template is.
         EngineError: the file could not be written.
     """
-    rows = read_recovered(out / EVIDENCE / RECOVERED)
+    folder = evidence or out / EVIDENCE
+    _refuse_another_scan(record, folder)
+    rows = read_recovered(folder / RECOVERED)
     text = html(record, verdict, policy, revealed=rows)
-    path = out / EVIDENCE / NAME
+    path = folder / NAME
     try:
-        (out / EVIDENCE).chmod(0o700)  # so that the file is private from its first byte on
+        folder.chmod(0o700)  # so that the file is private from its first byte on
     except OSError as error:
-        raise RenderError(f"{out / EVIDENCE}: cannot be made private ({error.strerror})") from None
+        raise RenderError(f"{folder}: cannot be made private ({error.strerror})") from None
     write_atomically(path, text.encode(), mode=0o600)
     return path
+
+
+def write_owner(record: AuditRecord, evidence: Path) -> None:
+    """Write down which scan the evidence is of."""
+    write_atomically(evidence / OWNER, json.dumps(_owner(record)).encode(), mode=0o600)
+
+
+def _owner(record: AuditRecord) -> dict[str, str]:
+    return {"model": record.target.sha256, "data": record.corpus.sha256, "started": record.timing.started}
+
+
+def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:
+    """Refuse evidence that says that it is another scan's; a folder that says nothing is taken at its word."""
+    try:
+        found = json.loads((evidence / OWNER).read_bytes())
+    except (OSError, ValueError):
+        return
+    if found != _owner(record):
+        raise RenderError(f"{evidence}: the evidence of another scan than this record's", "name the folder of its own")
 
 
 def read_recovered(path: Path) -> Revealed:
@@ -194,7 +226,7 @@ def read_recovered(path: Path) -> Revealed:
     Raises:
         RenderError: the file is missing, or every line that is not what is expected, by number.
     """
-    hint = "scan again: a scan writes the evidence beside its record"
+    hint = "scan again, or name the folder that was given as --evidence: a scan writes it beside its record otherwise"
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:

@@ -1,14 +1,16 @@
-"""Checkpoints of one training run: their positions on an axis, and if their records can be compared."""
+"""Checkpoints of one training run: their positions on an axis, which of them pass, and if they can be compared."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from audit.attacks import BATTERY
 from audit.errors import RecordError
 from audit.measurements import Estimate, Unresolved
-from audit.policy import Decision, Limit, Verdict
-from audit.record import AuditRecord, Completed
+from audit.policy import EXIT_CODES, Decision, Limit, Overall, Verdict
+from audit.record import AuditRecord, Completed, Timing
+from audit.report import numbers
 
 OTHER_REFERENCE = (
     "the attacker's reference models are not the same at every checkpoint: part of a difference can come from them"
@@ -17,6 +19,33 @@ OTHER_FORMAT = (
     "the encoder did not compute in the same number format at every checkpoint: part of a difference can come from "
     "rounding"
 )
+
+AXIS_WORDS = {
+    "training step": "step",
+    "number of the checkpoint": "checkpoint",
+    "place of the checkpoint by name": "checkpoint",
+    "record, in the order given": "record",
+}
+"""The word before a position on an axis; that of an axis that is not here is its own name."""
+VIOLATED = EXIT_CODES["violated"]
+_ORDER: tuple[Overall, ...] = ("passed", "waived", "undecided", "violated")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of several verdicts: the last checkpoint that passes, if one does, and the others by outcome.
+
+    `outcome` is that of this checkpoint; where none passes, the worst of all.
+    """
+
+    headline: str
+    details: str
+    outcome: Overall
+
+    @property
+    def text(self) -> str:
+        """Both sentences."""
+        return f"{self.headline} {self.details}"
 
 
 @dataclass(frozen=True)
@@ -42,6 +71,76 @@ class Stop:
     def decision(self, limit: Limit) -> Decision | None:
         """The decision on a limit; None when the verdict has none."""
         return next((item for item in self.verdict.decisions if item.limit == limit), None)
+
+
+def place(axis: str, x: float) -> str:
+    """Return a position in words: "epoch 3", "step 2,475"."""
+    return f"{AXIS_WORDS.get(axis, axis)} {numbers.axis_value(x)}"
+
+
+def passes(verdict: Verdict) -> bool:
+    """Return True for a verdict that lets its checkpoint through because its limits are met or waived.
+
+    One that is let through with a warning, undecided as it is, does not pass.
+    """
+    return verdict.overall in ("passed", "waived") and verdict.exit_code == 0
+
+
+def answer(axis: str, verdicts: Sequence[tuple[float, str, Verdict | None]]) -> Answer:
+    """Name the last checkpoint that passes.
+
+    Args:
+        axis: the unit of the positions.
+        verdicts: position, name and verdict of each checkpoint, in the order of the axis; None: it was not audited.
+    """
+    passing = [(x, name, verdict) for x, name, verdict in verdicts if verdict is not None and passes(verdict)]
+    audited = [verdict for _, _, verdict in verdicts if verdict is not None]
+    outcome: Overall = "violated" if any(verdict.exit_code == VIOLATED for verdict in audited) else "undecided"
+    if passing:
+        x, name, verdict = passing[-1]
+        head = f"The last checkpoint that passes is {_named(axis, x, name)}"
+        head += ", where violated limits are waived." if verdict.overall == "waived" else "."
+        outcome = verdict.overall
+    elif len(verdicts) == 1:
+        head = "The checkpoint does not pass."
+    else:
+        head = f"None of {len(verdicts)} checkpoints passes."
+    groups = {
+        outcome: [x for x, _, verdict in verdicts if (verdict.overall if verdict else None) == outcome]
+        for outcome in (*_ORDER, None)
+    }
+    listed = "; ".join(
+        f"{outcome or 'not audited'}: {AXIS_WORDS.get(axis, axis)} {', '.join(map(numbers.axis_value, positions))}"
+        for outcome, positions in groups.items()
+        if positions
+    )
+    return Answer(head, f"{listed[0].upper()}{listed[1:]}.", outcome)
+
+
+def _named(axis: str, x: float, name: str) -> str:
+    """A checkpoint by its position, and by its name where that says more."""
+    where = place(axis, x)
+    return f"{name} ({where})" if where != name.replace("-", " ") else name
+
+
+def summary(records: Sequence[AuditRecord]) -> dict[str, tuple[str, str]]:
+    """Return attack and metric by heading: what sums up each attack that ran on any of the checkpoints."""
+    ran = {item.attack for record in records for item in record.attacks if isinstance(item, Completed)}
+    return {
+        heading: (kind.name, metric)
+        for kind in BATTERY
+        if kind.name in ran
+        for heading, metric in kind.summary().items()
+    }
+
+
+def common_origin(stops: Sequence[Stop]) -> str:
+    """Return a sentence on the outcomes of all checkpoints that earlier runs computed; empty when there are none."""
+    timings = [stop.record.timing for stop in stops]
+    oldest = [timing.oldest for timing in timings if timing.oldest is not None]
+    newest = [timing.newest for timing in timings if timing.newest is not None]
+    outcomes, resumed = (sum(getattr(timing, name) for timing in timings) for name in ("outcomes", "resumed"))
+    return Timing("", "", 0.0, outcomes, resumed, min(oldest, default=None), max(newest, default=None)).origin
 
 
 def axis_positions(records: Sequence[AuditRecord]) -> tuple[str, list[float]]:

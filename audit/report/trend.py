@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-
-from markupsafe import Markup
 
 from audit.attacks.reporting import AttackReport
 from audit.errors import DocauditError
-from audit.measurements import Estimate, Unresolved
+from audit.measurements import Estimate
 from audit.policy import Limit, Verdict
 from audit.record import AuditRecord, Completed
-from audit.report import compact, figures, numbers
-from audit.report.attack_figures import as_point
+from audit.report import numbers
 from audit.report.attack_text import UTILITY, report_of
 from audit.report.files import remove, write_pages
 from audit.report.jinja import environment, template_errors
-from audit.report.sweep_page import Stop, check_comparable, weaknesses
+from audit.report.sweep_page import AXIS_WORDS, Stop, answer, check_comparable, common_origin, place, weaknesses
+from audit.report.trend_figures import draw_panels, panels_of
+from audit.report.trend_table import TrendTable
 
 HTML_NAME = "trend.html"
 PDF_NAME = "trend.pdf"
-FIGURE_HEIGHT = 6.1
-"""Inches for all panels together (chosen here: what the first page has left under the sentences of two limits)."""
-Find = Callable[[Stop], Estimate | Unresolved | None]
-
-
-@dataclass(frozen=True)
-class TrendColumn:
-    """A column of the table: its heading, the report that says how its numbers are printed, and their source."""
-
-    label: str
-    report: AttackReport
-    find: Find
-
-
-@dataclass(frozen=True)
-class CheckpointRow:
-    """A checkpoint in the table."""
-
-    x: str
-    label: str
-    verdict: str
-    cells: tuple[compact.TableCell, ...]
 
 
 def write(records: Sequence[tuple[float, str, AuditRecord, Verdict]], axis: str, out: Path) -> list[str]:
@@ -85,33 +60,34 @@ def html(stops: Sequence[Stop], axis: str) -> str:
     """
     with template_errors():
         templates = environment()
-        limits = [decision.limit for decision in stops[0].verdict.decisions]
+        limits = _applicable(stops)
         ran = [item.attack for stop in stops for item in stop.record.attacks if isinstance(item, Completed)]
         reports = {name: report_of(name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
         useful = list(dict.fromkeys(item.name for stop in stops for item in stop.record.utility))
-        columns = _columns(reports, limits, useful)
-        panels = _panels(stops, axis, reports, limits, useful)
+        table = TrendTable(stops, axis, reports, limits, useful)
         return templates.get_template("trend.html").render(
             stops=stops,
             first=stops[0],
             axis=axis,
+            answer=answer(axis, [(stop.x, stop.label, stop.verdict) for stop in stops]),
             finished=max(stop.record.timing.finished for stop in stops),
+            origin=common_origin(stops),
             sentences=[
                 *(limit_sentence(limit, reports[limit.attack], stops, axis) for limit in limits),
                 *(sentence for name in useful if (sentence := _best(name, stops, axis))),
             ],
-            figure=_figure(panels),
-            columns=[column.label for column in columns],
-            rows=[_row(stop, columns) for stop in stops],
-            gaps=_gaps(stops, columns),
+            figures=draw_panels(panels_of(stops, axis, reports, limits, useful)),
+            blocks=table.blocks(),
+            gaps=table.gaps(),
             weaknesses=weaknesses(stops),
         )
 
 
-def _figure(panels: Sequence[figures.LinePanel]) -> Markup:
-    """All panels, as high as leaves them on the first page."""
-    rows = -(-len(panels) // 2)
-    return Markup(figures.lines("trend", panels, min(1.7, FIGURE_HEIGHT / rows))) if panels else Markup()
+def _applicable(stops: Sequence[Stop]) -> list[Limit]:
+    """The limits that were held against something at one checkpoint at least."""
+    decisions = [decision for stop in stops for decision in stop.verdict.decisions]
+    held = {decision.limit for decision in decisions if decision.outcome not in ("inapplicable", "not run")}
+    return [decision.limit for decision in stops[0].verdict.decisions if decision.limit in held]
 
 
 def limit_sentence(limit: Limit, report: AttackReport, stops: Sequence[Stop], axis: str) -> str:
@@ -125,15 +101,15 @@ def limit_sentence(limit: Limit, report: AttackReport, stops: Sequence[Stop], ax
     rest = _unconfirmed(outcomes.count("passed"), len(stops) - len(over))
     if not over:
         return f"{head} at none of {len(stops)} checkpoints; {rest}."
-    first, last = numbers.axis_value(over[0].x), numbers.axis_value(stops[-1].x)
+    first, last = place(axis, over[0].x), place(axis, stops[-1].x)
     count = f"{len(over)} of {len(stops)} checkpoints"
     if len(over) == len(stops):
-        return f"{head} at every checkpoint, from {axis} {first} on ({count})."
+        return f"{head} at every checkpoint, from {first} on ({count})."
     if over == list(stops[-len(over) :]):
-        where = f"from {axis} {first} on" if len(over) > 1 else f"at the last checkpoint, {axis} {last}"
+        where = f"from {first} on" if len(over) > 1 else f"at the last checkpoint, {last}"
         return f"{head} {where} ({count}); before that, {rest}."
     listed = ", ".join(numbers.axis_value(stop.x) for stop in over)
-    return f"{head} at {count} ({axis} {listed}); elsewhere, {rest}."
+    return f"{head} at {count} ({AXIS_WORDS.get(axis, axis)} {listed}); elsewhere, {rest}."
 
 
 def _unconfirmed(passed: int, others: int) -> str:
@@ -153,75 +129,6 @@ def _best(name: str, stops: Sequence[Stop], axis: str) -> str:
     item, stop = max(measured, key=lambda pair: pair[0].value)
     form = UTILITY.form(name)
     return (
-        f"“{UTILITY.family(name)}” is highest at {axis} {numbers.axis_value(stop.x)}, {numbers.show(item.value, form)} "
+        f"“{UTILITY.family(name)}” is highest at {place(axis, stop.x)}, {numbers.show(item.value, form)} "
         f"({numbers.interval(item, form)}), where the verdict is {stop.verdict.overall}."
     )
-
-
-def _panels(
-    stops: Sequence[Stop],
-    axis: str,
-    reports: Mapping[str, AttackReport],
-    limits: Sequence[Limit],
-    useful: Sequence[str],
-) -> list[figures.LinePanel]:
-    """Usefulness, then the panels of each attack's report, then every limited number with its limit."""
-    panels = [_panel(UTILITY.family(name), axis, UTILITY, {"": name}, stops, Stop.useful) for name in useful]
-    for attack, report in reports.items():
-        for spec in report.trend.panels:
-            names = {series.label: series.metric for series in spec.series}
-            panels.append(_panel(spec.title, axis, report, names, stops, partial(Stop.measured, attack=attack)))
-    panels += [_limited(limit, axis, reports[limit.attack], stops) for limit in limits]
-    return [panel for panel in panels if any(point for line in panel.lines for point in line.points)]
-
-
-def _limited(limit: Limit, axis: str, report: AttackReport, stops: Sequence[Stop]) -> figures.LinePanel:
-    title = report.short(limit.metric)
-    bound = limit.max if limit.max is not None else limit.min
-    return _panel(title, axis, report, {"": limit.metric}, stops, partial(Stop.measured, attack=limit.attack), bound)
-
-
-def _panel(
-    title: str,
-    axis: str,
-    report: AttackReport,
-    names: Mapping[str, str],
-    stops: Sequence[Stop],
-    find: Callable[..., Estimate | Unresolved | None],
-    limit: float | None = None,
-) -> figures.LinePanel:
-    """One line for each label and measurement in `names`."""
-    form = report.form(next(iter(names.values())))
-    quantity = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}[form]
-    positions = tuple(stop.x for stop in stops)
-    drawn = tuple(
-        figures.FigureLine(label, positions, tuple(as_point(find(stop, name=metric)) for stop in stops))
-        for label, metric in names.items()
-    )
-    return figures.LinePanel(title, axis, quantity, drawn, form, limit)
-
-
-def _columns(reports: Mapping[str, AttackReport], limits: Sequence[Limit], useful: Sequence[str]) -> list[TrendColumn]:
-    """Usefulness, the columns of each attack's report, and the limited numbers."""
-    named = [
-        (attack, column.metric, column.label) for attack, report in reports.items() for column in report.trend.shown
-    ]
-    named += [(limit.attack, limit.metric, reports[limit.attack].short(limit.metric)) for limit in limits]
-    return [
-        *(TrendColumn(UTILITY.family(name), UTILITY, partial(Stop.useful, name=name)) for name in useful),
-        *(
-            TrendColumn(label, reports[attack], partial(Stop.measured, attack=attack, name=metric))
-            for attack, metric, label in named
-        ),
-    ]
-
-
-def _row(stop: Stop, columns: Sequence[TrendColumn]) -> CheckpointRow:
-    cells = tuple(compact.cell(column.find(stop), column.report) for column in columns)
-    return CheckpointRow(numbers.axis_value(stop.x), stop.label, stop.verdict.overall, cells)
-
-
-def _gaps(stops: Sequence[Stop], columns: Sequence[TrendColumn]) -> list[str]:
-    """Why numbers in the table are missing."""
-    missing = [item for stop in stops for column in columns if isinstance(item := column.find(stop), Unresolved)]
-    return list(dict.fromkeys(compact.gap(item) for item in missing))

@@ -98,7 +98,8 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
     if verdict.exit_code:
         result = "FAILED"
     else:
-        result = "WARNED" if tests["warnedTests"] or verdict.overall != "passed" else "PASSED"
+        clean = verdict.overall == "passed" and not tests["warnedTests"] and record.target.is_model
+        result = "PASSED" if clean else "WARNED"
     assert record.policy is not None
     own = {"verdict": verdict.overall, "exitCode": verdict.exit_code, "evaluated": today.isoformat()}
     stated = {} if record.audit.auditor is None else {"auditor": record.audit.auditor}

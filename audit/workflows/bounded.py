@@ -23,6 +23,7 @@ from audit.record import Bounds, TriedTrials
 from audit.targets.opening import Checkpoint
 from audit.training.references.resolve import LoadedReferences
 from audit.workflows.execution import collect_blocks
+from audit.workflows.journaled import Origin
 from audit.workflows.setup import ScanSetup
 
 N_BLOCKS = 8
@@ -47,6 +48,7 @@ class Bound:
         shares: of the time left, by attack, what it is expected to take.
         stopped: by attack, the blocks that were done when the time was up.
         ends: when the time is up.
+        origin: of the outcomes, as they are collected.
     """
 
     opened: ScanSetup
@@ -54,6 +56,7 @@ class Bound:
     shares: dict[str, float] = field(default_factory=dict)
     stopped: dict[str, int] = field(default_factory=dict)
     ends: float = float("inf")
+    origin: Origin = field(default_factory=Origin)
     _tried: dict[str, TriedTrials] = field(default_factory=dict)
     _due: float = float("inf")
 
@@ -90,7 +93,7 @@ class Bound:
     def _write(self) -> None:
         assert self.path is not None
         kept = {"part": self.opened.part, "shares": self.shares, "stopped": self.stopped}
-        write_atomically(self.path, json.dumps(kept).encode())
+        write_atomically(self.path, json.dumps(kept).encode(), mode=0o600)
 
 
 def bound_scan(opened: ScanSetup, progress: Progress) -> Bound:
@@ -168,7 +171,7 @@ def collect(
 ) -> tuple[list[Trial], list[Json]]:
     """The trials that were tried within the bounds, and their outcomes, in their order."""
     divided = bound.blocks_of(attack.name, trials)
-    found = collect_blocks(bound.opened, attack, target, filled, divided, progress, bound.goes_on)
+    found = collect_blocks(bound.opened, attack, target, filled, divided, progress, bound.goes_on, bound.origin)
     bound.finish(attack.name, trials, divided, sum(block[0].id in found for block in divided))
     tried = [trial for trial in trials if trial.id in found]
     return tried, [found[trial.id] for trial in tried]

@@ -14,7 +14,7 @@ from audit.defenses.interface import QueryDefense
 from audit.engine.interface import Trial
 from audit.errors import ManifestError
 from audit.record import PrivacyCard
-from audit.targets.checkpoint.folder import AnyFolder
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.privacy import privacy_card
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, check, target_of
@@ -23,6 +23,13 @@ from audit.targets.unread import Unread, find_unread, without_unread
 _NOT_GIVEN = (
     "the checkpoint states a guarantee of its training, epsilon {epsilon:.3g} at delta {delta:.2g}, that its own "
     "numbers do not give: it is left out"
+)
+
+_BEFORE_DRAW = (
+    "membership was drawn by {by} on {day}, and the weights of {model} were last written on {written}: by the dates of "
+    "its files, which copying changes, this model was trained before there were these members, and every number would "
+    "rest on invented membership; name the documents that it was trained on with docaudit import --members FILE, or "
+    "those it never saw with --heldout-from SRC2"
 )
 
 
@@ -107,6 +114,18 @@ def trial_counts(model: CheckedModel) -> list[tuple[str, str, int]]:
         for name, trials in model.trials.items()
         for stratum, count in sorted(Counter(trial.stratum for trial in trials).items())
     ]
+
+
+def doubt_draw(model: CheckpointFolder, corpus: Corpus) -> tuple[str, ...]:
+    """Warn of weights that are older than the draw of membership: they cannot have been trained on it.
+
+    The days of files are weak evidence, for copying changes them: the warning says so, and nothing is refused.
+    """
+    membership = corpus.manifest.membership
+    written = model.weights_written
+    if membership.drawn is None or written is None or str(written) >= membership.drawn:
+        return ()
+    return (_BEFORE_DRAW.format(day=membership.drawn, by=membership.drawn_by, model=model, written=written),)
 
 
 def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, ...]]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import TypeVar
 
 import numpy as np
 
-import audit
 from audit.attacks.interface import Attack
 from audit.case import Case
 from audit.corpus.canaries.schema import open_page
@@ -27,7 +25,6 @@ from audit.corpus.removal.tesseract import TESSERACT
 from audit.defenses.interface import QueryDefense
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Engine, Json, Progress, Trial, Work, WorkSource
-from audit.engine.journal import Journal
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError
 from audit.measurements import Diagnostic
@@ -37,12 +34,13 @@ from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.resident import RESIDENTS
 from audit.targets.embedder.target import EmbedderTarget, files_of_embedder, load_embedder
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.environment import device_words, instructions, packages, threads, use_threads
+from audit.targets.environment import packages, threads, use_threads
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, target_of
 from audit.targets.unread import Unread, without_unread
 from audit.training.references.resolve import LoadedReferences
 from audit.workflows.checking import wrap_target
+from audit.workflows.journaled import Origin, journal_key, open_journal
 from audit.workflows.setup import ScanSetup, defended_references
 
 M = TypeVar("M", bound=Target)
@@ -82,11 +80,18 @@ def collect_blocks(
     blocks: Sequence[Sequence[Trial]],
     progress: Progress,
     goes_on: Callable[[], bool],
+    origin: Origin | None = None,
 ) -> dict[str, Json]:
-    """The same of whole blocks, by trial: none is begun from the first one on before which `goes_on` refuses."""
+    """The same of whole blocks, by trial: none is begun from the first one on before which `goes_on` refuses.
+
+    `origin` is told how many outcomes there are, and how many of them earlier runs computed.
+    """
     options = opened.options
-    key = _journal_key(opened, attack, target, filled)
-    journal = Journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)
+    loaded = _LoadedModel.of(target)
+    key = journal_key(opened, attack, target.card, filled, (loaded.batch_rows, loaded.batch_tokens))
+    kept = open_journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)
+    journal = kept.journal
+    known = {*journal.outcomes}
     todo = [[trial for trial in block if trial.id not in journal.outcomes] for block in blocks]
     progress.stage(attack.name, sum(map(len, todo)))
     found: dict[str, Json] = {}
@@ -99,6 +104,8 @@ def collect_blocks(
                 journal.append(trial_id, outcome)
                 progress.advance()
         found |= {trial.id: journal.outcomes[trial.id] for trial in block}
+    if origin is not None:
+        origin.add(len(found), len(known & found.keys()), kept)
     return found
 
 
@@ -301,27 +308,3 @@ def _embedder_again(card: TargetCard, folder: Path) -> EmbedderTarget:
     if copy.card.sha256 != card.sha256:
         raise EngineError(f"{card.name} has changed since the scan began", "scan again, and leave it alone")
     return copy
-
-
-def _journal_key(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> str:
-    """Hash all that an outcome depends on, apart from its trial; a change of any starts another journal."""
-    card, loaded = target.card, _LoadedModel.of(target)
-    depends_on = {
-        "parameters": asdict(attack),
-        "seed": opened.options.seed,
-        "target": card.sha256,
-        "defence": opened.options.defense,
-        "device": [card.device, device_words(card.device), instructions()],
-        "dtype": card.dtype,
-        "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
-        "members": {role: sorted(documents) for role, documents in filled.members.items()},
-        "corpus": opened.corpus.sha256,
-        "left out": sorted(opened.copies.left_out | opened.unread.documents),
-        "version": audit.__version__,
-        "packages": packages(),
-        "threads": threads(),
-        "ocr": TESSERACT.version(),
-        # On a CPU an encoder's answers do not depend on it; those of a model that answers questions do in their bits.
-        "batch": [loaded.batch_rows, None if card.device == "cpu" else loaded.batch_tokens],
-    }
-    return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from audit import policy as policies
 from audit import record as records
 from audit.attacks import known_metrics
-from audit.errors import RecordError
+from audit.errors import RecordError, UsageError
 from audit.files import digest_of_files
-from audit.policy import Policy, Verdict
+from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.policy.consistency import check_consistency, check_values
 from audit.record import AuditRecord
+
+UNAUDITED = (
+    "no model was audited, this is the record of a text alone; where the text is what is to be let through, "
+    "gate it with --no-model"
+)
 
 
 def load_policy(name_or_path: str, *, complete: bool = True) -> Policy:
@@ -45,7 +51,7 @@ def read_record(path: Path) -> AuditRecord:
 
 
 def gate_record(
-    path: Path, policy: str, model: Path | None = None, data: Path | None = None
+    path: Path, policy: str, model: Path | None = None, data: Path | None = None, *, no_model: bool = False
 ) -> tuple[AuditRecord, Verdict]:
     """Hold a record against a policy.
 
@@ -54,11 +60,13 @@ def gate_record(
         policy: a shipped policy or a file.
         model: the folder of the model that the record must be of.
         data: the folder of the data set that the record must be of.
+        no_model: the record is to be that of a text audited alone; else such a record cannot pass.
 
     Returns:
         The record, and the verdict on it.
 
     Raises:
+        UsageError: `no_model`, and the record is of a model.
         DocauditError: one of them cannot be read, or they do not fit each other.
     """
     chosen = load_policy(policy, complete=False)
@@ -69,7 +77,13 @@ def gate_record(
     ]
     if problems:
         raise RecordError(problems, "scan this model with this data set, and gate the record of that scan")
-    return record, policies.evaluate(record, chosen, policies.today())
+    verdict = policies.evaluate(record, chosen, policies.today())
+    if record.target.is_model and no_model:
+        raise UsageError("--no-model: the record is of a model", "leave it out, or give that of scan --no-model")
+    if record.target.is_model or no_model or verdict.overall == "violated":
+        return record, verdict
+    # A pipeline that takes a model on would take this one on unaudited.
+    return record, replace(verdict, overall="undecided", exit_code=EXIT_CODES["undecided"], reason=UNAUDITED)
 
 
 def other_model(record: AuditRecord, folder: Path) -> list[str]:

@@ -11,9 +11,9 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, get_args
 
 from audit.corpus import manifest as manifests
+from audit.corpus.about import EMPTY_SHEET
 from audit.corpus.documents import (
     SPLITS,
-    Assignment,
     Document,
     Manifest,
     Mask,
@@ -173,7 +173,7 @@ def initialise(folder: PageFolder, answers: Answers) -> Initialised:
     task = answers.task or folder.usual_task
     if task is None:
         raise UsageError("the task of the model is not known", "give --model MODEL_DIR or --task KIND")
-    splits, assigned = _divide(folder, answers)
+    splits, membership = _divide(folder, answers)
     meaning = answers.groups or usual_meaning(folder, task.kind)
     problems, documents = Problems(), []
     for page in folder.pages:
@@ -182,9 +182,9 @@ def initialise(folder: PageFolder, answers: Answers) -> Initialised:
     problems.raise_if_any()
     redaction = None if answers.mask is None else Redaction(answers.mask)
     name = answers.name or folder.root.name
-    manifest = Manifest(1, name, _labelled(task, documents), Membership(assigned), redaction=redaction)
-    manifests.write(folder.root, manifest, documents)
-    return Initialised(manifest, tuple(documents), _todo(folder.root), assigned == "random")
+    manifest = Manifest(1, name, _labelled(task, documents), membership, redaction=redaction)
+    manifests.write(folder.root, manifest, documents, ending=EMPTY_SHEET)
+    return Initialised(manifest, tuple(documents), _todo(folder.root), membership.drawn is not None)
 
 
 def usual_meaning(folder: PageFolder, kind: TaskKind) -> GroupMeaning:
@@ -213,7 +213,7 @@ def _todo(root: Path) -> tuple[str, ...]:
     return ()
 
 
-def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Assignment]:
+def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Membership]:
     """The split of every page: as files name them, else as folders do, else drawn."""
     ids = [page.id for page in folder.pages]
     if answers.members is not None:
@@ -223,14 +223,13 @@ def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Ass
         if both:
             raise UsageError(f"{both[0]} and {len(both) - 1} more pages are named by --members and by --heldout")
         others: Split = "heldout" if held is None else "public"
-        return {name: "member" if name in members else "heldout" if name in (held or ()) else others for name in ids}, (
-            "official"
-        )
+        named: dict[str, Split] = {name: "heldout" if name in (held or ()) else others for name in ids}
+        return named | dict.fromkeys(members, "member"), Membership("official")
     if answers.heldout is not None:
         raise UsageError("--heldout names pages that were not trained on", "name those that were: --members FILE")
     if folder.says_splits:
-        return {page.id: page.split or "public" for page in folder.pages}, "official"
-    return _draw(folder.pages, answers.seed), "random"
+        return {page.id: page.split or "public" for page in folder.pages}, Membership("official")
+    return _draw(folder.pages, answers.seed), Membership.drawn_now("random", "docaudit init")
 
 
 def _named(path: Path, option: str, pages: Sequence[FoundPage]) -> set[str]:

@@ -35,9 +35,12 @@ def outlook_of_attacks(corpus: Corpus, model: InspectedModel | None = None) -> l
     task = corpus.manifest.task.kind
     usual = {kind.name: kind.inapplicable_tasks.get(task) for kind in BATTERY}
     barred = usual if model is None else model.inapplicable
-    return [
-        (kind.name, barred.get(kind.name) or kind.preset("standard").lacks(corpus) or "can be fed") for kind in BATTERY
-    ]
+    found = []
+    for attack in (kind.preset("standard") for kind in BATTERY):
+        # References of a model may be given beside the manifest: what they lack is listed with it.
+        unprovided = attack.unprovided(corpus) if model is None else None
+        found.append((attack.name, barred.get(attack.name) or attack.lacks(corpus) or unprovided or "can be fed"))
+    return found
 
 
 def inspect_model(
@@ -57,7 +60,7 @@ def inspect_model(
     # Loads torch, which an inspection without a model does without.
     from audit.case import Case
     from audit.targets.opening import open_model
-    from audit.workflows.checking import check_model, stated_guarantee, trial_counts
+    from audit.workflows.checking import check_model, doubt_draw, stated_guarantee, trial_counts
     from audit.workflows.plan.references import missing, needs_of
 
     given = given or {}
@@ -71,6 +74,6 @@ def inspect_model(
         checked.target.card.architecture,
         {name: reason for name, reason in reasons.items() if reason is not None},
         tuple(trial_counts(checked)),
-        (*checked.copies.warnings, *checked.unread.warnings, *doubts),
+        (*checked.copies.warnings, *checked.unread.warnings, *doubts, *doubt_draw(folder, corpus)),
         tuple(missing(needs_of(checked, data_dir, model_dir, given))),
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from audit.engine.local import WIDTH
 from audit.errors import UsageError
+from audit.report.revealed import EVIDENCE
 
 LEAST_SECONDS = 60.0
 """The shortest time that a scan can be bounded to (ours)."""
@@ -28,8 +30,9 @@ class ScanOptions:
     `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
     difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
     `derived_by` says what made the model out of another one. With `no_model` the text alone is audited, and `model_dir`
-    is not read. `documents` bounds the units of member and held-out documents together, `seconds` the time of the
-    attacks.
+    is not read. `about` are entries of the audit sheet that take the place of the manifest's. `documents` bounds the
+    units of member and held-out documents together, `seconds` the time of the attacks. `evidence_dir` is where the
+    evidence goes when it is not kept in `out`.
     """
 
     model_dir: Path
@@ -58,11 +61,18 @@ class ScanOptions:
     no_model: bool = False
     documents: int | None = None
     seconds: float | None = None
+    evidence_dir: Path | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def evidence(self) -> Path:
         """The folder for what only the owner may see."""
-        return self.out / "evidence"
+        return self.evidence_dir or self.out / EVIDENCE
+
+    def below(self, *parts: str) -> ScanOptions:
+        """Return the same scan in a folder below `out`; its evidence goes below `evidence_dir` where there is one."""
+        evidence = None if self.evidence_dir is None else self.evidence_dir.joinpath(*parts)
+        return replace(self, out=self.out.joinpath(*parts), evidence_dir=evidence)
 
 
 def check_ray() -> None:

@@ -13,8 +13,12 @@ from audit.defenses.measured import Comparison
 from audit.errors import RecordError, RenderError, UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
+from audit.report import dpia as assessments
 from audit.report import trend
-from audit.report.sweep_page import axis_positions
+from audit.report.files import remove
+from audit.report.revealed import EVIDENCE, NAME
+from audit.report.sweep_page import answer, axis_positions, summary
+from audit.workflows.folders import protect
 from audit.workflows.gate import load_policy, read_record
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
@@ -23,26 +27,45 @@ TrendRow = tuple[float, str, AuditRecord, Verdict]
 
 @dataclass(frozen=True)
 class Report:
-    """The report of one record, as it was written into `folder`."""
+    """The report of one record, as it was written into `folder`.
+
+    Attributes:
+        revealed: the file with values, where one was written.
+        dpia: the text for an impact assessment, where it was asked for.
+    """
 
     folder: Path
     record: AuditRecord
     verdict: Verdict
     warnings: list[str]
+    revealed: Path | None = None
+    dpia: Path | None = None
 
 
 @dataclass(frozen=True)
 class Trend:
-    """The trend of several checkpoints: a row each, in words what their positions count, and the files written."""
+    """The trend of several checkpoints: a row each, in words what their positions count, and the files written.
+
+    `summary` are attack and metric by heading of what sums up each attack that ran; `answer` names the last checkpoint
+    that passes.
+    """
 
     axis: str
     rows: list[TrendRow]
+    summary: dict[str, tuple[str, str]]
+    answer: str
     files: list[Path]
     warnings: list[str]
 
 
 def report_records(
-    paths: Sequence[Path], policy: str, out: Path | None, reveal: bool, defenses: Sequence[Path] = ()
+    paths: Sequence[Path],
+    policy: str,
+    out: Path | None,
+    reveal: bool,
+    defenses: Sequence[Path] = (),
+    evidence: Path | None = None,
+    dpia: bool = False,
 ) -> Report | Trend:
     """Draw the report of a record again, or the trend of several, held against a policy.
 
@@ -50,12 +73,18 @@ def report_records(
         paths: of records, or of folders that scans wrote.
         policy: a shipped policy or a file.
         out: the folder for the files; None: that of the record.
-        reveal: also write the values that were recovered, into the folder of the record.
+        reveal: also write the values that were recovered, into the evidence.
         defenses: what `docaudit defend` wrote: the measured effects join the plan of the report.
+        evidence: its folder; None: `evidence/` beside the record.
+        dpia: also write the text for a data-protection impact assessment.
 
     Raises:
         DocauditError: a record or the policy cannot be read, the records make no trend, or the folder takes no files.
     """
+    if evidence is not None and not reveal:
+        raise UsageError("--evidence is where --reveal finds the values", "add --reveal")
+    if evidence is not None and not evidence.is_dir():
+        raise UsageError(f"--evidence {evidence}: no folder", "name the one that was given to docaudit scan")
     if len(paths) > 1 and (out is None or reveal):
         raise UsageError(
             "a trend of several records needs --out" if out is None else "a trend has no values to reveal",
@@ -63,6 +92,8 @@ def report_records(
         )
     if len(paths) > 1 and defenses:
         raise UsageError("a trend of several records has no plan for countermeasures to join", "give one record")
+    if len(paths) > 1 and dpia:
+        raise UsageError("an impact assessment is of one model", "give one record")
     read = [read_record(path) for path in paths]
     comparisons = [one for path in defenses for one in measured.read_all(path)]
     for one in comparisons:
@@ -77,8 +108,19 @@ def report_records(
         raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
     if len(read) > 1:
         return _write_trend(read, verdicts, folder)
-    warnings = write_report(read[0], verdicts[0], chosen, folder, source if reveal else None, comparisons)
-    return Report(folder, read[0], verdicts[0], warnings)
+    private = evidence or source / EVIDENCE
+    if reveal and private.is_dir():
+        protect(private)
+    written = (paths[0] / "record.json" if paths[0].is_dir() else paths[0]).read_bytes()
+    warnings = write_report(read[0], verdicts[0], chosen, folder, private if reveal else None, comparisons, written)
+    assessment = assessments.write(read[0], verdicts[0], chosen, folder, comparisons) if dpia else None
+    return Report(folder, read[0], verdicts[0], warnings, revealed_in(private) if reveal else None, assessment)
+
+
+def revealed_in(evidence: Path) -> Path | None:
+    """Find the report with values, if there is one."""
+    path = evidence / NAME
+    return path if path.exists() else None
 
 
 def refuse_another_audit(comparison: Comparison, record: AuditRecord) -> None:
@@ -103,12 +145,15 @@ def write_report(
     out: Path,
     reveal_from: Path | None,
     comparisons: Sequence[Comparison] = (),
+    written: bytes | None = None,
 ) -> list[str]:
     """Draw the reports, with the evidence in `reveal_from` if given; return as warnings what could not be drawn."""
+    if reveal_from is not None:
+        remove(reveal_from / NAME)
     try:
-        warnings = list(report.write(record, verdict, policy, out, comparisons))
+        warnings = list(report.write(record, verdict, policy, out, comparisons, written))
         if reveal_from is not None:
-            report.write_revealed(record, verdict, policy, reveal_from)
+            report.write_revealed(record, verdict, policy, out, reveal_from)
     except RenderError as error:
         return [*error.problems, error.hint]
     return warnings
@@ -117,7 +162,8 @@ def write_report(
 def _write_trend(audits: Sequence[AuditRecord], verdicts: Sequence[Verdict], folder: Path) -> Trend:
     axis, positions = axis_positions(audits)
     names = [record.target.name for record in audits]
-    rows = list(zip(positions, names, audits, verdicts, strict=True))
+    rows = sorted(zip(positions, names, audits, verdicts, strict=True), key=lambda row: row[0])
+    named = answer(axis, [(x, name, verdict) for x, name, _, verdict in rows])
     warnings = trend.write(rows, axis, folder)
     files = [folder / name for name in (trend.PDF_NAME, trend.HTML_NAME)]
-    return Trend(axis, rows, [path for path in files if path.exists()], warnings)
+    return Trend(axis, rows, summary(audits), named.text, [path for path in files if path.exists()], warnings)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -25,20 +23,25 @@ from audit.case import Case
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
-from audit.engine.journal import exclusive
-from audit.errors import DocauditError, EngineError, ManifestError
+from audit.errors import DocauditError, ManifestError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AttackResult, AuditRecord, Completed, DeclaredPolicy, Failed, Inapplicable, LeftOut, Skipped
+from audit.report.revealed import write_owner
 from audit.targets.environment import environment
 from audit.targets.unread import count_questions
 from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
 from audit.workflows.bounded import Bound, bound_scan, collect
 from audit.workflows.execution import choose_number_format, collect_outcomes
+from audit.workflows.folders import claim_folder
+from audit.workflows.journaled import now
 from audit.workflows.plan.outlook import outlook
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, references_to_fill
+
+REFERENCES = "references"
+"""The folder of trained references in the evidence."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def audit_checkpoint(
         DocauditError: the audit could not go on.
     """
     out, options = opened.options.out, opened.options
-    with claim_folder(out):
+    with claim_folder(out, options.evidence):
         bound = bound_scan(opened, progress)
         if options.documents is not None or options.seconds is not None:
             for line in outlook(opened, policy, bound.opened.part):
@@ -90,43 +93,11 @@ def audit_checkpoint(
         record = run_scan(opened, progress, bound, declare(policy))
         verdict = policies.evaluate(record, policy, policies.today())
         try:
-            warnings = write_report(record, verdict, policy, out, out if reveal else None)
+            warnings = write_report(record, verdict, policy, out, options.evidence if reveal else None)
         finally:
             # Last, so that no record is ever seen with an older report; always, for the verdict outranks drawing.
             records.write(record, out / "record.json")
     return ScanResult(record, verdict, tuple(warnings))
-
-
-@contextmanager
-def claim_folder(out: Path) -> Iterator[None]:
-    """Hold `out` for one scan: made when missing, its older record moved aside, its older reports removed.
-
-    Raises:
-        EngineError: the folder cannot be written, or another scan holds it.
-    """
-    try:
-        evidence = out / "evidence"
-        out.mkdir(parents=True, exist_ok=True)
-        evidence.mkdir(mode=0o700, exist_ok=True)
-        evidence.chmod(0o700)
-    except OSError as error:
-        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
-    with exclusive(out):
-        _clear(out)
-        yield
-
-
-def _clear(out: Path) -> None:
-    """Move an older record aside and remove what was drawn from it, so that nothing shows another scan's verdict."""
-    try:
-        if (out / "record.json").exists():
-            os.replace(out / "record.json", out / "record.previous.json")
-        reports = ("report.html", "report.pdf", "measurements.csv", "trend.html", "trend.pdf")
-        drawn = [*(out / name for name in reports), out / "evidence" / "report-revealed.html"]
-        for path in [*drawn, *(out / "evidence").glob("failure-*.txt")]:
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
 
 
 def declare(policy: Policy) -> DeclaredPolicy | None:
@@ -146,7 +117,7 @@ def run_scan(
     Raises:
         DocauditError: the audit itself could not go on.
     """
-    started, clock = _now(), time.monotonic()
+    started, clock = now(), time.monotonic()
     bound = bound_scan(opened, progress) if bound is None else bound
     opened = bound.opened
     options, target, corpus = opened.options, opened.target, opened.corpus
@@ -155,7 +126,7 @@ def run_scan(
     references = cache(lambda: fill_references(opened, progress))
     with _write_evidence(options.evidence / "recovered.jsonl") as recovered:
         results = tuple(_run_attack(bound, attack, references, recovered, progress) for attack in opened.attacks)
-    return AuditRecord(
+    record = AuditRecord(
         schema_version=1,
         target=target.card,
         corpus=replace(
@@ -172,14 +143,16 @@ def run_scan(
         attacks=results,
         utility=useful,
         environment=environment(target),
-        timing=records.Timing(started, _now(), round(time.monotonic() - clock, 3)),
+        timing=bound.origin.timing(started, now(), round(time.monotonic() - clock, 3)),
         derived_by=options.derived_by if opened.defense is None else (*options.derived_by, opened.defense.name),
         left_out=_left_out(opened),
         dp=opened.dp,
         bounds=bound.card(),
         policy=declared,
-        audit=opened.corpus.manifest.audit,
+        audit=replace(opened.corpus.manifest.audit, **options.about),
     )
+    write_owner(record, options.evidence)
+    return record
 
 
 def _counted(opened: ScanSetup, left_out: frozenset[str]) -> dict[str, int]:
@@ -209,7 +182,7 @@ def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
         opened.prepared,
         references_to_fill(opened),
         opened.target,
-        cache=options.cache or options.evidence / "references",
+        cache=options.cache or options.evidence / REFERENCES,
         seed=options.seed,
         progress=progress,
         batch_tokens=options.batch_tokens,
@@ -323,7 +296,3 @@ def _write_evidence(path: Path) -> Iterator[list[Json]]:
     yield collected
     text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in collected)
     write_atomically(path, text.encode(), mode=0o600)
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

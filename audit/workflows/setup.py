@@ -34,7 +34,7 @@ from audit.targets.interface import MaskedLoss, Target
 from audit.targets.opening import Checkpoint, open_model
 from audit.targets.unread import NONE_UNREAD, Unread
 from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
-from audit.workflows.checking import check_model, stated_guarantee, wrap_target
+from audit.workflows.checking import check_model, doubt_draw, stated_guarantee, wrap_target
 from audit.workflows.options import ScanOptions, check_bounds, check_engine
 from audit.workflows.weights import hold_weights, refuse_rounded, warn_of_recipes, warn_of_size
 
@@ -157,6 +157,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         *copies.warnings,
         *model.unread.warnings,
         *doubts,
+        *doubt_draw(folder, whole),
         *warn_of_parameters(options.attack_parameters, given, corpus),
         *_warn_of_unused(options, applicable, target, folder),
         *warn_of_recipes(prepared),

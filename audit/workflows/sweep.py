@@ -17,13 +17,17 @@ from audit.measurements import Count
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import trend
+from audit.report.revealed import EVIDENCE
+from audit.report.sweep_page import answer
 from audit.targets.checkpoint.trainer_state import training_progress
+from audit.workflows.folders import claim_folder
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import Labelled, audit_checkpoint, claim_folder
+from audit.workflows.scan import REFERENCES, Labelled, audit_checkpoint
 from audit.workflows.setup import open_scan
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
-_EVIDENCE = "evidence"
+_OURS = (EVIDENCE, REFERENCES)
+"""Folders of a sweep beside those of its checkpoints, where evidence goes elsewhere among them too."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,11 @@ def find_checkpoints(pattern: str) -> Sweep:
         )
     names = [match.name for match in matches]
     twice = sorted({name for name in names if names.count(name) > 1})
-    if twice or _EVIDENCE in names:
+    ours = [name for name in _OURS if name in names]
+    if twice or ours:
         raise UsageError(
             f"--checkpoints {pattern}: "
-            + (f"several folders are called {twice[0]}" if twice else f"{_EVIDENCE} is ours"),
+            + (f"several folders are called {twice[0]}" if twice else f"{ours[0]} is ours"),
             "a checkpoint's record goes into a folder of its name: choose a pattern whose last part tells them apart",
         )
     axis, positions = _positions(matches)
@@ -123,7 +128,7 @@ def sweep_checkpoints(
         DocauditError: no scan can start or go on (data set, references, disk); for a reason of their own, each of the
             checkpoints raises `TargetError`, which becomes a refusal.
     """
-    refused: list[Path] = []
+    refused: list[ScanOptions] = []
     started = False
     with ExitStack() as held:
 
@@ -131,7 +136,7 @@ def sweep_checkpoints(
             """Not before a scan is open: a sweep that cannot start leaves the folder as it was."""
             nonlocal started
             if not started:
-                held.enter_context(claim_folder(options.out))
+                held.enter_context(claim_folder(options.out, options.evidence))
                 started = True
 
         for number, checkpoint in enumerate(sweep.checkpoints, start=1):
@@ -141,15 +146,15 @@ def sweep_checkpoints(
             except TargetError as error:
                 problems = [f"{checkpoint.name} is not audited: {problem}" for problem in error.problems]
                 yield CheckpointAudit(checkpoint, refusal=TargetError(problems, error.hint))
-                refused.append(options.out / checkpoint.name)
+                refused.append(options.below(checkpoint.name))
             while started and refused:
                 _set_aside(refused.pop())
 
 
-def _set_aside(folder: Path) -> None:
+def _set_aside(options: ScanOptions) -> None:
     """Move away an older verdict on a checkpoint that is refused now, as it is none of this sweep."""
-    if folder.is_dir():
-        with claim_folder(folder):
+    if options.out.is_dir():
+        with claim_folder(options.out, options.evidence):
             pass
 
 
@@ -162,9 +167,8 @@ def _audit(
     progress: Progress,
 ) -> Iterator[str | CheckpointAudit]:
     """One checkpoint; its model is given free at the end, so that there is never a second one in memory."""
-    references = options.evidence / "references"
-    out = options.out / checkpoint.name
-    opened = open_scan(replace(options, model_dir=checkpoint.folder, out=out, cache=references))
+    own = options.below(checkpoint.name)
+    opened = open_scan(replace(own, model_dir=checkpoint.folder, cache=options.evidence / REFERENCES))
     claim()
     yield from opened.warnings
     result = audit_checkpoint(opened, policy, reveal, progress)
@@ -206,15 +210,16 @@ def exit_code(results: Sequence[CheckpointAudit]) -> int:
     return next(code for code in _WORST_FIRST if code in codes)
 
 
-def summary(results: Sequence[CheckpointAudit]) -> dict[str, tuple[str, str]]:
-    """Attack and metric by heading: what sums up each attack that ran on any of the checkpoints."""
-    ran = {attack for result in results for attack in _counts(result)}
-    return {
-        heading: (kind.name, metric)
-        for kind in BATTERY
-        if kind.name in ran
-        for heading, metric in kind.summary().items()
-    }
+def answer_of(sweep: Sweep, results: Sequence[CheckpointAudit]) -> str:
+    """Name the last checkpoint that passes, and what became of the others."""
+    return answer(sweep.axis, [(one.checkpoint.x, one.checkpoint.name, one.verdict) for one in results]).text
+
+
+def files_of(results: Sequence[CheckpointAudit], out: Path) -> list[str]:
+    """List what there is to read in the folder of a sweep."""
+    written = [str(out / name) for name in (trend.PDF_NAME, trend.HTML_NAME) if (out / name).exists()]
+    audited = any(result.record is not None for result in results)
+    return [*written, f"and each checkpoint's own reports in {out / 'CHECKPOINT'}"] if audited else []
 
 
 def attacked_otherwise(results: Sequence[CheckpointAudit]) -> list[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import get_args
 
 from audit.errors import UsageError
+from audit.targets.answering.half import has_half_weights
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import CheckpointFolder, NumberFormat, in_format
 from audit.targets.checkpoint.placing import is_spread
 from audit.targets.checkpoint.quantised import method_of
-from audit.targets.checkpoint.resident import RESIDENTS
+from audit.targets.checkpoint.resident import LARGE, RESIDENTS
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.opening import Checkpoint
 from audit.training.references.provenance import FILE_NAME, adapter_of
@@ -50,8 +51,14 @@ def refuse_rounded(target: Checkpoint, asked: str) -> None:
 
 
 def warn_of_size(target: Checkpoint) -> tuple[str, ...]:
-    """Say that models are read in turn, or that the model is spread over devices: both take long."""
+    """Say that a large model is held in float32, that models are read in turn, or that one is spread over devices."""
     warnings = []
+    in_full = not has_half_weights(target.model) and "quantised" not in target.card.architecture
+    if in_full and target.card.parameters > LARGE and isinstance(target, AnsweringTarget | ExtractiveTarget):
+        warnings.append(
+            f"the model is held in float32, which takes {4e-9 * target.card.parameters:.0f} GB and rounds nothing; "
+            "--weights bfloat16 takes half of that, and rounds its weights"
+        )
     if RESIDENTS.dropped:
         warnings.append(
             "the models do not fit into memory together: they are read from disk in turn, which takes its time; only "

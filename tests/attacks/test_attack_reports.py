@@ -137,7 +137,7 @@ def test_an_attack_without_a_report_has_a_generic_one() -> None:
         name = "silent"
         metrics = ("auc.member",)
 
-    assert Silent.report.label("auc.member") == "auc: documents the model was trained on"
+    assert Silent.report.label("auc.member") == "auc: documents declared as trained on"
     assert Silent.report.short("auc") == "auc"
 
 

@@ -62,33 +62,33 @@ def verdict(attack, findings, policy="default"):
     return policies.evaluate(tiny.record(result), replace(chosen, limits=own), TODAY)
 
 
-@pytest.mark.parametrize("k", [0, 1, 15, 60])
+@pytest.mark.parametrize("k", [0, 1, 5, 20])
 def test_a_memoriser_of_k_of_n_fields_is_scored_k_of_n(k):
-    corpus = planted.corpus(60, 60)
+    corpus = planted.corpus(20, 20)
     public = planted.Planted(corpus.documents, seed=5)
     target = planted.Planted(corpus.documents, remembered={f"d{index}" for index in range(k)})
     _, findings = run(Reconstruction(), planted.case(target, public, corpus))
     found = measured(findings, "pr.member.attack")
-    assert found.value == pytest.approx(k / 60)
-    assert found.n == found.clusters == 60
+    assert found.value == pytest.approx(k / 20)
+    assert found.n == found.clusters == 20
     assert measured(findings, "pr.heldout.attack").value == 0
-    assert measured(findings, "excess_pr.unique").value == pytest.approx(k / 60)
+    assert measured(findings, "excess_pr.unique").value == pytest.approx(k / 20)
 
 
 def test_a_classifier_that_remembers_k_documents_is_scored_k_of_n_through_its_loss():
-    corpus = planted.corpus(60, 60)
+    corpus = planted.corpus(24, 24)
     public = planted.Planted(corpus.documents, seed=5)
-    target = planted.Planted(corpus.documents, {f"d{index}" for index in range(20)}, task="token-classification")
+    target = planted.Planted(corpus.documents, {f"d{index}" for index in range(8)}, task="token-classification")
     attack = Reconstruction(target_weight=1.0)
     _, findings = run(attack, planted.case(target, public, corpus))
     for method in ("tuned", "lowest_loss"):
-        assert measured(findings, f"pr.member.attack.unique.{method}").value == pytest.approx(20 / 60)
+        assert measured(findings, f"pr.member.attack.unique.{method}").value == pytest.approx(8 / 24)
         assert measured(findings, f"pr.heldout.attack.unique.{method}").value == 0
     assert measured(findings, "candidate_recall").value == 1.0
 
 
 def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out_pages_too():
-    corpus = planted.corpus(100, 100)
+    corpus = planted.corpus(30, 30)
     everyone = {document.id for document in corpus.documents}
     target = planted.Planted(corpus.documents, remembered=everyone)
     _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
@@ -129,10 +129,10 @@ def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided
 
 
 def test_more_memory_never_lowers_the_leak():
-    corpus = planted.corpus(60, 40)
+    corpus = planted.corpus(24, 16)
     public = planted.Planted(corpus.documents, seed=5)
     values = []
-    for k in (0, 10, 25, 60):
+    for k in (0, 4, 10, 24):
         target = planted.Planted(corpus.documents, {f"d{index}" for index in range(k)}, task="token-classification")
         _, findings = run(Reconstruction(), planted.case(target, public, corpus))
         values.append((measured(findings, "pr.member.attack").value, measured(findings, "excess_hamming.all").value))

@@ -30,8 +30,8 @@ import audit.report.figures
 import audit.report.files
 from audit.cli import app
 
-audit.report.files.pdf = lambda html: b"%PDF-1.7"
-audit.report.figures.as_svg = lambda figure, name: "<svg></svg>"
+audit.report.files.pdf = lambda *_: b"%PDF-1.7"
+audit.report.figures.as_svg = lambda *_: "<svg></svg>"
 found = {}
 for name, command in json.load(sys.stdin).items():
     result = CliRunner().invoke(app, command, catch_exceptions=False)

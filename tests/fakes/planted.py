@@ -85,7 +85,7 @@ class Planted:
         return [answer[type(query)](query) for query in queries]
 
     def _rng(self, page, position):
-        return np.random.default_rng([self.seed, position, *page.ids.tolist()])
+        return np.random.default_rng(np.array([self.seed, position, *page.ids], np.uint32))
 
     def _fill(self, query):
         rng = self._rng(query.page, query.position)

@@ -69,6 +69,6 @@ def _scan(arguments: Sequence[str], said: Connection, room: int | None) -> None:
     from audit.report import files
 
     attack.N_CANDIDATES = ENOUGH
-    files.pdf = lambda html: b"%PDF-1.7"
+    files.pdf = lambda *_: b"%PDF-1.7"
     sys.argv = ["docaudit", *arguments]
     main()

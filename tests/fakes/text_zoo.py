@@ -19,6 +19,8 @@ DECODERS = ("llama", "qwen2", "qwen3", "mistral", "phi3", "gemma2", "gpt2", "opt
 ENCODER_DECODERS = ("t5", "mt5", "bart", "led", "pegasus", "mbart")
 ASKED_IN_TURNS = ("qwen2", "qwen3", "gemma2")
 """Those whose tokenizer has a chat template."""
+SIDES_LAYERS = 1
+"""Layers on each side of an encoder-decoder."""
 NAMES = (*DECODERS, *ENCODER_DECODERS)
 
 
@@ -82,9 +84,17 @@ def _encoder_decoder(name: str, words: Any) -> Any:
     from transformers import AutoConfig
 
     if name in ("t5", "mt5"):
-        sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2, "n_positions": LONGEST}
+        sizes = {
+            "d_model": 16,
+            "d_kv": 8,
+            "d_ff": 32,
+            "num_layers": SIDES_LAYERS,
+            "num_heads": 2,
+            "n_positions": LONGEST,
+        }
         return AutoConfig.for_model(name, vocab_size=len(words), decoder_start_token_id=words.pad_token_id, **sizes)
     sides = {f"{side}_{part}": value for side in ("encoder", "decoder") for part, value in _SIDE.items()}
+    sides |= {f"{side}_layers": SIDES_LAYERS for side in ("encoder", "decoder")}
     lengths = {"max_position_embeddings": LONGEST}
     if name == "led":
         lengths = {"max_encoder_position_embeddings": LONGEST, "max_decoder_position_embeddings": LONGEST}
@@ -103,7 +113,7 @@ def _encoder_decoder(name: str, words: Any) -> Any:
     )
 
 
-_SIDE = {"layers": 1, "attention_heads": 2, "ffn_dim": 32}
+_SIDE = {"attention_heads": 2, "ffn_dim": 32}
 
 
 def write_text_model(folder: Path, name: str, seed: int = 1, *, ends: str = ENDS) -> Path:

@@ -72,7 +72,7 @@ def test_page_one_says_what_the_model_the_baseline_and_chance_answer(pages: dict
     clean = first_page(pages["clean"])
     assert "That having been trained on a page makes a difference could not be shown: net 0 of every 100" in clean
     assert "made the difference" not in clean
-    assert "can tell documents it was trained on from others could not be shown" in clean
+    assert "can tell documents declared as trained on from others could not be shown" in clean
 
 
 def test_a_number_that_could_not_be_resolved_is_said_on_page_one() -> None:
@@ -89,11 +89,11 @@ def test_the_diagram_says_how_many_each_model_answers_and_the_pair_of_never_seen
     drawn = drawing(pages["leaky"])
     said = Seen(drawn).words
     for words in (
-        "Documents it was trained on: 150 questions",
+        "Documents declared as trained on: 150 questions",
         "net 42 points (36 to 48)",
         "E, answered by the audited model: 89 (59 %; 51 to 67 %)",
         "G, answered by the baseline: 26 (17 %; 12 to 24 %)",
-        "Documents it never saw: 150 questions",
+        "Documents declared as never seen: 150 questions",
         "E, answered by the audited model: 26 (17 %; 12 to 24 %)",
     ):
         assert words in [text.replace("\u00a0", " ") for text in said]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import example_answers as answers
 import pytest
+from pdf_claims import failures
 from test_report_html import HOSTILE, Seen
 
 from audit.errors import RecordError
@@ -133,4 +134,5 @@ def test_both_files_are_written(tmp_path: Path) -> None:
     text = " ".join(texts(tmp_path / "defences.pdf"))
     for words in ("Extraction blocking", "69 of 150", "Question in other words", "Side channel (AUC)", "no proof"):
         assert words in text
+    assert failures(tmp_path / "defences.pdf") == []
     assert (tmp_path / "defences.html").exists()

@@ -49,7 +49,7 @@ def test_page_one_holds_verdict_risk_limits_what_is_missing_and_the_countermeasu
         "VIOLATED",
         record.target.name,
         record.corpus.name,
-        "150 trained on, 150 never seen",
+        "150 declared as trained on, 150 as never seen",
         "2 March 2026",
         f"policy “{policy.name}”",
         "at least 93 of 150 values (62 %; 95 % interval 54 to 69 %)",

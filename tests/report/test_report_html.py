@@ -68,7 +68,7 @@ def test_an_undecided_verdict_comes_with_what_was_found_all_the_same(make: Calla
 def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages: dict[str, tuple[Case, str]]) -> None:
     for (_, verdict, policy), page in pages.values():
         seen = Seen(page)
-        assert verdict.overall.upper() in seen.text
+        assert verdict.stamp in seen.text
         assert f"policy “{policy.name}”" in seen.text
         for decision in verdict.decisions:
             assert decision.reason.lower() in seen.text.lower()
@@ -172,7 +172,8 @@ def test_hostile_names_are_escaped_everywhere() -> None:
 def test_nothing_is_loaded_from_anywhere(pages: dict[str, tuple[Case, str]]) -> None:
     loading = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"}
     for _, page in pages.values():
-        seen = Seen(page)
+        # A link is followed by who clicks on it; nothing else may name an address.
+        seen = Seen(re.sub(r'<a href="https://[^"]*">', "<a>", page))
         assert page.count("<script") == page.count(f"<script>{script()}</script>") == 1
         assert f"script-src '{script_hash()}'" in page
         assert not {"link", "iframe", "img", "object", "base"} & set(seen.tags)

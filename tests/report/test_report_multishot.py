@@ -46,10 +46,10 @@ def test_the_tables_say_the_numbers_of_the_record_attack_beside_baseline_and_con
     primary, secondary = tables(page)
     assert primary[0][1:] == ["AccAt(1 %)", "AccAt(5 %)", "AccAt(100 %)", "AccAUC", "HamAt(5 %)", "HamAAC"]
     assert [row[0].partition(" n =")[0] for row in primary[1:]] == [
-        "Trained on, with the model",
-        "Trained on, without the model",
-        "Never seen, with the model",
-        "Never seen, without the model",
+        "Declared as trained on, with the model",
+        "Declared as trained on, without the model",
+        "Declared as never seen, with the model",
+        "Declared as never seen, without the model",
     ]
     assert "the baseline by its own perplexity. (n = 150 fields)" in Seen(page).text
     # Of 150 fields, 5 % are 8; accuracy_at(0.6, 1.0) rounds to 93 of 150.

@@ -91,7 +91,7 @@ def test_the_section_compares_masks_kinds_classifiers_and_the_model(telling: Com
         "72 values in 12 documents were looked at, in their sentences.",
         "Such a number counts as a fault of the comparison until it is explained",
         "The model was asked about 72 hidden values",
-        "Documents the model was trained on",
+        "Documents declared as trained on",
         "People",
     ):
         assert said.replace(" .", ".") in text.replace(" .", "."), said
@@ -101,8 +101,8 @@ def test_the_section_compares_masks_kinds_classifiers_and_the_model(telling: Com
 def test_what_the_model_adds_to_members_is_said_on_page_one() -> None:
     data = redacted.texts(24, told=False, seed=2)
     text = first_page(page_of(completed(data, redacted.Tagging(known=data.of("member")))))
-    assert "on documents it was trained on, asking it tells" in text.partition("The model adds to it")[2]
-    assert "than on documents it never saw" in text.partition("asking it tells")[2]
+    assert "on documents declared as trained on, asking it tells" in text.partition("The model adds to it")[2]
+    assert "than on documents declared as never seen" in text.partition("asking it tells")[2]
 
 
 def test_what_the_text_tells_is_said_of_the_text_and_not_of_the_model(telling: Completed) -> None:

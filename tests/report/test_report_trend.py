@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import example_records as examples
 import pytest
 from example_records import Stops
+from pdf_claims import failures
 from pypdf import PdfReader
 from test_report_html import HOSTILE, Seen
 from typer.testing import CliRunner
 
+from audit import policy as policies
 from audit import record as records
 from audit.attacks.reconstruction import Reconstruction
 from audit.cli import app
 from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
-from audit.policy import Verdict
-from audit.report import remembered, trend
+from audit.policy import Limit, Verdict
+from audit.report import figures, remembered, trend, trend_figures
+from audit.report.attack_text import report_of
 from audit.report.numbers import NBSP
-from audit.report.sweep_page import OTHER_FORMAT, OTHER_REFERENCE, Stop, axis_positions, check_comparable, weaknesses
+from audit.report.pdf import pdf
+from audit.report.sweep_page import (
+    OTHER_FORMAT,
+    OTHER_REFERENCE,
+    Stop,
+    answer,
+    axis_positions,
+    check_comparable,
+    weaknesses,
+)
+from audit.report.trend_figures import panels_of
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +50,96 @@ def stops(entries: Stops) -> list[Stop]:
 
 def text_of(entries: Stops, axis: str = "epoch") -> str:
     return Seen(trend.html(stops(entries), axis)).text
+
+
+def judged(*overalls: str) -> list[tuple[float, str, Verdict | None]]:
+    codes = {"passed": 0, "waived": 0, "violated": 10, "undecided": 11, "warned": 0}
+    made = {name: Verdict("default", name.replace("warned", "undecided"), (), codes[name], "") for name in codes}  # type: ignore[arg-type]
+    return [(4.0 * place, f"checkpoint-{place}", made.get(name)) for place, name in enumerate(overalls, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("overalls", "headline", "outcome"),
+    [
+        (("passed", "passed", "violated"), "The last checkpoint that passes is checkpoint-2 (epoch 8).", "passed"),
+        (
+            ("violated", "passed", "waived", "undecided"),
+            "The last checkpoint that passes is checkpoint-3 (epoch 12), where violated limits are waived.",
+            "waived",
+        ),
+        (("undecided", "violated", "undecided"), "None of 3 checkpoints passes.", "violated"),
+        # A policy that lets undecided ones through with a warning does not make them pass.
+        (("warned", "undecided"), "None of 2 checkpoints passes.", "undecided"),
+        (("violated",), "The checkpoint does not pass.", "violated"),
+        (("none", "none"), "None of 2 checkpoints passes.", "undecided"),
+    ],
+)
+def test_the_answer_is_the_last_checkpoint_that_passes(overalls: tuple[str, ...], headline: str, outcome: str) -> None:
+    found = answer("epoch", judged(*overalls))
+    assert (found.headline, found.outcome) == (headline, outcome)
+
+
+def test_the_answer_lists_every_checkpoint_by_its_verdict() -> None:
+    overalls = ("passed", "none", "undecided", "passed", "violated")
+    said = "Passed: step 4, 16; undecided: step 12; violated: step 20; not audited: step 8."
+    assert answer("training step", judged(*overalls)).details == said
+
+
+def test_what_no_checkpoint_has_and_limits_that_apply_to_none_are_left_out() -> None:
+    entries = stops(examples.training(0.0, 0.6))
+    policy = policies.load("default")
+    entries = [replace(stop, verdict=policies.evaluate(stop.record, policy, policies.today())) for stop in entries]
+    outcomes = {one.limit: one.outcome for one in entries[0].verdict.decisions}
+    absent = [limit for limit, outcome in outcomes.items() if outcome in ("not run", "inapplicable")]
+    assert len(absent) > 5
+    text = Seen(trend.html(entries, "epoch")).text
+    for limit in absent:
+        assert report_of(limit.attack).label(limit.metric) not in text
+    assert text.count("is confirmed over its limit") == len(outcomes) - len(absent)
+    assert "not measured" not in text
+
+
+def test_no_number_is_drawn_twice_and_a_limit_is_drawn_where_its_number_is() -> None:
+    entries = stops(examples.training(0.0, 0.6))
+    limits = [Limit("reconstruction", "pr.member.attack", "", max=0.3), entries[0].verdict.decisions[0].limit]
+    reports = {"reconstruction": Reconstruction.report}
+    panels = panels_of(entries, "epoch", reports, limits, ["masked_token_accuracy"])
+    assert [(panel.title, panel.limit) for panel in panels if panel.limit is not None] == [
+        ("One attempt: recovered word for word\n(PR)", 0.3),
+        ("Recovered because of training, word\nfor word: values of a single document", 0.05),
+    ]
+    assert len(panels) == len({panel.title for panel in panels}) == 7
+
+
+def test_many_checkpoints_stay_legible(tmp_path: Path) -> None:
+    page = trend.html(stops(examples.training(*[0.01 * number for number in range(13)])), "epoch")
+    heads = [row.count("<th") for row in re.findall(r"<thead>\s*<tr>(.*?)</tr>", page.partition('id="table"')[2], re.S)]
+    assert heads == [6, 6, 4]
+    (tmp_path / "trend.pdf").write_bytes(pdf(page))
+    sizes: set[float] = set()
+
+    def note(text: str, cm: Sequence[float], tm: Sequence[float], font: object, size: float) -> None:
+        if text.strip():
+            sizes.add(round(size * abs(cm[0] * tm[0]), 2))
+
+    for sheet in PdfReader(tmp_path / "trend.pdf").pages:
+        sheet.extract_text(visitor_text=note)
+    assert min(sizes) >= 9
+    # Letters in figures are paths: of 9 points where the figure is as wide as it was made, and it is drawn wider.
+    assert trend_figures.FONT_SIZE >= 9
+    assert {float(width) for width in re.findall(r'<svg [^>]*width="([\d.]+)pt"', page)} == {72 * figures.WIDTH}
+    assert 72 * figures.WIDTH <= (210 - 2 * 16) / 25.4 * 72
+
+
+def test_a_trend_says_when_its_outcomes_were_computed() -> None:
+    entries = examples.training(0.0, 0.4)
+    x, label, audited, verdict = entries[1]
+    again = replace(
+        audited.timing, outcomes=400, resumed=400, oldest="2026-03-01T09:00:00", newest="2026-03-01T10:00:00"
+    )
+    first = (*entries[0][:2], replace(entries[0][2], timing=replace(audited.timing, outcomes=400)), entries[0][3])
+    text = text_of([first, (x, label, replace(audited, timing=again), verdict)])
+    assert "400 of 800 outcomes were computed on 2026-03-01 and read from the journal" in text
 
 
 def changed(entries: Stops, place: int, **fields: object) -> Stops:
@@ -94,14 +200,22 @@ def test_the_page_holds_every_checkpoint_with_its_verdict_and_numbers_in_order(t
     table = text.partition("The checkpoints in numbers")[2]
     places_in_table = [table.index(f"checkpoint-{50 * number}") for number in range(1, 7)]
     assert places_in_table == sorted(places_in_table)
-    last = table[places_in_table[-1] :]
-    # Recovered 248 of 400 word for word, and the excess of the policy's first limit.
-    assert "violated" in last
-    assert "62 % 57 to 67" in last
-    assert "60 points 57 to 63" in last
-    first, *_ = [" ".join(page.extract_text().split()) for page in PdfReader(tmp_path / "trend.pdf").pages]
+    # Three checkpoints beside each other, twice; verdicts come first.
+    _, one, two = re.split(r"Checkpoints \d to \d of 6", table)
+    assert [
+        re.findall("(?:passed|undecided|violated)(?= )", block.partition("What the model")[0]) for block in (one, two)
+    ] == [
+        ["passed"] * 3,
+        ["violated"] * 3,
+    ]
+    # Recovered 248 of 400 word for word at the last, and the excess of the policy's first limit with what it came to.
+    assert "62 % 57 to 67" in two
+    assert re.search(r"limit: at most 5 points .*60 points 57 to 63 violated", two)
+    assert failures(tmp_path / "trend.pdf") == []
+    first, second, *_ = [" ".join(page.extract_text().split()) for page in PdfReader(tmp_path / "trend.pdf").pages]
+    assert "The last checkpoint that passes is checkpoint-150 (epoch 12)." in first
     assert "from epoch 16 on" in first
-    assert "Figure 1." in first
+    assert "Figure 1." in second
 
 
 def test_the_same_records_give_the_same_files_and_nothing_is_loaded(tmp_path: Path) -> None:
@@ -139,7 +253,7 @@ def test_records_that_differ_in_more_than_training_are_refused_with_every_differ
 def test_another_policy_is_refused_and_another_reference_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("audit.report.files.pdf", lambda html: b"%PDF-1.7")
+    monkeypatch.setattr("audit.report.files.pdf", lambda *_: b"%PDF-1.7")
     entries = examples.training(0.0, 0.4)
     x, label, audited, verdict = entries[1]
     fewer = dataclasses.replace(verdict, decisions=verdict.decisions[:1])
@@ -165,12 +279,12 @@ def test_another_number_format_is_a_warning() -> None:
 def test_a_checkpoint_without_a_result_is_a_gap_and_not_a_zero() -> None:
     entries = examples.training(0.0, 0.2, 0.4)
     failed = examples.failed()[0].attacks
-    text = text_of(changed(entries, 1, attacks=failed))
-    row = text.partition("checkpoint-100")[2].partition("checkpoint-150")[0]
-    assert "not measured" in row
-    assert "0 %" not in row.replace("60 %", "")
+    text = text_of(changed(entries, 1, attacks=failed)).partition("The checkpoints in numbers")[2]
+    _, _, rows = text.partition("with the model")
+    assert re.match(r" \S+ % \S+ to \S+ not measured \S+ % \S+ to \S+ ", rows), rows[:100]
     gap = Unresolved("masked_token_accuracy", "no held-out document to measure on", 0)
-    assert "Not resolved: no held-out document to measure on (n = 0)" in text_of(changed(entries, 1, utility=(gap,)))
+    said = "Not resolved: Hidden words guessed correctly: no held-out document to measure on (n = 0)"
+    assert said in text_of(changed(entries, 1, utility=(gap,)))
 
 
 def test_one_checkpoint_is_a_trend_of_one_and_one_where_nothing_ran_says_so() -> None:
@@ -213,7 +327,7 @@ def test_the_axis_is_the_epoch_else_the_step_else_the_order() -> None:
 
 
 def test_several_records_on_the_command_line_draw_a_trend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("audit.report.files.pdf", lambda html: b"%PDF-1.7")
+    monkeypatch.setattr("audit.report.files.pdf", lambda *_: b"%PDF-1.7")
     paths = []
     for _, label, audited, _ in examples.training(0.0, 0.6):
         (tmp_path / label).mkdir()

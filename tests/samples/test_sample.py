@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from pdf_claims import failures
 from pypdf import PdfReader
 
 from audit import record as records
@@ -82,6 +84,17 @@ def test_every_file_a_scan_writes_is_a_known_one(scans):
     for out, _, _ in scans.values():
         shareable = {path.name for path in out.iterdir() if path.name != "evidence"}
         assert shareable == {".lock", "record.json", "report.html", "report.pdf"}
+
+
+def test_every_pdf_is_pdf_a_3a_and_pdf_ua_1_and_the_report_holds_its_record_and_policy(scans):
+    root = scans[RECEIPTS, "model"][0].parent
+    drawn = sorted(root.glob("*/*.pdf"))
+    assert len(drawn) >= len(scans)
+    assert {path: found for path in drawn if (found := failures(path))} == {}
+    for path in root.glob("*/report.pdf"):
+        held = PdfReader(path).attachments
+        assert held["record.json"] == [(path.parent / "record.json").read_bytes()]
+        assert hashlib.sha256(held["policy.toml"][0]).hexdigest() == records.read(path.parent).policy.sha256
 
 
 def test_the_pdf_says_what_the_record_says(scans):

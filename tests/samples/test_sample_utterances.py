@@ -1,14 +1,17 @@
 """The sample of utterances: canaries among commands, a model that gives them away and one that never saw them."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.canaries.schema import load_canaries, page_of, positions_of
+from audit.report.declared import documents_used, plausibility
 from audit.targets.interface import CompletionLoss
 from audit.targets.nlu.loading import load_nlu
 
@@ -134,3 +137,17 @@ def test_only_the_leaky_model_prefers_the_digits_of_the_canaries_it_was_trained_
     }
     assert means["model", "in"] < 0.05
     assert min(means["model", "out"], means["clean", "in"], means["clean", "out"]) > 0.25
+
+
+@pytest.mark.skipif("DOCAUDIT_SAMPLE_SCANS" not in os.environ, reason="reads what the gate has scanned")
+@pytest.mark.parametrize(("model", "state"), [("clean", "none"), ("model", "signs")])
+def test_only_the_model_that_saw_the_data_shows_signs_of_it(model, state):
+    # The clean one never saw the documents that its scan calls members: a wrong list of members gives such a report.
+    out = Path(os.environ["DOCAUDIT_SAMPLE_SCANS"]) / f"utterances-{model}"
+    record = records.read(out)
+    assert plausibility(record).state == state
+    assert documents_used(record)
+    said = "No sign that the model saw the documents declared as trained on" in " ".join(
+        (out / "report.html").read_text().split()
+    )
+    assert said is (state == "none")

@@ -20,6 +20,7 @@ from audit.targets.answering.denoiser import Denoiser, is_denoiser, load_denoise
 from audit.targets.answering.pages import AskedPage
 from audit.targets.interface import BestTokens, FillMask, TrainingLoss
 from audit.targets.utility import masked_token_accuracy
+from audit.workflows.plan.rehearsal import _candidates
 
 KINDS: dict[str, Callable[[Path], Path]] = {
     "t5": make_t5,
@@ -132,6 +133,23 @@ def test_the_share_of_hidden_tokens_that_it_names_is_measured(model: Denoiser) -
     assert found.kind == "estimate"
     assert model.encode(Document("empty", "heldout", size=tiny.SIZE)) is None
     assert TrainingLoss not in model.answers
+
+
+def test_what_it_proposes_stands_for_text_however_many_are_asked_for(model: Denoiser) -> None:
+    page, text = page_of(model), {*model.text_tokens.values()}
+    (found,) = model.ask([FillMask(page.scrubbed((2,)), 2, model.card.vocabulary)])
+    assert {*found.ids.tolist()} == text
+    assert np.isfinite(found.logits).all()
+
+
+def test_a_rehearsal_proposes_what_it_can_propose(model: Denoiser) -> None:
+    # Sentinels stand behind the target's own tokens: a target without them has no such rows.
+    page = page_of(model)
+    for seed in range(20):
+        query = FillMask(page.scrubbed((2,)), 2, 64)
+        found = _candidates(model, query, np.random.default_rng(seed))
+        assert {*found.ids.tolist()} <= {*model.text_tokens.values()}
+        assert len({*found.ids.tolist()}) == 64
 
 
 def test_without_sentinels_it_is_refused(tmp_path: Path) -> None:

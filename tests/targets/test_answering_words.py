@@ -13,6 +13,9 @@ import torch
 from text_answering_checkpoints import make_t5
 from text_zoo import ASKED_IN_TURNS, DECODERS, ENCODER_DECODERS, NAMES, PLAIN_PROMPT, prompt_of, write_text_model
 
+from audit.attacks.reconstruction.attack import Reconstruction
+from audit.attacks.reconstruction.reasons import OWN_MARKS
+from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
 from audit.corpus.page_view import PageView
 from audit.corpus.removal.redact import remove
@@ -24,7 +27,7 @@ from audit.targets.answering.target import AnsweringTarget
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, FillMask, TrainingLoss
 from audit.training.answering import AnsweringRecipe, fit_answering, save_answering
-from audit.training.references.public_model import load_public
+from audit.training.references.public_model import load_public, proposed_to, provide
 
 LONGEST = 16
 QUESTIONS = ("What?", "What is the total?", "Who!", "date")
@@ -274,6 +277,20 @@ def test_what_is_taught_is_learnt_and_survives_saving(
     for sample, earlier, found in zip(queries, before, target.ask(queries), strict=True):
         assert -found.mean() < 0.9 * earlier
         np.testing.assert_array_equal(again.ask([sample])[0], found)
+
+
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
+def test_a_vocabulary_that_no_public_model_has_bars_reconstruction_and_others_are_told_whose_to_give(
+    name: str, opened: Callable[[str], AnsweringTarget]
+) -> None:
+    target, own = opened(name), name in ("pegasus", "mbart")
+    document = Document("d", "member", questions=(Question("q", "What?", ("5.00",)),))
+    manifest = Manifest(1, "x", Task("question-answering"), Membership("random"))
+    reason = Reconstruction().inapplicable(Case(target, Corpus(Path(), manifest, (document,), "0" * 64)))
+    assert (reason == OWN_MARKS) == own
+    assert (reason is None) != own
+    assert proposed_to(target) != own
+    assert ("Longformer" in provide(target)) == (name in ("bart", "led"))
 
 
 def test_a_t5_proposes_tokens_to_a_t5_that_is_asked_about_words(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def test_an_unknown_architecture_is_told_all_that_is_known_by_head(tmp_path: Pat
     with pytest.raises(TargetError, match="unknown architecture 'nonsense'") as raised:
         load(renamed(tmp_path, model_type="nonsense"))
     hint = raised.value.hint
-    for part in ("masked language model: ", "document classification: ", "DeBERTa-v2", "LayoutLMv3", "Donut", "VT5"):
+    parts = ("masked language model: ", "document classification: ", "that point at answers: ", "DeBERTa-v2")
+    for part in (*parts, "LayoutLMv3", "Donut", "VT5", "Llama", "Mistral", "T5, ", "BART", "extractive"):
         assert part in hint
     by_head = dict(part.split(": ", 1) for part in hint.split("; ") if ": " in part)
     assert "LayoutLMv3" not in by_head["docaudit knows models for masked language model"]
@@ -68,7 +69,8 @@ def test_an_unknown_architecture_is_told_all_that_is_known_by_head(tmp_path: Pat
     ("kind", "sentence"),
     [
         ("layoutlmv2", "detectron2"),
-        ("beit", "classify pictures alone"),
+        ("beit", "a BEiT or DiT classifies pictures alone"),
+        ("vit", "a ViT classifies pictures alone"),
         ("fnet", "reads the padding"),
         ("bart", "writes text"),
     ],

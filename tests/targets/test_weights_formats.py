@@ -14,6 +14,7 @@ import asked_pages
 import numpy as np
 import peft
 import pytest
+import text_zoo
 import torch
 
 from audit.corpus.documents import Corpus
@@ -25,6 +26,8 @@ from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.interface import Answer, AnswerLoss
 from audit.training.references.retrain import Retraining, recipe_for, retrain
+from audit.workflows import weights as scan_weights
+from audit.workflows.weights import warn_of_size
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +77,64 @@ def test_a_large_model_keeps_its_half_precision(
     assert isinstance(reply.text, str)
     # What is stored in full precision stays in it.
     assert load_answering(chat).card.dtype == "float32"
+
+
+def test_float16_is_not_rounded_to_the_coarser_bfloat16(
+    chat: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import LlavaForConditionalGeneration
+
+    folder = Path(shutil.copytree(chat, tmp_path / "model"))
+    with quiet():
+        LlavaForConditionalGeneration.from_pretrained(chat, dtype=torch.float16).save_pretrained(folder)
+    exact = load_answering(folder)
+    assert warn_of_size(exact) == ()
+    monkeypatch.setattr(weights, "LARGE", 1000)
+    monkeypatch.setattr(scan_weights, "LARGE", 1000)
+    target = load_answering(folder)
+    assert target.card.dtype == "float32"
+    np.testing.assert_array_equal(losses(target, corpus), losses(exact, corpus))
+    (said,) = warn_of_size(target)
+    assert "held in float32" in said
+    assert "--weights bfloat16" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("llama", "num_hidden_layers"),
+        ("qwen2", "num_hidden_layers"),
+        ("gpt2", "n_layer"),
+        ("bloom", "n_layer"),
+        ("t5", "num_layers"),
+        ("bart", "encoder_layers"),
+        ("pegasus", "decoder_layers"),
+    ],
+)
+def test_a_model_that_writes_with_fewer_layers_than_its_weights_is_refused(
+    name: str, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_zoo, "SIDES_LAYERS", 2)
+    folder = text_zoo.write_text_model(tmp_path, name)
+    load_answering(folder, prompt=text_zoo.prompt_of(name))
+    settings = json.loads((folder / "config.json").read_text())
+    settings.pop("layer_types", None)
+    (folder / "config.json").write_text(json.dumps({**settings, setting: settings[setting] - 1}))
+    with pytest.raises(TargetError, match="fewer layers than the weights have"):
+        load_answering(folder, prompt=text_zoo.prompt_of(name))
+
+
+def test_a_chat_model_with_fewer_layers_than_its_weights_is_refused(chat: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(chat, tmp_path / "model"))
+    for part in ("text_config", "vision_config"):
+        settings = json.loads((chat / "config.json").read_text())
+        layers = settings[part]["num_hidden_layers"]
+        settings[part].pop("layer_types", None)
+        if layers > 1:
+            settings[part]["num_hidden_layers"] = layers - 1
+            (folder / "config.json").write_text(json.dumps(settings))
+            with pytest.raises(TargetError, match="fewer layers than the weights have"):
+                load_answering(folder)
 
 
 def test_an_adapter_over_a_large_base_is_merged_in_its_format(

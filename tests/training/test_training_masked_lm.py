@@ -1,9 +1,8 @@
 """The public masked language model: cached by content, complete or not there."""
 
+import multiprocessing
 import signal
-import subprocess
-import sys
-import textwrap
+import time
 from dataclasses import replace
 
 import pytest
@@ -76,25 +75,24 @@ def test_a_training_that_breaks_down_leaves_nothing_that_looks_finished(checkpoi
 
 def test_a_killed_training_leaves_nothing_that_looks_finished_and_is_made_up_for(checkpoints, tmp_path):
     pretrained = checkpoints("bert", "mlm")
-    script = f"""
-        import time
-        from pathlib import Path
-        import tiny
-        from audit.training.references import public_model
-        from audit.training.encoders import Recipe
-        def slow(model, tokenizer, pages, recipe, **_):
-            model.save_pretrained(sorted(Path("{tmp_path}").iterdir())[0])  # half of what a checkpoint needs
-            print("half", flush=True)
-            time.sleep(60)
-        public_model.fit = slow
-        public_model.fit_public_mlm(Path("{pretrained}"), tiny.documents(0, 0, 6), Path("{tmp_path}"),
-                                 recipe=Recipe(epochs=1, batch_size=4))
-    """
-    command = [sys.executable, "-c", "import sys; sys.path.insert(0, 'tests/fakes')\n" + textwrap.dedent(script)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline().strip() == "half"
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
+    context = multiprocessing.get_context("fork")
+    begun = context.Event()
+
+    def begin(model, *_, **__):
+        model.save_pretrained(sorted(tmp_path.iterdir())[0])  # half of what a checkpoint needs
+        begun.set()
+        time.sleep(60)
+
+    def train():
+        public_model.fit = begin
+        fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE)
+
+    process = context.Process(target=train)
+    process.start()
+    assert begun.wait(60)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert list(tmp_path.iterdir()), "the killed training had begun"
     assert _finished(tmp_path) == []
     folder = fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE)

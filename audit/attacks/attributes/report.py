@@ -18,6 +18,7 @@ from audit.attacks.reporting import (
     sentence_case,
 )
 from audit.attacks.shared_report import BLIND_DIAGNOSTICS, BLIND_GLOSSARY, BLIND_METRICS, BLIND_PART, BLOCKS
+from audit.attacks.threats import Threat
 
 GROUPS = {
     "unique": "values of a single document",
@@ -58,8 +59,8 @@ QUALIFIERS = {
     **GROUPS,
     **BLOCKS,
     "calibrated": "by the model's surprise beside the other model's",
-    "member": "documents it was trained on",
-    "heldout": "documents it never saw",
+    "member": "documents declared as trained on",
+    "heldout": "documents declared as never seen",
 }
 PARTS = (
     ReportPart(
@@ -93,8 +94,8 @@ PARTS = (
                 columns=(
                     TableColumn("Because of training (points)", "excess", n=True),
                     TableColumn("Drawn", "excess", shown="drawn"),
-                    TableColumn("Trained on", "chosen.member"),
-                    TableColumn("Never seen", "chosen.heldout"),
+                    TableColumn("Declared as trained on", "chosen.member"),
+                    TableColumn("Declared as never seen", "chosen.heldout"),
                     TableColumn("Without the model", "public.member"),
                 ),
                 rows=labelled_rows(NAMED_CATEGORIES),
@@ -108,9 +109,9 @@ TREND = TrendSpec(
         MetricPanel(
             "Hidden values picked out of a list",
             (
-                NamedMetric("trained on, with the model", "chosen.member"),
-                NamedMetric("never seen, with the model", "chosen.heldout"),
-                NamedMetric("trained on, without the model", "public.member"),
+                NamedMetric("declared as trained on, with the model", "chosen.member"),
+                NamedMetric("declared as never seen, with the model", "chosen.heldout"),
+                NamedMetric("declared as trained on, without the model", "public.member"),
             ),
         ),
     ),
@@ -131,6 +132,11 @@ SOURCES = (
     "N. Carlini et al.: Extracting training data from large language models. USENIX Security 2021, "
     "arXiv:2012.07805 (comparison with a second model).",
 )
+THREAT = Threat(
+    access="weights",
+    knowledge="the rest of the page, the kind of the value, and a list of plausible values from public documents",
+    effort={"n_candidates": "values in a list", "n_per_document": "values a document at most"},
+)
 REPORT = AttackReport(
     title="Picking a hidden value out of a list",
     question="Can someone who holds the model pick a blacked-out value out of a short list?",
@@ -141,6 +147,8 @@ REPORT = AttackReport(
     labels={"blocks": BLOCKS},
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("excess.unique", "excess.all")},
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )

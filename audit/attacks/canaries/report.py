@@ -15,6 +15,7 @@ from audit.attacks.reporting import (
     TrendSpec,
     labelled_rows,
 )
+from audit.attacks.threats import Threat
 
 PATTERNS = {"pin": "pins", "call": "numbers to call", "color": "colours"}
 MEASURED = (
@@ -207,6 +208,12 @@ SOURCES = (
     "T. Steinke, M. Nasr, M. Jagielski: Privacy auditing with one (1) training run. NeurIPS 2023, arXiv:2305.08846.",
     "S. Mahloujifar, L. Melis, K. Chaudhuri: Auditing f-differential privacy in one run. 2024, arXiv:2410.22235.",
 )
+THREAT = Threat(
+    access="weights",
+    knowledge="the words before the secret, the labels or the question that go with it, and what such a secret is made "
+    "of",
+    effort={"n_restarts": "starts a secret", "n_epochs": "steps a start of the relaxed attack"},
+)
 REPORT = AttackReport(
     title="Planted secrets (canaries)",
     question="Can made-up secrets that were planted in the training data be read back out of the model?",
@@ -217,7 +224,14 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    tells={
+        "excess": "extracted",
+        "excess_top3": "top3",
+        "excess_exposure": "excess_exposure",
+        "epsilon": "epsilon",
+    },
     found="extracted",
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )

@@ -27,6 +27,7 @@ from audit.attacks.shared_report import (
     ROC_PANEL,
     TELLING_GLOSSARY,
 )
+from audit.attacks.threats import Threat
 
 SCORES = {
     "loss": "by the loss",
@@ -79,8 +80,8 @@ METRICS = {
 QUALIFIERS = {
     **SCORES,
     **BLOCKS,
-    "member": "documents it was trained on",
-    "heldout": "documents it never saw",
+    "member": "documents declared as trained on",
+    "heldout": "documents declared as never seen",
     "not_present": "by a refusal to answer",
 }
 FIGURES = (
@@ -97,8 +98,8 @@ FIGURES = (
         "bars lie over each other, the attacker cannot tell them apart.",
         labels={
             "": "The attacker's score of each document",
-            "member": "documents it was trained on",
-            "held-out": "documents it never saw",
+            "member": "documents declared as trained on",
+            "held-out": "documents declared as never seen",
         },
         height=1.75,
     ),
@@ -160,6 +161,14 @@ SOURCES = (
     "K. Nguyen and others: DocMIA, document-level membership inference attacks against DocVQA models. ICLR 2025, "
     "arXiv:2502.03692.",
 )
+THREAT = Threat(
+    access="weights",
+    knowledge="the document whose use for training is to be told, with its questions and answers or labels, and a "
+    "reference model where there is one",
+    least="scores",
+    least_for="the loss, alone and beside a reference model’s",
+    effort={"n_masks": "masks of a page", "max_steps": "steps of adapting the model to a question at most"},
+)
 REPORT = AttackReport(
     title="Telling which documents were used for training",
     question="Can someone who holds the model tell a document it was trained on from one it never saw?",
@@ -170,6 +179,8 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("auc", "low_fpr_advantage")},
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )

@@ -118,6 +118,10 @@ class Memorisation(Attack):
         split = missing_split(asked.document for asked in all_questions(corpus))
         if split is not None:
             return f"no question with an answer in {split} documents"
+        return None
+
+    def unprovided(self, corpus: Corpus) -> str | None:
+        """See `Attack.unprovided`."""
         if not corpus.manifest.references.baselines:
             return "no baselines in [references]: docaudit train-baseline makes one"
         return None

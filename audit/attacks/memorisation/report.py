@@ -19,6 +19,7 @@ from audit.attacks.reporting import (
     labelled_rows,
 )
 from audit.attacks.shared_report import BLIND_DIAGNOSTICS, BLIND_METRICS, BLOCKS
+from audit.attacks.threats import Threat
 
 CONTEXTS = {
     "exact": "page and question as in training",
@@ -141,8 +142,8 @@ QUALIFIERS = {
     **BLOCKS,
     **CONTEXTS,
     **CLASSES,
-    "member": "documents it was trained on",
-    "heldout": "documents it never saw",
+    "member": "documents declared as trained on",
+    "heldout": "documents declared as never seen",
     "unique": "answers of a single training document",
     "repeated": "answers of several training documents",
     "all": "all answers",
@@ -154,7 +155,7 @@ FIGURES = (
     OverlapFigure(
         (
             OverlapRow(
-                label="Documents it was trained on",
+                label="Documents declared as trained on",
                 first="extracted.member",
                 second="baseline_extracted.member",
                 only_first="memorised.member",
@@ -162,7 +163,7 @@ FIGURES = (
                 net="net",
             ),
             OverlapRow(
-                label="Documents it never saw",
+                label="Documents declared as never seen",
                 first="extracted.heldout",
                 second="baseline_extracted.heldout",
                 only_first="memorised.heldout",
@@ -248,13 +249,14 @@ TREND = TrendSpec(
         MetricPanel(
             "Answers taken off the page and still given",
             (
-                NamedMetric("trained on, the model", "extracted.member"),
-                NamedMetric("never seen, the model", "extracted.heldout"),
-                NamedMetric("trained on, the baseline", "baseline_extracted.member"),
+                NamedMetric("declared as trained on, the model", "extracted.member"),
+                NamedMetric("declared as never seen, the model", "extracted.heldout"),
+                NamedMetric("declared as trained on, the baseline", "baseline_extracted.member"),
             ),
         ),
         MetricPanel(
-            "Net because of training", (NamedMetric("trained on", "net"), NamedMetric("never seen", "net.heldout"))
+            "Net because of training",
+            (NamedMetric("declared as trained on", "net"), NamedMetric("declared as never seen", "net.heldout")),
         ),
     ),
     columns=(
@@ -288,6 +290,11 @@ SOURCES = (
     "F. Pinto, N. Rauschmayr, F. Tramèr, P. Torr, F. Tombari: Extracting training data from document-based VQA "
     "models. ICML 2024, arXiv:2407.08707.",
 )
+THREAT = Threat(
+    access="answers",
+    knowledge="a page of training without the answer, and the question of training; weaker contexts know less of both",
+    effort={"n_samples": "samples an answer"},
+)
 REPORT = AttackReport(
     title="Answers that are no longer on the page",
     question="Does the model still answer questions about a page it was trained on when the answer has been taken off "
@@ -300,7 +307,9 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("net", "identified")},
     found="extracted.member",
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )

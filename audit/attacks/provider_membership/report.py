@@ -29,6 +29,7 @@ from audit.attacks.shared_report import (
     ROC_PANEL,
     TELLING_GLOSSARY,
 )
+from audit.attacks.threats import Threat
 
 FEATURES = {
     "accuracy": "right answers (fields found)",
@@ -234,6 +235,14 @@ SOURCES = (
     "N. Kandpal, K. Pillutla, A. Oprea, P. Kairouz, C. A. Choquette-Choo, Z. Xu: User inference attacks on large "
     "language models. EMNLP 2024, arXiv:2310.09266.",
 )
+THREAT = Threat(
+    access="scores",
+    knowledge="documents of the company that were kept aside, with questions and answers or fields, the model it was "
+    "fine-tuned from, and of a share of the companies whether they were used",
+    least="answers",
+    least_for="zero knowledge (AZK), which sees answers alone",
+    effort={"n_seeds": "draws of the companies that are known"},
+)
 REPORT = AttackReport(
     title="Telling whose documents were used for training",
     question="Can someone who holds other documents of a company tell from the model whether that company's documents "
@@ -246,6 +255,8 @@ REPORT = AttackReport(
     parts=PARTS,
     tables=(SUREST,),
     trend=TREND,
+    tells={name: name for name in ("balanced_accuracy", "auc", "low_fpr_advantage", "absent_key")},
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )

@@ -37,6 +37,7 @@ from audit.attacks.reconstruction.reasons import (
     IN_A_PROMPT,
     NO_PAGE_LOSS,
     NO_TOKENS,
+    OWN_MARKS,
     OWN_VOCABULARY,
     PARSING,
     REWORDED,
@@ -49,6 +50,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.stats.paired import UnitScores
+from audit.targets.answering.wording import OWN_VOCABULARIES
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, FirstOrderLoss, Target, TrainingLoss
 
@@ -183,6 +185,8 @@ class Reconstruction(Attack):
             return NO_PAGE_LOSS
         if case.corpus.manifest.task.kind == "parsing":
             return PARSING
+        if case.target.card.family in OWN_VOCABULARIES:
+            return OWN_MARKS
         if not {FillMask, TrainingLoss} & case.target.answers:
             if AnswerLoss in case.target.answers:
                 sees = NO_TOKENS if getattr(case.target, "needs_image", True) else IN_A_PROMPT

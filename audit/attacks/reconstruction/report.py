@@ -20,6 +20,7 @@ from audit.attacks.reporting import (
     labelled_rows,
 )
 from audit.attacks.shared_report import BLIND_DIAGNOSTICS, BLIND_GLOSSARY, BLIND_METRICS, BLIND_PART, BLOCKS
+from audit.attacks.threats import Threat
 
 ACC_AT = "AccAt(p): of the share p of values that the attacker is surest of, the part recovered word for word."
 ACC_LABELS = {
@@ -38,7 +39,11 @@ HAM_LABELS = {
 }
 OTHER_METHODS = {"lowest_loss": "by the lowest loss", "tuned": "sampled with the parameters of a file"}
 PUBLISHED = "sampled as published"
-WITH, UNSEEN, WITHOUT = "trained on, with the model", "never seen, with the model", "trained on, without the model"
+WITH, UNSEEN, WITHOUT = (
+    "declared as trained on, with the model",
+    "declared as never seen, with the model",
+    "declared as trained on, without the model",
+)
 
 
 def _with_and_without(metric: str) -> tuple[NamedMetric, ...]:
@@ -150,8 +155,8 @@ QUALIFIERS = {
     **BLOCKS,
     **OTHER_METHODS,
     "default": PUBLISHED,
-    "member": "trained on",
-    "heldout": "never seen",
+    "member": "declared as trained on",
+    "heldout": "declared as never seen",
     "attack": "with the model",
     "baseline": "without the model",
     "unique": "values of a single document",
@@ -182,8 +187,8 @@ FIGURES = (
         "is. Memory shows as bars at the left that appear for documents the model was trained on, and not for "
         "documents it never saw.",
         labels={
-            "member": "Documents it was trained on",
-            "held-out": "Documents it never saw",
+            "member": "Documents declared as trained on",
+            "held-out": "Documents declared as never seen",
             "attack": "with the model",
             "baseline": "without the model",
         },
@@ -240,10 +245,10 @@ PARTS = (
                     TableColumn("HamAAC", "hamaac"),
                 ),
                 rows=(
-                    TableRow("Trained on, with the model", "member.attack"),
-                    TableRow("Trained on, without the model", "member.baseline"),
-                    TableRow("Never seen, with the model", "heldout.attack"),
-                    TableRow("Never seen, without the model", "heldout.baseline"),
+                    TableRow("Declared as trained on, with the model", "member.attack"),
+                    TableRow("Declared as trained on, without the model", "member.baseline"),
+                    TableRow("Declared as never seen, with the model", "heldout.attack"),
+                    TableRow("Declared as never seen, without the model", "heldout.baseline"),
                 ),
             ),
             TableSpec(
@@ -349,6 +354,12 @@ SOURCES = (
     "J. Dentan, A. Paran, A. Shabou: Reconstructing training data from document understanding models. USENIX "
     "Security 2024, arXiv:2406.03182.",
 )
+THREAT = Threat(
+    access="weights",
+    knowledge="the rest of the page with the labels of training, how many word pieces the value has, and a public "
+    "language model",
+    effort={"n_candidates": "candidates a word piece", "n_attempts": "attempts a value"},
+)
 REPORT = AttackReport(
     title="Reconstruction of blacked-out values",
     question="Can someone who holds the model put back a value that was blacked out on a page it was trained on?",
@@ -359,7 +370,9 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("excess_pr.unique", "excess_hamming.unique", "excess_pr.repeated")},
     found="pr.member.attack",
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )

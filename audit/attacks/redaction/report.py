@@ -16,6 +16,7 @@ from audit.attacks.reporting import (
     TrendSpec,
     labelled_rows,
 )
+from audit.attacks.threats import Threat
 
 MASKS = {
     "length": "bars as long as the values",
@@ -116,8 +117,8 @@ QUALIFIERS = {
     **MASKS,
     **CLASSIFIERS,
     **WITHOUT_TEXT,
-    "member": "documents the model was trained on",
-    "heldout": "documents it never saw",
+    "member": "documents declared as trained on",
+    "heldout": "documents declared as never seen",
     "uncommon": "values of other kinds than the commonest",
 }
 PARTS = (
@@ -187,8 +188,8 @@ PARTS = (
                     TableColumn("Drawn", "target_gain", shown="drawn"),
                 ),
                 rows=(
-                    TableRow("Documents the model was trained on", "member"),
-                    TableRow("Documents it never saw", "heldout"),
+                    TableRow("Documents declared as trained on", "member"),
+                    TableRow("Documents declared as never seen", "heldout"),
                     TableRow("The former beyond the latter, values of other kinds than the commonest", "uncommon"),
                 ),
             ),
@@ -201,8 +202,8 @@ TREND = TrendSpec(
         MetricPanel(
             "What the model adds (points)",
             (
-                NamedMetric("documents it was trained on", "target_gain.member"),
-                NamedMetric("documents it never saw", "target_gain.heldout"),
+                NamedMetric("documents declared as trained on", "target_gain.member"),
+                NamedMetric("documents declared as never seen", "target_gain.heldout"),
             ),
         ),
     ),
@@ -228,6 +229,13 @@ SOURCES = (
     "I. Pilán and others: The Text Anonymization Benchmark (TAB). Computational Linguistics 48(4), 2022.",
     "M. Bland, A. Iyer, K. Levchenko: Story beyond the eye, glyph positions break PDF text redaction. PoPETs 2023.",
 )
+THREAT = Threat(
+    access="scores",
+    knowledge="redacted copies, and other documents of the same sort whose values are known",
+    least="copies",
+    least_for="what the text gives away, whatever the model",
+    effort={"n_folds": "parts that the documents are dealt into"},
+)
 REPORT = AttackReport(
     title="What the text around a black bar gives away",
     question="Can someone who reads a redacted copy tell what kind of value stands under each black bar?",
@@ -238,6 +246,8 @@ REPORT = AttackReport(
     labels={"masks": DECLARED_MASKS, "kinds": {**NAMED_CATEGORIES, "rare": "values of rare kinds"}},
     parts=PARTS,
     trend=TREND,
+    tells={name: name for name in ("target_gain", "lift_share", "worst_class")},
     glossary=GLOSSARY,
     sources=SOURCES,
+    threat=THREAT,
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeVar
 
-from audit.corpus.documents import Assignment, Document, Redaction, Split, Task, TaskKind, TrainingRecipe
+from audit.corpus.documents import Document, Membership, Redaction, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.importers.providers import ByProvider
 from audit.corpus.importers.report import FieldTally
 from audit.corpus.importers.splits import Division, NamedMembers, OfficialPart, assigned_of
@@ -60,9 +60,13 @@ class ImportRequest:
     scratch: Path
 
     @property
-    def assigned(self) -> Assignment:
-        """Name, for the manifest, how documents came to be members."""
-        return "by-provider" if isinstance(self.rule, ByProvider) else assigned_of(self.rule)
+    def membership(self) -> Membership:
+        """How documents came to be members, for the manifest; dated where they are drawn."""
+        if isinstance(self.rule, ByProvider):
+            return Membership.drawn_now("by-provider", "docaudit import")
+        if self.rule == "drawn":
+            return Membership.drawn_now("random", "docaudit import")
+        return Membership(assigned_of(self.rule))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from audit.corpus.documents import (
     SPLITS,
     Document,
     Manifest,
-    Membership,
     Split,
     TaskKind,
 )
@@ -145,7 +144,7 @@ class Source(ABC):
             1,
             self.name,
             contents.task,
-            Membership(request.assigned),
+            request.membership,
             redaction=contents.redaction,
             recipe=contents.recipe,
         )

@@ -134,7 +134,7 @@ class Denoiser:
 
     def _fill_mask(self, query: FillMask) -> Candidates:
         scores = self._scores(_page(query), query.position)
-        best = best_first(scores, query.n_candidates)
+        best = best_first(scores, min(query.n_candidates, len(self.text_tokens)))
         return Candidates(best, scores[best])
 
     def _best_tokens(self, query: BestTokens) -> Ints:

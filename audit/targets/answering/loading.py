@@ -87,8 +87,10 @@ SEEING = {
     "kosmos-2.5": "Kosmos-2.5",
 }
 """By `model_type`, the image-text-to-text families of which tests load and ask a checkpoint."""
+READING = ("Llama", "Qwen", "Mistral", "Phi", "Gemma", "GPT-2", "T5", "mT5", "BART", "LED", "Pegasus", "mBART")
+"""The families of text alone of which tests load and ask a checkpoint."""
 KNOWN = (
-    f"{', '.join([*(family.name for family in FAMILIES.values()), *SEEING.values()])}, and other models that"
+    f"{', '.join([*(family.name for family in FAMILIES.values()), *SEEING.values(), *READING])}, and other models that"
     " transformers loads with AutoModelForImageTextToText, AutoModelForCausalLM or AutoModelForSeq2SeqLM"
 )
 """What answers questions, in words for a hint."""

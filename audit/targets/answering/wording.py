@@ -10,6 +10,14 @@ LONGEST_ANSWER = 128
 QUESTION = "{question}"
 """Stands for the question in a prompt."""
 
+OWN_VOCABULARIES = frozenset(
+    ("pegasus", "pegasus_x", "bigbird_pegasus", "mbart", "m2m_100", "nllb-moe", "marian", "fsmt")
+)
+"""Families of encoder-decoders of text with whose tokens there is no masked language model: those of Pegasus and of
+translation are their own, mBART's are XLM-RoBERTa's and marks of languages."""
+ROBERTAS = frozenset(("bart", "led"))
+"""Families with RoBERTa's tokens, and longer pages."""
+
 
 def plain(tokenizer: Any, text: str) -> str:
     """The text without anything that the tokenizer would read as a special token, such as the mark of an image."""

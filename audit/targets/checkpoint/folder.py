@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -85,6 +86,12 @@ class CheckpointFolder:
     def weights(self) -> frozenset[bytes]:
         """The digests of its own weight files, whatever they are called; an adapter's base has others."""
         return frozenset(own for name, own in self._digests.items() if name.endswith(".safetensors"))
+
+    @property
+    def weights_written(self) -> dt.date | None:
+        """The day (UTC) on which its own weight files were last written, as far as the file system tells."""
+        times = [path.stat().st_mtime for name, path in self._files.items() if name.endswith(".safetensors")]
+        return dt.datetime.fromtimestamp(max(times), dt.UTC).date() if times else None
 
     @property
     def weight_names(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ from audit.targets.encoders.families import LEFT_OUT, known_families
 from audit.targets.encoders.heads import HEADS, HeadName
 
 _VISUAL_BACKBONE = {"layoutlmv2": "LayoutLMv2 and LayoutXLM"}
-_PICTURES_ALONE = {"beit": "BEiT and DiT", "vit": "ViT", "swin": "Swin", "convnext": "ConvNeXT"}
+_PICTURES_ALONE = {"beit": "BEiT or DiT", "vit": "ViT", "swin": "Swin", "convnext": "ConvNeXT"}
 
 
 def unknown_hint(kind: str) -> str:
@@ -19,7 +19,9 @@ def unknown_hint(kind: str) -> str:
             "audit a LayoutLMv3 or a LiLT that was fine-tuned on the same documents"
         )
     if kind in _PICTURES_ALONE:
-        return f"{_PICTURES_ALONE[kind]} classify pictures alone; classifiers of pages must read words to be audited"
+        return (
+            f"a {_PICTURES_ALONE[kind]} classifies pictures alone; classifiers of pages must read words to be audited"
+        )
     left_out = f"{kind} cannot be audited: {LEFT_OUT[kind]}; " if kind in LEFT_OUT else ""
     return f"{left_out}docaudit knows {known_models()}"
 
@@ -36,6 +38,6 @@ def known_models() -> str:
         for head in get_args(HeadName)
     ]
     parts += [f"that answer questions: {KNOWN}"]
-    parts += ["that point at answers: any with a question answering head of transformers"]
+    parts += ["that point at answers: any with an extractive question answering head of transformers"]
     parts += [f"that name intents and slots: {NLU}"]
     return "models " + "; ".join(parts)

@@ -115,8 +115,7 @@ def load_model(
 ) -> tuple[Any, list[str]]:
     """The model and the names of the parameters that its files lack (initialised at random).
 
-    In float32; in bfloat16 when it is large and stored in half precision; or as the folder says. An adapter is merged
-    into its base.
+    In float32; in bfloat16 when it is large and stored so; or as the folder says. An adapter is merged into its base.
 
     Args:
         folder: the checkpoint.

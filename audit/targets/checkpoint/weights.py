@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from audit.targets.encoders.families import family_of
 
 _LAYERS = (".layer.", ".layers.", "albert_layer_groups.")
 """Parts of the names of encoders' weights that stand for their layers."""
-_HALF = ("BF16", "F16")
+_NUMBER = re.compile(r"\.[1-9]\d*\.")
 _WRAPPED = ("_orig_mod.", "module.")
 """What torch.compile and DistributedDataParallel put before the names of a model's tensors."""
 _UNWRAP = {r"_orig_mod\.": "", r"^module\.": ""}
@@ -79,8 +80,8 @@ def _read(
     more: dict[str, Any] = dict(settings or {})
     with quiet():
         try:
-            n_parameters, n_half = _sizes(folder.path)
-            dtype = _dtype_of(folder, n_parameters, n_half)
+            n_parameters, n_rounded = _sizes(folder.path)
+            dtype = _dtype_of(folder, n_parameters, n_rounded)
             if n_parameters > RESIDENTS.large:
                 RESIDENTS.make_room(n_parameters * dtype.itemsize, "cpu")
             if folder.weight_names and all(name.startswith(_WRAPPED) for name in folder.weight_names):
@@ -100,23 +101,37 @@ def _read(
             shapes = "ignore_mismatched_sizes" in str(error)
             reason = "their shapes are not those of config.json" if shapes else one_line(error)
             raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
-    of_layers = _LAYERS if family_of(str(folder.config.get("model_type"))) else (".layer.",)
-    left_over = sorted(name for name in report["unexpected_keys"] if any(part in name for part in of_layers))
+    left_over = _layers_beyond(folder, model, report["unexpected_keys"])
     if left_over:
         raise TargetError(f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}")
     return model, sorted(report["missing_keys"])
 
 
-def _dtype_of(folder: CheckpointFolder, n_parameters: int, n_half: int) -> torch.dtype:
-    """As it was asked for; else bfloat16 for a large model that is stored in half precision, float32 for others."""
+def _layers_beyond(folder: CheckpointFolder, model: Any, unexpected: Collection[str]) -> list[str]:
+    """The weights of layers that the configuration leaves out: a layer before them is part of the model."""
+    of_layers = _LAYERS if family_of(str(folder.config.get("model_type"))) else (".layer.",)
+    read = ({*folder.weight_names} - {*unexpected}) | {*model.state_dict()}
+    return sorted(
+        name
+        for name in unexpected
+        if any(part in name for part in of_layers)
+        or any(name[: place.start()] + ".0." + name[place.end() :] in read for place in _NUMBER.finditer(name))
+    )
+
+
+def _dtype_of(folder: CheckpointFolder, n_parameters: int, n_rounded: int) -> torch.dtype:
+    """As it was asked for; else bfloat16 for a large model that is stored so, float32 for others.
+
+    float16 has three more bits than bfloat16: rounding them off would change what is audited.
+    """
     if folder.number_format != "auto":
         return torch.bfloat16 if folder.number_format == "bfloat16" else torch.float32
-    return torch.bfloat16 if n_parameters > LARGE and 2 * n_half > n_parameters else torch.float32
+    return torch.bfloat16 if n_parameters > LARGE and 2 * n_rounded > n_parameters else torch.float32
 
 
 def _sizes(folder: Path) -> tuple[int, int]:
-    """Numbers in the weight files, and those of them in half precision."""
-    n_all = n_half = 0
+    """Numbers in the weight files, and those of them that are in bfloat16."""
+    n_all = n_rounded = 0
     for path in files_of(folder).values():
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as tensors:
@@ -124,5 +139,5 @@ def _sizes(folder: Path) -> tuple[int, int]:
                     part = tensors.get_slice(name)
                     size = math.prod(part.get_shape())
                     n_all += size
-                    n_half += size if part.get_dtype() in _HALF else 0
-    return n_all, n_half
+                    n_rounded += size if part.get_dtype() == "BF16" else 0
+    return n_all, n_rounded

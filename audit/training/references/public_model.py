@@ -16,6 +16,7 @@ from audit.errors import ManifestError, TargetError
 from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser, load_denoiser, text_tokens
 from audit.targets.answering.reader import TokenReader
 from audit.targets.answering.target import AnsweringTarget
+from audit.targets.answering.wording import OWN_VOCABULARIES, ROBERTAS
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import config_of, load, max_tokens_of, page_images_of
 from audit.targets.checkpoint.tokenizer import load_tokenizer
@@ -42,20 +43,26 @@ PROVIDE_DENOISER = (
     "give a public model with the target's tokens (--reference auxiliary=PATH): T5, or a VT5 made of it, which put "
     "back hidden spans; or a masked language model, where the target has its vocabulary"
 )
+PROVIDE_LONGFORMER = (
+    "give a public masked language model with the target's tokens that reads pages as long as it does: Longformer's, "
+    "which has RoBERTa's tokens too (--reference auxiliary=PATH, a folder of longformer-base-4096)"
+)
 VALIDATION_SHARE = 0.1
 """Share of the public pages that choose the epoch (lowest loss) instead of training (ours)."""
 _ONE_VOCABULARY = "the public model proposes tokens to the target: both must come from one vocabulary"
 
 
 def proposed_to(target: Checkpoint) -> bool:
-    """True where a public model can propose tokens to this target: it reads pages as tokens of a public vocabulary."""
+    """True where a public model can propose tokens to this target: it reads pages as tokens of its vocabulary."""
+    if target.card.family in OWN_VOCABULARIES:
+        return False
     return isinstance(target, EncoderTarget) or tokenizer_of(target) is not None
 
 
 def provide(target: Checkpoint) -> str:
     """Advice to the owner where there is no public model."""
     if not isinstance(target, EncoderTarget):
-        return PROVIDE_DENOISER
+        return PROVIDE_LONGFORMER if target.card.family in ROBERTAS else PROVIDE_DENOISER
     return PROVIDE_MASKED if has_masked_head(target) else PROVIDE_TEXT_MODEL.format(family=target.family.name)
 
 

@@ -39,9 +39,9 @@ from audit.training.references.load import (
     in_format_of,
     load_given_embedder,
     load_same_kind,
-    refuse_lost,
     with_base,
 )
+from audit.training.references.locate import REFERENCE_NAMES, locate, without_auxiliary
 from audit.training.references.provenance import refuse_the_target
 from audit.training.references.public_model import (
     PublicModel,
@@ -55,8 +55,6 @@ from audit.training.references.public_model import (
     provide,
     refuse_audited,
 )
-
-REFERENCE_NAMES = ("auxiliary", *SAME_KIND, "embedder")
 
 
 @dataclass(frozen=True)
@@ -118,29 +116,6 @@ class ReferencePlan:
     adapter: str | None = None
 
 
-def _locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, list[GivenFolder]]:
-    """The folders of each reference; the command line outranks the manifest.
-
-    Raises:
-        UsageError: a name that is no reference.
-    """
-    unknown = sorted(set(given) - set(REFERENCE_NAMES))
-    if unknown:
-        raise UsageError(f"--reference: no reference is called {unknown[0]!r}", f"one of {', '.join(REFERENCE_NAMES)}")
-    folders: dict[str, list[GivenFolder]] = {}
-    for name in REFERENCE_NAMES:
-        named = getattr(corpus.manifest.references, name) or ()
-        paths = (named,) if isinstance(named, str) else named
-        folders[name] = [GivenFolder(corpus.root / path, "manifest") for path in paths]
-        if name in given:
-            folders[name] = [GivenFolder(path, "command line") for path in given[name]]
-    for name, own in folders.items():
-        refuse_lost(name, own)
-        if len(own) > 1 and name in ("auxiliary", "pretrained", "embedder"):
-            raise UsageError(f"--reference {name}: {len(own)} folders", "there is one of it")
-    return {name: own for name, own in folders.items() if own}
-
-
 def prepare(
     needs: Collection[str],
     target: Checkpoint,
@@ -168,9 +143,9 @@ def prepare(
         ManifestError: `public` has no public documents, or some of them are audited ones.
     """
     audited = AuditedModel(target, open_checkpoint(target_dir), corpus)
-    folders = in_format_of(with_base(_locate(corpus, given), audited.folder), target, audited.folder)
+    folders = in_format_of(with_base(locate(corpus, given), audited.folder), target, audited.folder)
     if public is not None:
-        folders = _without_auxiliary(folders)
+        folders = without_auxiliary(folders)
         refuse_audited(public, corpus)
     same_kind = load_same_kind([name for name in SAME_KIND if name in needs], audited, folders)
     if public is not None and not isinstance(target, EncoderTarget):
@@ -195,7 +170,7 @@ def prepare_embedder(corpus: Corpus, given: Mapping[str, Sequence[Path]], device
     others = [name for name in given if name in REFERENCE_NAMES and name != "embedder"]
     if others:
         raise UsageError(f"--reference {others[0]}: no model was given to compare it with", "leave it out")
-    named = _locate(corpus, given).get("embedder")
+    named = locate(corpus, given).get("embedder")
     if named is None:
         return ReferencePlan()
     (own,) = named
@@ -240,15 +215,6 @@ def _auxiliary(
     return ReferencePlan()
 
 
-def _without_auxiliary(given: Mapping[str, list[GivenFolder]]) -> dict[str, list[GivenFolder]]:
-    """The references when other public documents are to train the auxiliary."""
-    if any(folder.source == "command line" for folder in given.get("auxiliary", ())):
-        raise UsageError("--public and --reference auxiliary=PATH: nothing would be trained", "give one of them")
-    if "pretrained" not in given:
-        raise UsageError("--public: nothing to train on these documents", "add --reference pretrained=PATH")
-    return {name: folders for name, folders in given.items() if name != "auxiliary"}
-
-
 def pretrained_of(
     target: EncoderTarget, target_dir: AnyFolder, corpus: Corpus, given: Mapping[str, Sequence[Path]]
 ) -> Path | None:
@@ -259,7 +225,7 @@ def pretrained_of(
         UsageError: `given` names something that is no reference.
     """
     opened = open_model(target_dir, corpus, next(iter(given.get("pretrained", ())), None))
-    own = next(iter(with_base(_locate(corpus, given), opened).get("pretrained", ())), None)
+    own = next(iter(with_base(locate(corpus, given), opened).get("pretrained", ())), None)
     if own is None:
         return None
     folder = own.checkpoint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -161,8 +161,7 @@ def _with_options(defense: Defense, dp: DpOptions | None, options: ScanOptions) 
 
 
 def _scan_before(plan: _Plan) -> Generator[str, None, ScanOfSide]:
-    options = replace(plan.options, out=plan.options.out / BEFORE)
-    return (yield from run_side(options, plan.policy, Labelled(plan.progress, "as it is")))
+    return (yield from run_side(plan.options.below(BEFORE), plan.policy, Labelled(plan.progress, "as it is")))
 
 
 def _measured_once(

@@ -22,6 +22,7 @@ from audit.targets.opening import open_model
 from audit.training.references.baselines import material, train_baseline
 from audit.training.references.load import PROVIDE_BASELINES
 from audit.training.references.retrain import start_of
+from audit.workflows.folders import hold_evidence
 from audit.workflows.options import ScanOptions
 
 
@@ -84,18 +85,18 @@ def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
     """Hold the folder for one comparison, and clear what an older one left."""
     with ExitStack() as held:
         try:
-            options.evidence.mkdir(parents=True, exist_ok=True)
-            options.evidence.chmod(0o700)
+            options.out.mkdir(parents=True, exist_ok=True)
             held.enter_context(exclusive(options.out))
             remove(*(options.out / name for name in files))
         except OSError as error:
             raise EngineError(f"{options.out}: {error.strerror or error}", "choose another --out") from None
+        held.enter_context(hold_evidence(options.out, options.evidence))
         yield
 
 
 def apply(defense: Defense, options: ScanOptions, out: Path, count: int, progress: Progress) -> ScanOptions:
     """The scan with the countermeasure in place; where it trains, the model comes first, and `count` baselines."""
-    after = replace(options, out=out)
+    after = options.below(*out.relative_to(options.out).parts)
     if not isinstance(defense, TrainingDefense):
         return replace(after, defense=defense.name)
     corpus = manifest.load(options.data_dir)

@@ -40,6 +40,7 @@ class Cost:
         reached: how many units (documents, providers) of members and of others these trials belong to, at most.
         inapplicable: why the model cannot be attacked this way; None when it can, or no model was given.
         lacks: what the attack cannot do without and nobody gave; None when nothing.
+        by_data: whether the data set lacks it; a reference can be given, and its lack excuses no limit.
         weakened: what it does without, and so passes no limit; None when nothing.
         time: None where it was not measured.
         untimed: why not, where nothing above says so.
@@ -52,6 +53,7 @@ class Cost:
     inapplicable: str | None = None
     lacks: str | None = None
     weakened: str | None = None
+    by_data: bool = True
     time: Time | None = None
     untimed: str = ""
 
@@ -80,12 +82,14 @@ def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None
     sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
     if documents is not None or part < 1:
         sampled, reached = _bounded(attack, corpus, sides, share, documents, part)
+    lacks = attack.lacks(corpus)
     return Cost(
         attack.name,
         sum(sampled),
         False,
         reached,
-        lacks=attack.lacks(corpus) or attack.unprovided(corpus),
+        lacks=lacks or attack.unprovided(corpus),
+        by_data=lacks is not None,
         weakened=attack.weakened(corpus, given),
         untimed=UNTIMED,
     )

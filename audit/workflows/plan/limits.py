@@ -190,7 +190,7 @@ def _plan_limit(
     if cost.inapplicable is not None and not permitted:
         blockers += (Blocker("cannot pass", "the policy permits no such gap"),)
     outcome, reason = (blockers[0].outcome, "; ".join(one.reason for one in blockers)) if blockers else ("decides", "")
-    if outcome == "lacks" and not limit.required:
+    if outcome == "lacks" and not limit.required and (cost.by_data or cost.lacks is None):
         reason += "; the policy does without it"
     about_text = units is not None and units.about_text
     return LimitPlan(

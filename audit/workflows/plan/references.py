@@ -21,8 +21,8 @@ from audit.targets.environment import device_named
 from audit.targets.interface import Answer, AnswerLoss, Query, TrainingLoss
 from audit.targets.opening import Checkpoint, open_model
 from audit.training.references.load import PROVIDE_EMBEDDER
+from audit.training.references.locate import REFERENCE_NAMES
 from audit.training.references.public_model import has_masked_head, proposed_to, provide
-from audit.training.references.resolve import REFERENCE_NAMES
 from audit.training.references.retrain import n_samples, recipe_for
 from audit.workflows.checking import CheckedModel, check_model
 from audit.workflows.plan.clock import seconds_of

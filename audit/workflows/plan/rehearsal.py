@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from audit.corpus.removal.tesseract import ReadCrop
 from audit.engine.interface import Answerer, Attempt, Request, Trial, Work
 from audit.targets.encoded_page import NO_LINK
 from audit.targets.interface import (
@@ -148,8 +149,11 @@ class Rehearsal(Work):
 
 
 def _candidates(answerer: Any, query: FillMask, rng: np.random.Generator) -> Candidates:
-    n = min(query.n_candidates, answerer.card.vocabulary)
-    ids = (int(rng.integers(answerer.card.vocabulary)) + np.arange(n)) % answerer.card.vocabulary
+    # A denoiser has marks that it never proposes, for which a target may have no row.
+    text = getattr(answerer, "text_tokens", None)
+    known = np.arange(answerer.card.vocabulary) if text is None else np.sort([*text.values()])
+    n = min(query.n_candidates, len(known))
+    ids = known[(int(rng.integers(len(known))) + np.arange(n)) % len(known)]
     return Candidates(ids, -FALL * np.log1p(np.arange(n)) + 1e-3 * np.sort(rng.random(n))[::-1])
 
 
@@ -165,6 +169,15 @@ def _loss_of(completions: Any) -> Any:
 def _reply(_: Any, query: Answer, __: np.random.Generator) -> Reply:
     """A word of the page, which makes attacks ask most."""
     return Reply(query.view.words[0].text if query.view.words else "0", 0.5, 1, True)
+
+
+def _read(reader: Any, query: ReadCrop, _: np.random.Generator) -> str | None:
+    """The page's own words there: an answer is read before it is taken off, and not after."""
+    if not reader.installed():
+        return None
+    x0, y0, x1, y1 = query.box
+    boxed = ((word.text, word.box) for word in query.view.words if word.box is not None)
+    return " ".join(text for text, box in boxed if box[0] < x1 and box[2] > x0 and box[1] < y1 and box[3] > y0)
 
 
 _MADE_UP: Mapping[type, Callable[[Any, Any, np.random.Generator], Any]] = {
@@ -184,8 +197,10 @@ _MADE_UP: Mapping[type, Callable[[Any, Any, np.random.Generator], Any]] = {
     AnswerLoss: lambda _, query, rng: -_losses(1 + len(query.answer) // 3, rng),
     Adaptation: lambda *_: Adapted(1.0, np.array([1.0, 0.5]), (0.0, 0.0)),
     PageAdaptation: lambda *_: Adapted(1.0, np.array([1.0, 0.5]), (0.0, 0.0)),
+    ReadCrop: _read,
 }
-"""By type of question, an answer of the right shape. An OCR is no model: it is asked, and takes its own time."""
+"""By type of question, an answer of the right shape. An OCR is one too: a scan has it read many pictures at once, which
+the few trials of a rehearsal do not give it."""
 
 
 def cut(query: object, rows: int) -> object:

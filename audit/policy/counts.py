@@ -1,0 +1,79 @@
+"""Counts of a verdict's decisions: what a headline says beside the one word."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic.dataclasses import dataclass
+
+from audit.measurements import STRICT
+
+if TYPE_CHECKING:
+    from audit.policy.decision import Decision
+
+
+@dataclass(frozen=True, config=STRICT)
+class Counts:
+    """Limits by what became of them, those that a verdict is reached on.
+
+    Attributes:
+        unexamined: attacks that do not apply, or that the policy does without: nothing is known of these.
+    """
+
+    met: int = 0
+    waived: int = 0
+    violated: int = 0
+    undecided: int = 0
+    unexamined: int = 0
+
+    @property
+    def limits(self) -> int:
+        """All of them."""
+        return self.met + self.waived + self.violated + self.undecided + self.unexamined
+
+    @property
+    def examined(self) -> int:
+        """Those with a decision: met, violated, or violated and waived."""
+        return self.met + self.waived + self.violated
+
+    @property
+    def sentence(self) -> str:
+        """The counts in words, the worst first: "2 of 8 limits met, 6 could not be examined"."""
+        named = {
+            "violated": self.violated,
+            "undecided": self.undecided,
+            "violated and waived": self.waived,
+            "met": self.met,
+            "could not be examined": self.unexamined,
+        }
+        first, *others = [(count, words) for words, count in named.items() if count] or [(0, "met")]
+        rest = "".join(f", {count} {words}" for count, words in others)
+        return f"{first[0]} of {self.limits} limits {first[1]}{rest}"
+
+    def too_few(self, asked: int | float | None) -> str | None:
+        """Return why the policy's `min_examined` is not reached; None where it is, or nothing is asked.
+
+        Args:
+            asked: a number of limits, or a share of them.
+        """
+        if asked is None:
+            return None
+        needed = asked if isinstance(asked, int) else math.ceil(asked * self.limits)
+        if self.examined >= needed:
+            return None
+        return f"only {self.examined} of {self.limits} limits could be examined, and the policy asks for {needed}"
+
+
+def count(decisions: Sequence[Decision]) -> Counts:
+    """Count decisions by their outcome."""
+    outcomes = Counter(decision.outcome for decision in decisions)
+    return Counts(
+        met=outcomes["passed"],
+        waived=outcomes["waived"],
+        violated=outcomes["violated"],
+        undecided=outcomes["undecided"],
+        unexamined=outcomes["inapplicable"] + outcomes["not run"],
+    )

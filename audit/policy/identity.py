@@ -1,0 +1,68 @@
+"""Identity of the policy that a record is held against: is it the one that was declared before the first trial?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic.dataclasses import dataclass
+
+from audit.measurements import STRICT
+from audit.policy.limits import Policy
+from audit.record import AuditRecord
+
+PREFIX = 12
+"""Digits of a sha256 that sentences show (ours); the whole one is in the record and in the report's parameters."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class PolicyIdentity:
+    """The policy of a verdict beside the one that its record declares.
+
+    Attributes:
+        sha256: of the file that it was read from; None where it was read from none.
+        shipped: whether docaudit ships this very file.
+        state: "declared": it is the one that was declared before the scan; "another": it is not; "undeclared": the
+            record is older and declares none.
+        warning: a sentence on why it could have been chosen for its outcome; empty where it could not.
+    """
+
+    name: str
+    sha256: str | None
+    shipped: bool
+    state: Literal["declared", "another", "undeclared"]
+    warning: str
+
+    @property
+    def sentence(self) -> str:
+        """The name with what identifies the file, and whether it was declared before the scan."""
+        kind = "shipped with docaudit, unchanged" if self.shipped else "the owner's own"
+        digest = "not read from a file" if self.sha256 is None else f"{kind}, SHA-256 {self.sha256[:PREFIX]}"
+        declared = ", declared before the scan" if self.state == "declared" and not self.warning else ""
+        return f"{self.name} ({digest}{declared})"
+
+
+def identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
+    """Hold a policy against the one that a record declares."""
+    origin, declared = policy.origin, record.policy
+    sha256 = None if origin is None else origin.sha256
+    shipped = origin is not None and origin.shipped
+    if declared is None:
+        warning = "the record declares no policy: nothing shows that this one was chosen before the results were known"
+        return PolicyIdentity(policy.name, sha256, shipped, "undeclared", warning)
+    if declared.sha256 != sha256:
+        before = f"{declared.name} (SHA-256 {declared.sha256[:PREFIX]})"
+        same = " of the same name" if declared.name == policy.name else ""
+        warning = f"the policy that was declared before the scan is another one{same}: {before}"
+        return PolicyIdentity(policy.name, sha256, shipped, "another", warning)
+    return PolicyIdentity(policy.name, sha256, shipped, "declared", _late(record))
+
+
+def _late(record: AuditRecord) -> str:
+    """Say that outcomes are older than the declaration of the policy; empty where none is."""
+    oldest = getattr(record.timing, "oldest", None)
+    if oldest is None or oldest >= record.timing.started:
+        return ""
+    return (
+        f"outcomes were computed on {oldest[:10]}, before the scan of {record.timing.started[:10]} that declares this "
+        "policy: nothing shows that it was chosen before the results were known"
+    )

@@ -1,0 +1,307 @@
+"""What a scan tried of each class of attack, against which attacker, and which clauses that is evidence for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from audit.attacks.threats import ACCESS_LABELS, Threat
+from audit.measurements import Estimate
+from audit.policy import Verdict
+from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
+from audit.report.attack_text import report_of
+from audit.report.found import headline
+from audit.report.frameworks import FOR, Clause, Evidence, Framework, Frameworks, frameworks
+
+State = Literal["examined", "examined in part", "not examined", "does not apply", "out of scope"]
+NOT_STATED = "not stated"
+RELEASES = {
+    "open-weights": "open weights, so that every attacker named here is to be expected",
+    "api": "its answers to strangers, who have neither weights nor, unless they are given out, losses; attackers with "
+    "weights are those who get hold of the model itself",
+    "internal": "neither weights nor answers to strangers; attackers are insiders, and whoever breaks in",
+}
+OUTCOMES = {
+    "violated": "a leak over a limit is confirmed",
+    "waived": "a leak over a limit is confirmed, and waived",
+    "undecided": "not decided",
+    "passed": "the limits that apply are met",
+}
+"""What became of an attack's limits, the worst first."""
+UNLIMITED = "no limit of the policy applies"
+SPEAKS = {
+    OUTCOMES["violated"]: "evidence against the resistance",
+    OUTCOMES["waived"]: "evidence against the resistance, waived:",
+    OUTCOMES["undecided"]: "nothing decided on the resistance",
+    OUTCOMES["passed"]: FOR,
+    UNLIMITED: "measured and not limited, the resistance",
+    "not examined": "not examined: the resistance",
+    "does not apply": "does not apply to what was audited: the resistance",
+}
+"""The beginning of a sentence on evidence, by what came of the attack."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a scan did with one attack.
+
+    Attributes:
+        note: how much it tried, or why not.
+        outcome: what became of its limits; empty where it was not examined.
+        repeated: whether a row above tells the same.
+    """
+
+    attack: str
+    title: str
+    state: State
+    note: str
+    outcome: str = ""
+    repeated: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """State, note and outcome on one line."""
+        note = "see above" if self.repeated else self.note
+        return f"{self.state}: {'; '.join(part for part in (note, self.outcome) if part)}"
+
+
+@dataclass(frozen=True)
+class CoverageRow:
+    """A class of attack: what this scan tried of it, and what no attack of docaudit tries."""
+
+    name: str
+    state: State
+    tried: tuple[Examined, ...]
+    outside: str
+
+
+@dataclass(frozen=True)
+class ThreatRow:
+    """An attack's threat model, in words."""
+
+    title: str
+    access: str
+    least: str
+    knowledge: str
+    cost: str
+
+
+@dataclass(frozen=True)
+class ClauseRow:
+    """A clause, and in sentences what of this report is evidence for it."""
+
+    clause: Clause
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FrameworkRows:
+    """A law or a taxonomy with its clauses."""
+
+    framework: Framework
+    rows: tuple[ClauseRow, ...]
+
+
+@dataclass(frozen=True)
+class LegalView:
+    """Coverage, threat models, ratio of training data to parameters, and clauses, of one record.
+
+    Attributes:
+        quote: of EDPB Opinion 28/2024, paragraph 55, on what testing can show.
+        release: to whom the model goes, as its owner states it, and which of the threat models that makes likely.
+        unmapped: titles of attacks that nobody has mapped to a clause.
+    """
+
+    quote: str
+    coverage: tuple[CoverageRow, ...]
+    threats: tuple[ThreatRow, ...]
+    release: str
+    ratio: str
+    clauses: tuple[FrameworkRows, ...]
+    unmapped: tuple[str, ...]
+
+
+def legal_view(record: AuditRecord, verdict: Verdict) -> LegalView:
+    """Say what of a record is evidence for which clause.
+
+    Raises:
+        RenderError: `policies/frameworks.toml` is broken.
+    """
+    known = frameworks()
+    attacks = list(dict.fromkeys([*record.battery, *(result.attack for result in record.attacks)]))
+    return LegalView(
+        quote=next((clause.quote for clause in known.clauses if clause.id == "edpb-55"), ""),
+        coverage=coverage(record, verdict),
+        threats=tuple(_threat(record, attack) for attack in attacks),
+        release=release(record),
+        ratio=ratio(record),
+        clauses=tuple(_clauses(record, verdict, framework, known) for framework in known.frameworks),
+        unmapped=tuple(report_of(attack).title or attack for attack in attacks if not known.of_attack(attack)),
+    )
+
+
+def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
+    """Return a row for each class of attack that EDPB Opinion 28/2024 names, and one for each that nobody tries here.
+
+    Raises:
+        RenderError: `policies/frameworks.toml` is broken.
+    """
+    known = frameworks()
+    rows = []
+    told: set[Examined] = set()
+    for clause in (one for one in known.clauses if one.attack_class):
+        tried = tuple(examined(record, verdict, one) for one in known.of_clause(clause.id) if one.attack)
+        shown = tuple(replace(one, repeated=one in told) for one in tried)
+        told |= {*tried}
+        rows.append(CoverageRow(clause.attack_class, _together(tried), shown, clause.outside))
+    rows += [
+        CoverageRow(clause.summary.partition(":")[0].rstrip("."), "out of scope", (), clause.unmapped)
+        for clause in known.clauses
+        if clause.unmapped
+    ]
+    return tuple(rows)
+
+
+def _together(tried: Sequence[Examined]) -> State:
+    """The state of a class: what does not apply to a model is no gap in what was examined of it."""
+    states = {one.state for one in tried} - {"does not apply"}
+    if not tried:
+        return "out of scope"
+    if not states:
+        return "does not apply"
+    return "examined in part" if len(states) > 1 else states.pop()
+
+
+def examined(record: AuditRecord, verdict: Verdict, evidence: Evidence) -> Examined:
+    """Say what a scan did with an attack, or with those of its metrics that count."""
+    attack = evidence.attack or ""
+    title = report_of(attack).title or attack
+    results = {result.attack: result for result in (*record.left_out, *record.attacks)}
+    result = results.get(attack)
+    if isinstance(result, Completed):
+        return _completed(record, verdict, evidence, result, title)
+    state, note = _not_run(record, attack, result)
+    return Examined(attack, title, state, note)
+
+
+def _not_run(record: AuditRecord, attack: str, result: AttackResult | LeftOut | None) -> tuple[State, str]:
+    """State and reason of an attack that gave no numbers."""
+    match result:
+        case Inapplicable():
+            return "does not apply", result.reason
+        case Skipped():
+            return "not examined", result.reason
+        case Failed():
+            return "not examined", f"it broke down ({result.type} at {result.place})"
+        case LeftOut() if result.inapplicable is not None:
+            return "does not apply", result.inapplicable
+        case LeftOut() if result.lacks is not None:
+            return "not examined", f"not asked for; {result.lacks}"
+    if attack in record.battery:
+        return "not examined", "not asked for in this scan"
+    return "not examined", "not in the version that scanned"
+
+
+def _completed(record: AuditRecord, verdict: Verdict, evidence: Evidence, result: Completed, title: str) -> Examined:
+    estimates = {item.name for item in result.measurements if isinstance(item, Estimate)}
+    if not (estimates & {*evidence.metrics} if evidence.metrics else estimates):
+        return Examined(result.attack, title, "not examined", "it ran, and this could not be measured")
+    notes = [amount(record, result)]
+    if result.confounded is not None:
+        notes.append(f"nothing can be decided on its numbers: {result.confounded}")
+    notes += [f"with the attacker weakened: {ablation}" for ablation in result.ablations]
+    outcomes = {
+        decision.outcome
+        for decision in verdict.decisions
+        if decision.limit.attack == result.attack
+        and (not evidence.metrics or decision.limit.metric in evidence.metrics)
+    }
+    outcome = next((text for name, text in OUTCOMES.items() if name in outcomes), UNLIMITED)
+    return Examined(result.attack, title, "examined", "; ".join(filter(None, notes)), outcome)
+
+
+def amount(record: AuditRecord, result: Completed) -> str:
+    """How much an attack tried, in words; empty where the record does not say."""
+    if record.bounds is not None:
+        for bounded in record.bounds.trials:
+            if bounded.attack == result.attack:
+                return f"{bounded.tried:,} of {bounded.planned:,} trials"
+    for one in result.coverage:
+        if one.category == "all":
+            return f"{one.attacked:,} of {one.total:,} {one.unit} of training"
+    measured = headline(result)
+    return "" if measured is None else f"{measured.n:,} {measured.unit}"
+
+
+def _threat(record: AuditRecord, attack: str) -> ThreatRow:
+    report = report_of(attack)
+    threat, title = report.threat, report.title or attack
+    result = next((one for one in record.attacks if one.attack == attack), None)
+    cost = _cost(record, threat, result) if isinstance(result, Completed) else "not run"
+    if threat is None:
+        return ThreatRow(title, NOT_STATED, "", NOT_STATED, cost)
+    least = f"with {ACCESS_LABELS[threat.least]}: {threat.least_for}" if threat.least is not None else ""
+    return ThreatRow(title, ACCESS_LABELS[threat.access], least, threat.knowledge, cost)
+
+
+def _cost(record: AuditRecord, threat: Threat | None, result: Completed) -> str:
+    """What the record holds of an attack's cost: how much was tried, and the parameters of one trial."""
+    parts = [amount(record, result)]
+    for name, label in (threat.effort if threat is not None else {}).items():
+        number = result.parameters.get(name)
+        if isinstance(number, int) and not isinstance(number, bool):
+            parts.append(f"{number:,} {label}")
+    return "; ".join(filter(None, parts)) or NOT_STATED
+
+
+def ratio(record: AuditRecord) -> str:
+    """The ratio of training data, as the owner declares it, to parameters; empty where there is no model."""
+    corpus = record.corpus
+    members = sum(counts.get("member", 0) for counts in (corpus.documents, corpus.near_copies, corpus.unread))
+    parameters = record.target.parameters
+    if not record.target.is_model or not members or not parameters:
+        return ""
+    values = {
+        "marked values": sum(corpus.fields.get("member", {}).values()),
+        "questions": corpus.questions.get("member", 0),
+    }
+    held = " and ".join(f"{count:,} {name}" for name, count in values.items() if count)
+    more = f" (those that were audited hold {held})" if held else ""
+    return (
+        f"{members:,} documents of training{more} to {parameters:,} parameters: one document for every "
+        f"{parameters / members:,.0f} parameters. These are the documents that the data set declares; what else the "
+        "model was trained on, before or besides, is not known to this audit."
+    )
+
+
+def release(record: AuditRecord) -> str:
+    """To whom the model goes, as its owner states it, and which access to it that makes likely."""
+    stated = record.audit.release
+    return f"Release, as the owner states it: {RELEASES[stated]}." if stated else f"Release: {NOT_STATED}."
+
+
+def _clauses(record: AuditRecord, verdict: Verdict, framework: Framework, known: Frameworks) -> FrameworkRows:
+    rows = (
+        ClauseRow(clause, tuple(_sentences(record, verdict, known.of_clause(clause.id))))
+        for clause in known.clauses
+        if clause.framework == framework.name
+    )
+    return FrameworkRows(framework, tuple(rows))
+
+
+def _sentences(record: AuditRecord, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:
+    """A sentence for each part of the report, and one for all attacks whose results speak alike."""
+    alike: dict[str, list[str]] = {}
+    for one in evidence:
+        if one.attack is None:
+            yield one.role
+        else:
+            alike.setdefault(_speaks(examined(record, verdict, one)), []).append(one.role.removeprefix(FOR).strip())
+    order = [*SPEAKS.values(), *alike]
+    yield from (f"{how} {'; '.join(alike[how])}" for how in sorted(alike, key=order.index))
+
+
+def _speaks(done: Examined) -> str:
+    """What the result of an attack speaks for: the beginning of a sentence that ends with the kind of resistance."""
+    return SPEAKS.get(done.outcome) or SPEAKS[done.state]

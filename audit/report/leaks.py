@@ -1,0 +1,133 @@
+"""Measurements that speak for a leak, whatever the policy limits: what its verdict leaves out, and the headline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from audit.attacks import BATTERY
+from audit.attacks.interface import Attack
+from audit.measurements import Estimate
+from audit.policy import Verdict
+from audit.policy.reasons import is_area
+from audit.record import AuditRecord, Completed
+from audit.report.found import finding_sentence
+from audit.report.numbers import show
+
+LEVEL = 0.025
+"""One-sided level at which a measurement counts as a leak by itself (ours): that of a two-sided interval of 95 %."""
+_KINDS: dict[str, type[Attack]] = {kind.name: kind for kind in BATTERY}
+
+
+@dataclass(frozen=True)
+class MeasuredLeak:
+    """A measurement whose interval lies beyond what no leak gives.
+
+    Attributes:
+        attack: that measured it.
+        metric: as a policy would limit it.
+        measured: the strongest of the methods that answer for the metric.
+        reach: how much of the way from its null to the most that it can be is shown, 0 to 1.
+        sentence: what it is, with count or value and interval.
+        about_text: whether it says what the documents give away, whatever the model.
+        confounded: why nothing can be decided on it; None where it can.
+    """
+
+    attack: str
+    metric: str
+    measured: Estimate
+    reach: float
+    sentence: str
+    about_text: bool = False
+    confounded: str | None = None
+
+
+def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]:
+    """List what speaks for a leak by itself, the worst first.
+
+    Args:
+        record: the measurements.
+        level: one-sided, for all measurements of the record together; None: `LEVEL` for each.
+    """
+    asked = [
+        (result, metric, shown, [*_methods(result, metric)])
+        for result in record.attacks
+        if isinstance(result, Completed)
+        for metric, shown in _tells(result).items()
+    ]
+    tests = sum(len(methods) for *_, methods in asked)
+    found = []
+    for result, metric, shown, methods in asked:
+        own = LEVEL / len(methods) if methods and level is None else (level or LEVEL) / max(tests, 1)
+        worst = max(methods, key=lambda item: _reach(result.attack, item, own), default=None)
+        if worst is None or (reach := _reach(result.attack, worst, own)) <= 0:
+            continue
+        about_text = metric in result.about_text
+        sentence = _sentence(result, metric, worst, shown)
+        found.append(MeasuredLeak(result.attack, metric, worst, reach, sentence, about_text, result.confounded))
+    return sorted(found, key=lambda leak: -leak.reach)
+
+
+def unlimited(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:
+    """List what was measured and speaks for a leak, and what no limit of the policy is about, the worst first."""
+    limited = {(decision.limit.attack, decision.limit.metric) for decision in verdict.decisions}
+    return tuple(leak for leak in leaks(record) if (leak.attack, leak.metric) not in limited)
+
+
+def headline(record: AuditRecord, verdict: Verdict) -> str:
+    """The verdict's reason, with the number of findings that the policy says nothing about."""
+    outside = len(unlimited(record, verdict))
+    if not outside:
+        return verdict.reason
+    lie = "measured finding lies" if outside == 1 else "measured findings lie"
+    return f"{verdict.reason}; {outside} {lie} outside this policy"
+
+
+def _tells(result: Completed) -> dict[str, str]:
+    """The measurements that speak for a leak by themselves; of an unknown attack those that policies limit."""
+    kind = _KINDS.get(result.attack)
+    if kind is None:
+        return {metric: metric for metric in result.methods}
+    return dict(kind.report.tells) or {metric: metric for metric in kind.summary().values()}
+
+
+def _methods(result: Completed, metric: str) -> Iterator[Estimate]:
+    """The estimates with a null that answer for a metric."""
+    names = result.methods.get(metric, (metric,))
+    for item in result.measurements:
+        if isinstance(item, Estimate) and item.name in names and item.null is not None:
+            yield item
+
+
+def _reach(attack: str, measured: Estimate, level: float) -> float:
+    """The share of the way from the null to the most there is that a one-sided bound shows; 0 or less: no leak."""
+    assert measured.null is not None
+    # A null that was measured on held-out documents is as uncertain as the number itself: under 0 it counts as 0.
+    null = max(measured.null, 0.0) if measured.null_kind == "held-out" else measured.null
+    beyond = _lower(measured, level) - null
+    if is_area(measured):
+        beyond = max(beyond, null - _upper(measured, level))
+    kind = _KINDS.get(attack)
+    most = None if kind is None else kind.upper(measured.name)
+    if most is None or measured.name not in (() if kind is None else kind.metrics):
+        return math.copysign(abs(beyond) / (1 + abs(beyond)), beyond)
+    return beyond / (most - null) if most > null else 0.0
+
+
+def _lower(measured: Estimate, level: float) -> float:
+    return max((bound.lower for bound in measured.bounds if bound.alpha <= level), default=measured.low)
+
+
+def _upper(measured: Estimate, level: float) -> float:
+    return min((bound.upper for bound in measured.bounds if bound.alpha <= level), default=measured.high)
+
+
+def _sentence(result: Completed, metric: str, strongest: Estimate, shown: str) -> str:
+    """A finding in a reader's words: by the number that says it plainly, or that of the strongest method."""
+    plain = next((item for item in result.measurements if item.name == shown and isinstance(item, Estimate)), None)
+    told = strongest if plain is None or shown == metric else plain
+    kind = _KINDS.get(result.attack)
+    if told.low == told.high and kind is not None:
+        return f"{kind.report.label(told.name)}: {show(told.value, kind.report.form(told.name))}".replace("\u00a0", " ")
+    return finding_sentence(result.attack, told)

@@ -1,0 +1,126 @@
+"""The journal of an attack: what its outcomes depend on, and when they were computed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import audit
+from audit.attacks.interface import Attack
+from audit.corpus.removal.tesseract import TESSERACT
+from audit.engine.journal import Journal
+from audit.errors import EngineError
+from audit.files import write_atomically
+from audit.record import TargetCard, Timing
+from audit.targets.environment import device_words, instructions, packages, threads
+from audit.training.references.resolve import LoadedReferences
+from audit.workflows.setup import ScanSetup
+
+
+@dataclass
+class Origin:
+    """Outcomes of a scan, and those among them that earlier runs computed; see `Timing`."""
+
+    outcomes: int = 0
+    resumed: int = 0
+    oldest: str | None = None
+    newest: str | None = None
+
+    def add(self, outcomes: int, resumed: int, opened: OpenedJournal) -> None:
+        """Count the outcomes of an attack, `resumed` of which stood in its journal already."""
+        self.outcomes += outcomes
+        self.resumed += resumed
+        if resumed:
+            self.oldest = min(filter(None, (self.oldest, opened.oldest)))
+            self.newest = max(filter(None, (self.newest, opened.newest)))
+
+    def timing(self, started: str, finished: str, seconds: float) -> Timing:
+        """Return the timing of a run that began and ended then."""
+        return Timing(started, finished, seconds, self.outcomes, self.resumed, self.oldest, self.newest)
+
+
+@dataclass(frozen=True)
+class OpenedJournal:
+    """A journal, and when the first and the last of its outcomes were computed, in UTC."""
+
+    journal: Journal
+    oldest: str
+    newest: str
+
+
+def open_journal(path: Path, fresh: bool) -> OpenedJournal:
+    """Open a journal; the time when it was begun is kept beside it, for every run changes that of the file itself.
+
+    Raises:
+        EngineError: it cannot be read or written, or is damaged.
+    """
+    begun = path.with_suffix(".begun")
+    try:
+        # Before it is opened: a torn last line is cut then.
+        newest = _written(path.stat().st_mtime) if path.exists() else now()
+        journal = Journal(path, fresh)
+        if not journal.outcomes:
+            newest = now()
+            write_atomically(begun, newest.encode(), mode=0o600)
+        oldest = _read(begun) if begun.exists() else newest
+    except OSError as error:
+        raise EngineError(f"{path}: {error.strerror}") from None
+    return OpenedJournal(journal, min(oldest, newest), newest)
+
+
+def journal_key(
+    opened: ScanSetup,
+    attack: Attack,
+    card: TargetCard,
+    filled: LoadedReferences,
+    batch: tuple[int | None, int | None],
+) -> str:
+    """Hash all that an outcome depends on, apart from its trial; a change of any starts another journal.
+
+    Args:
+        opened: the scan.
+        attack: the one that is tried.
+        card: of the audited checkpoint, as it computes.
+        filled: the references.
+        batch: rows and tokens of a forward pass of the checkpoint at most.
+    """
+    rows, tokens = batch
+    depends_on = {
+        "parameters": asdict(attack),
+        "seed": opened.options.seed,
+        "target": card.sha256,
+        "defence": opened.options.defense,
+        "device": [card.device, device_words(card.device), instructions()],
+        "dtype": card.dtype,
+        "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
+        "members": {role: sorted(documents) for role, documents in filled.members.items()},
+        "corpus": opened.corpus.sha256,
+        "left out": sorted(opened.copies.left_out | opened.unread.documents),
+        "version": audit.__version__,
+        "packages": packages(),
+        "threads": threads(),
+        "ocr": TESSERACT.version(),
+        # On a CPU an encoder's answers do not depend on it; those of a model that answers questions do in their bits.
+        "batch": [rows, None if card.device == "cpu" else tokens],
+    }
+    return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def now() -> str:
+    """Return the time, in UTC and to the second."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+
+
+def _written(seconds: float) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds")
+
+
+def _read(begun: Path) -> str:
+    text = begun.read_text(encoding="ascii", errors="replace")
+    try:
+        return dt.datetime.fromisoformat(text).astimezone(dt.UTC).isoformat(timespec="seconds")
+    except ValueError:
+        raise EngineError(f"{begun}: no time", "scan again with --fresh") from None

@@ -1,0 +1,131 @@
+"""The audit sheet: what an owner states about an audit, which is no part of the data."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+import tiny
+
+from audit.corpus import manifest as manifests
+from audit.corpus.about import EMPTY_SHEET, read_about
+from audit.errors import ManifestError, UsageError
+from audit.record import AuditSheet
+
+SHEET = """
+[audit]
+system = "Invoice intake"
+data_categories = [
+  "names",
+  "bank details",
+]
+release = "api"
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tiny.corpus(tmp_path / "data", images=False)
+
+
+def write(data: Path, text: str) -> None:
+    (data / manifests.FILE_NAME).write_text(text)
+
+
+def test_the_sheet_is_read_from_the_manifest(data: Path) -> None:
+    write(data, (data / manifests.FILE_NAME).read_text() + SHEET)
+    sheet = manifests.load(data).manifest.audit
+    assert sheet == AuditSheet(system="Invoice intake", data_categories=("names", "bank details"), release="api")
+
+
+def test_no_edit_of_the_sheet_changes_the_data_set(data: Path) -> None:
+    plain = (data / manifests.FILE_NAME).read_text()
+    before = manifests.load(data).sha256
+    head, separator, tail = plain.partition("[task]")
+    assert separator
+    uncommented = EMPTY_SHEET.replace("# ", "", 1).replace("# system", "system")
+    for text in (
+        plain + SHEET,
+        plain + SHEET.replace("intake", "archive"),
+        plain + SHEET + "\n# to be completed\n",
+        plain + "\n[audit]\n",
+        plain + EMPTY_SHEET,
+        plain + uncommented,
+        head.rstrip() + "\n" + SHEET + "\n[task]" + tail,
+    ):
+        write(data, text)
+        assert manifests.load(data).sha256 == before, text
+    assert manifests.load(data).manifest.audit != AuditSheet()
+
+
+def test_everything_else_in_the_manifest_still_does(data: Path) -> None:
+    plain = (data / manifests.FILE_NAME).read_text()
+    write(data, plain + SHEET)
+    before = manifests.load(data).sha256
+    for text in (
+        (plain + SHEET).replace('name = "', 'name = "another-'),
+        plain + SHEET + "\n[recipe]\nepochs = 3\n",
+        "# a comment\n" + plain + SHEET,
+    ):
+        write(data, text)
+        assert manifests.load(data).sha256 != before, text
+
+
+def test_a_manifest_without_a_sheet_keeps_the_hash_it_always_had(data: Path) -> None:
+    digests = [hashlib.sha256((data / name).read_bytes()).digest() for name in (manifests.FILE_NAME, "documents.jsonl")]
+    assert manifests.load(data).sha256 == hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def test_no_text_of_the_manifest_hides_as_a_sheet(data: Path) -> None:
+    plain = (data / manifests.FILE_NAME).read_text()
+    hashes = set()
+    for said in ("this", "that"):
+        write(data, f'{plain}\n[recipe]\nsystem = """\n[audit]\n{said}\n"""\n')
+        hashes.add(manifests.load(data).sha256)
+    assert len(hashes) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("systm = 'x'", "manifest.toml audit systm: unknown key; did you mean system?"),
+        ("system = 3", "manifest.toml audit system: must be a text"),
+        ("system = ' '", "manifest.toml audit system: empty; leave out what is not stated"),
+        ('system = "a\\u001b[2Jb"', "manifest.toml audit system: holds a control character or half a surrogate pair"),
+        (f"purpose = '{'x' * 301}'", "manifest.toml audit purpose: longer than 300 characters"),
+        ("data_categories = 'names'", 'manifest.toml audit data_categories: must be a list, as ["names"]'),
+        (f"data_categories = {['x'] * 31}", "manifest.toml audit data_categories: more than 30"),
+        ("data_categories = ['']", "manifest.toml audit data_categories: empty; leave out what is not stated"),
+        ("release = 'public'", "manifest.toml audit release: must be open-weights, api or internal"),
+    ],
+)
+def test_a_sheet_that_page_one_cannot_show_is_refused(data: Path, line: str, problem: str, tmp_path: Path) -> None:
+    write(data, f"{(data / manifests.FILE_NAME).read_text()}\n[audit]\n{line}\n")
+    with pytest.raises(ManifestError) as raised:
+        manifests.load(data)
+    assert raised.value.problems == (problem,)
+    file = tmp_path / "about.toml"
+    file.write_text(line)
+    with pytest.raises(UsageError) as refused:
+        read_about(file)
+    assert refused.value.problems == (problem.replace("manifest.toml audit", f"--about {file}"),)
+
+
+def test_a_file_states_what_it_names_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "about.toml"
+    file.write_text('model_version = "2"\ndata_categories = ["names"]\n')
+    assert read_about(file) == {"model_version": "2", "data_categories": ("names",)}
+    file.write_text(SHEET)
+    assert read_about(file)["system"] == "Invoice intake"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(None, "No such file"), (b"\xff", "is not UTF-8 text"), (b"a =", "not TOML")]
+)
+def test_a_file_that_cannot_be_read_is_named(content: bytes | None, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / "about.toml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(UsageError, match=reason):
+        read_about(file)

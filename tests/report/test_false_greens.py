@@ -1,0 +1,206 @@
+"""Greens that say too much: a pass says what it leaves out, who answers for it, and whose word it takes."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import re
+
+import example_canaries
+import example_records as examples
+import pytest
+from example_records import Case
+
+from audit.attacks import BATTERY
+from audit.cli import console
+from audit.measurements import Count, Estimate
+from audit.policy import Limit, Policy, evaluate, load
+from audit.record import NO_MODEL, Completed, Skipped
+from audit.report.declared import documents_used, plausibility
+from audit.report.html import html
+from audit.report.leaks import headline, leaks, unlimited
+from audit.report.notes import MOST_LISTED, notes
+from audit.report.recommend import recommend
+
+NARROW = Policy(
+    1, "narrow", (Limit("reconstruction", "excess_pr.unique", "One limit alone.", max=0.05),), description="One limit."
+)
+HELD_BACK = {"member": 806, "heldout": 119, "public": 30}
+
+
+def text_of(case: Case) -> str:
+    record, verdict, policy = case
+    return " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", html(record, verdict, policy), flags=re.S).split())
+
+
+def printed(case: Case, capsys: pytest.CaptureFixture[str]) -> str:
+    record, verdict, _ = case
+    console.show_verdict(verdict, record=record)
+    return capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def given_away() -> Case:
+    """A model that gives planted secrets away, held against a policy that limits something else, which is met."""
+    clean = examples.reconstruction(0.0, n=600)
+    audited = examples.record(
+        clean, example_canaries.canaries(0.8), battery=("reconstruction", "canaries"), documents=600
+    )
+    return audited, evaluate(audited, NARROW, examples.TODAY), NARROW
+
+
+def test_a_policy_of_one_limit_does_not_read_as_clean(given_away: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    record, verdict, _ = given_away
+    assert (verdict.stamp, verdict.exit_code) == ("PASSED", 0)
+    assert headline(record, verdict) == "1 of 1 limits met; 5 measured findings lie outside this policy"
+    terminal, page = printed(given_away, capsys), text_of(given_away)
+    for text in (terminal, page):
+        assert "1 of 1 limits met; 5 measured findings lie outside this policy" in text
+        assert "Measured, but not limited by this policy" in text
+        assert re.search(r"Recovered whole: \d\d of \d\d canaries", text)
+        assert "No countermeasure is called for" not in text
+    assert {item.findings[0].state for item in recommend(record, verdict)} == {"outside"}
+
+
+def test_what_a_policy_limits_is_not_listed_and_the_worst_comes_first(given_away: Case) -> None:
+    record, _, _ = given_away
+    everything = unlimited(record, evaluate(record, NARROW, examples.TODAY))
+    assert [leak.reach for leak in everything] == sorted((leak.reach for leak in everything), reverse=True)
+    wider = dataclasses.replace(NARROW, limits=(*NARROW.limits, Limit("canaries", "excess", "because", max=1.0)))
+    rest = unlimited(record, evaluate(record, wider, examples.TODAY))
+    assert {leak.metric for leak in everything} - {leak.metric for leak in rest} == {"excess"}
+
+
+def test_a_model_that_gives_nothing_away_has_nothing_outside() -> None:
+    clean = examples.record(example_canaries.canaries(0.0), battery=("canaries",))
+    assert leaks(clean) == []
+
+
+def test_more_findings_than_fit_are_counted() -> None:
+    found = examples.reconstruction(0.6)
+    record = examples.record(
+        found, example_canaries.canaries(0.8), battery=("reconstruction", "canaries", "membership")
+    )
+    policy = Policy(1, "other", (Limit("membership", "auc", "because", max=0.65),))
+    verdict = evaluate(record, policy, examples.TODAY)
+    outside = [note.text for note in notes(record, verdict) if note.kind == "outside"]
+    assert len(unlimited(record, verdict)) == 7
+    assert len(outside) == MOST_LISTED + 2
+    assert outside[-1] == "  and 3 more"
+
+
+def test_an_area_under_chance_counts_and_a_confounded_number_says_so() -> None:
+    def told(value: float, confounded: str | None = None) -> Completed:
+        area = dataclasses.replace(examples.mean("auc", value, 0.02, 300), null=0.5, null_kind="chance")
+        return Completed("membership", ("auc",), {}, (area,), confounded=confounded)
+
+    for value, expected in ((0.9, True), (0.1, True), (0.52, False), (0.48, False)):
+        assert bool(leaks(examples.record(told(value), battery=("membership",)))) is expected
+    record = examples.record(told(0.9, "the documents differ in themselves"), battery=("membership",))
+    (leak,) = leaks(record)
+    assert leak.confounded == "the documents differ in themselves"
+    assert plausibility(record) != plausibility(examples.record(told(0.9), battery=("membership",)))
+
+
+def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_not() -> None:
+    tells = {kind.name: {*kind.report.tells} for kind in BATTERY}
+    for name in ("default", "strict"):
+        for limit in load(name).limits:
+            assert limit.metric in tells[limit.attack], (limit.attack, limit.metric)
+
+
+def test_a_pass_on_the_wrong_documents_says_that_nothing_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    case = examples.passed()
+    word = plausibility(case[0])
+    assert word is not None
+    assert word.state == "none"
+    for text in (printed(case, capsys), text_of(case)):
+        assert "No sign that the model saw the documents declared as trained on" in text
+        assert "a pass rests on the owner's word" in text.replace("&#39;", "'")
+        assert "150 trained on" not in text
+    assert "600 declared as trained on, 600 as never seen" in text_of(case)
+
+
+def test_signs_are_named_and_what_cannot_show_any_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    word = plausibility(examples.violated()[0])
+    assert word is not None
+    assert word.state == "signs"
+    assert "Recovered because of training" in word.sentence
+    assert "declared as trained on" not in printed(examples.violated(), capsys)
+    skipped = plausibility(examples.skipped()[0])
+    assert skipped is not None
+    assert skipped.state == "unmeasured"
+    text_alone = examples.violated()[0]
+    no_model = dataclasses.replace(text_alone.target, family=NO_MODEL)
+    assert plausibility(dataclasses.replace(text_alone, target=no_model)) is None
+
+
+def test_chance_alone_is_no_sign() -> None:
+    def barely(attack: str, name: str) -> Completed:
+        item = dataclasses.replace(examples.mean(name, 0.05, 0.024, 300), null=0.0, null_kind="held-out")
+        assert isinstance(item, Estimate)
+        return Completed(attack, (name,), {}, (item,))
+
+    record = examples.record(
+        barely("reconstruction", "excess_pr.unique"),
+        barely("memorisation", "net"),
+        barely("canaries", "excess"),
+        battery=("reconstruction", "memorisation", "canaries"),
+    )
+    assert len(leaks(record)) == 3, "each by itself"
+    word = plausibility(record)
+    assert word is not None
+    assert word.state == "none", "all of them together"
+
+
+def test_an_attack_that_used_fewer_documents_says_so() -> None:
+    counts = (
+        Count("member documents", 466, "documents"),
+        Count("held-out documents", 119, "documents"),
+        Count("left out: canary", 340, "documents"),
+        Count("left out: no question", 0, "documents"),
+    )
+    record = examples.record(
+        Completed("membership", ("auc",), {}, (), counts=counts), Skipped("canaries", (), "none", "some")
+    )
+    corpus = dataclasses.replace(record.corpus, documents=HELD_BACK)
+    assert documents_used(dataclasses.replace(record, corpus=corpus)) == [
+        "Telling which documents were used for training: used 466 of 806 declared as trained on and 119 of 119 "
+        "declared as never seen (340 left out: canary)"
+    ]
+    whole = dataclasses.replace(corpus, documents={"member": 466, "heldout": 119})
+    assert documents_used(dataclasses.replace(record, corpus=whole)) == []
+
+
+def test_a_waiver_is_shown_with_owner_role_and_end_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    case = examples.waived()
+    terminal, page = printed(case, capsys), text_of(case)
+    for text in (terminal, page):
+        assert "PASSED WITH 2 WAIVERS" in text
+        assert "A. Officer" in text
+        assert "head of data" in text
+        assert "2026-12-31" in text
+    assert "A. Officer (head of data) have accepted this" not in page
+    assert "A. Officer (head of data) has accepted this until 2026-12-31" in page
+    assert "one locked machine" in page
+    assert "2 of 2 limits violated and waived" in terminal
+    assert case[1].exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("today", "stamp", "said"),
+    [
+        (dt.date(2026, 12, 11), "PASSED WITH 2 WAIVERS", "ends in 20 days, on 2026-12-31"),
+        (dt.date(2027, 1, 1), "VIOLATED", "expired on 2026-12-31 and has no effect"),
+    ],
+)
+def test_the_end_of_a_waiver_is_named_before_and_after(
+    today: dt.date, stamp: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, _, policy = examples.waived()
+    case = record, evaluate(record, policy, today), policy
+    assert case[1].stamp == stamp
+    terminal = printed(case, capsys)
+    assert terminal.count(said) == 2
+    state = {"VIOLATED": "expired: no effect"}.get(stamp, "holds, ends soon")
+    assert text_of(case).count(state) == 2
