@@ -229,7 +229,7 @@ def show_verdict(
     if record is not None:
         _show_notes(record, verdict)
     if out is not None:
-        written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
+        written = [name for name in ("report.pdf", "report.html", "annex.pdf", "record.json") if (out / name).exists()]
         console.print(f"Read {_plain(', '.join(str(out / name) for name in written))}", soft_wrap=True)
 
 
