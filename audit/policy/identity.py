@@ -59,7 +59,7 @@ def identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
 
 def _late(record: AuditRecord) -> str:
     """Say that outcomes are older than the declaration of the policy; empty where none is."""
-    oldest = getattr(record.timing, "oldest", None)
+    oldest = record.timing.oldest
     if oldest is None or oldest >= record.timing.started:
         return ""
     return (
