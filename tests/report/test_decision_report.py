@@ -15,7 +15,6 @@ from pypdf import PdfReader
 from test_report_html import HOSTILE, Seen
 
 from audit import report
-from audit.measurements import Estimate
 from audit.policy import Limit, Policy
 from audit.record import AuditSheet, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report import drawing, figures
@@ -145,7 +144,11 @@ def test_gaps_stand_apart_from_what_does_not_apply_each_with_its_question_and_it
         Inapplicable("memorisation", ("net",), "the model answers no questions"),
         battery=battery,
     )
-    left_out = (LeftOut("canaries", ("excess",), lacks="no canaries"), LeftOut("redaction", (), inapplicable="no bars"))
+    left_out = (
+        LeftOut("reconstruction", examples.METRICS),
+        LeftOut("canaries", ("excess",), lacks="no canaries"),
+        LeftOut("redaction", (), inapplicable="no bars"),
+    )
     text = text_of(examples.judged(dataclasses.replace(record, left_out=left_out, share=0.25)))
     _, _, found = text.partition("What was not examined, and why that matters")
     found, _, _ = found.partition("Which classes of attack")
@@ -173,7 +176,7 @@ def test_a_limit_that_is_met_beside_a_leak_is_explained() -> None:
 
 
 def test_what_does_not_fit_on_page_one_is_counted_and_told_behind() -> None:
-    gain = Estimate("gain", 0.9, 0.88, 0.92, 80, "documents", 80, "by hand", 0.1, "chance")
+    gain = examples.mean("gain", 0.9, 0.01, 80, 0.1, "chance")
     side = [Completed(f"side_{index}", ("gain",), {}, (gain,)) for index in range(20)]
     record = examples.record(
         *side, examples.reconstruction(0.6), battery=("reconstruction", *(one.attack for one in side))

@@ -51,8 +51,8 @@ def scans(tmp_path_factory):
 
 
 def test_the_leaky_models_are_violated(scans):
-    for _, code, printed in scans.values():
-        assert code == 10, printed
+    for _, code, said in scans.values():
+        assert code == 10, said
 
 
 @pytest.mark.parametrize("sample", [RECEIPTS, QUESTIONS], ids=["receipts", "questions"])
@@ -64,7 +64,7 @@ def test_the_samples_are_small_and_large_enough(sample):
 
 
 def test_shareable_outputs_hold_no_value_id_or_provider(scans):
-    for (sample, _), (out, _, printed) in scans.items():
+    for (sample, _), (out, _, said) in scans.items():
         secrets = _secrets(manifest.load(sample / "data"))
         recovered = [json.loads(line) for line in (out / "evidence" / "recovered.jsonl").read_text().splitlines()]
         keys = ("value", "recovered", "baseline") if sample == RECEIPTS else ("question",)
@@ -74,7 +74,7 @@ def test_shareable_outputs_hold_no_value_id_or_provider(scans):
             "report.html": (out / "report.html").read_text(),
             "measurements.csv": (out / "measurements.csv").read_text(),
             **{name: "\n".join(page.extract_text() for page in PdfReader(out / name).pages) for name in PDFS},
-            "terminal": printed,
+            "terminal": said,
         }
         for name, text in texts.items():
             assert _standing(secrets, text) == [], name
