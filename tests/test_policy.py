@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.attacks import known_metrics
-from audit.errors import PolicyError
+from audit.errors import PolicyError, RecordError
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.policy import EXIT_CODES, Gap, Limit, Policy, Verdict, Waiver, check_names, check_ranges, evaluate, load
 from audit.policy.verdict import _holm
@@ -32,12 +32,29 @@ METRICS = ("leak", "other", "accuracy", "power")
 
 
 def estimate(name: str, low: float, high: float, *, lower_p: float = 1.0, upper_p: float = 1.0, edge: float = 0.05):
-    """An interval whose one-sided bounds lie over (under) `edge` at every level from `lower_p` (`upper_p`) on."""
+    """An interval whose one-sided bounds lie over (under) `edge` at every level from `lower_p` (`upper_p`) on.
+
+    Value and interval lie within them, as a scan's do.
+    """
     bounds = tuple(
-        Bound(alpha, edge + 1e-6 if alpha >= lower_p else edge, edge - 1e-6 if alpha >= upper_p else edge)
+        Bound(
+            alpha,
+            edge + 1e-6 if alpha >= lower_p else min(low, edge),
+            edge - 1e-6 if alpha >= upper_p else max(high, edge),
+        )
         for alpha in ALPHAS
     )
-    return Estimate(name, (low + high) / 2, low, high, 100, "fields", 50, "made up", 0.0, "held-out", bounds=bounds)
+    (own,) = (bound for bound in bounds if bound.alpha == 0.025)
+    widest = max(bounds, key=lambda bound: bound.alpha)
+    value = min(max((low + high) / 2, widest.lower), widest.upper)
+    low, high = max(low, own.lower), min(high, own.upper)
+    return Estimate(name, value, low, high, 100, "fields", 50, "made up", 0.0, "held-out", bounds=bounds)
+
+
+def measured(name: str, value: float, low: float, high: float, *rest: Any) -> Estimate:
+    """An interval that is its own bound at every level."""
+    bounds = tuple(Bound(alpha, low, high) for alpha in ALPHAS)
+    return Estimate(name, value, low, high, *rest, bounds=bounds)
 
 
 def normal(name: str, value: float, error: float) -> Estimate:
@@ -49,7 +66,7 @@ def normal(name: str, value: float, error: float) -> Estimate:
 
 
 def power(value: float) -> Estimate:
-    return Estimate("power", value, value - 0.05, value + 0.05, 100, "fields", 50, "made up")
+    return measured("power", value, value - 0.05, value + 0.05, 100, "fields", 50, "made up")
 
 
 def completed(*measurements: Measurement, attack: str = "reconstruction", strength: str | None = "power") -> Completed:
@@ -139,14 +156,14 @@ ENDINGS: dict[str, tuple[list[AttackResult], Limit, str, str, str]] = {
     ),
     "at least, met": ([completed(ACCURACY)], ACCURATE, "passed", "passed", "within"),
     "at least, reaches under": (
-        [completed(replace(ACCURACY, low=0.69))], ACCURATE, "undecided", "undecided", "reaches over",
+        [completed(estimate("accuracy", 0.69, 0.9, edge=0.7))], ACCURATE, "undecided", "undecided", "reaches over",
     ),
     "at least, confirmed under": (
         [completed(estimate("accuracy", 0.3, 0.5, upper_p=0.01, edge=0.7))],
         ACCURATE, "violated", "violated", "confirmed",
     ),
     "at least, bounds over it say nothing": (
-        [completed(estimate("accuracy", 0.3, 0.9, lower_p=0.0001, edge=0.7))], ACCURATE, "undecided", "undecided", "",
+        [completed(estimate("accuracy", 0.3, 0.9, lower_p=0.05, edge=0.7))], ACCURATE, "undecided", "undecided", "",
     ),
     "at least a negative number": (
         [completed(estimate("accuracy", -0.9, 0.9, edge=-1.0))], limit("accuracy", min=-1.0), "passed", "passed", "",
@@ -216,9 +233,9 @@ def test_the_p_value_is_the_smallest_level_whose_bound_is_beyond_the_limit(p: fl
     assert (decision.outcome == "violated") == (p <= 0.05)
 
 
-def test_without_bounds_nothing_is_confirmed() -> None:
-    bare = replace(LEAKY, bounds=())
-    assert judge([completed(bare)]).decisions[0].p_value == 1.0
+def test_a_number_without_its_bounds_is_judged_by_nobody() -> None:
+    with pytest.raises(RecordError, match="leak: it has bounds at 0 of 8 levels"):
+        judge([completed(replace(LEAKY, bounds=()))])
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from test_policy import (
     estimate,
     judge,
     limit,
+    measured,
     normal,
     power,
 )
@@ -231,7 +232,7 @@ def test_coverage_that_is_asked_for_and_not_recorded_is_undecided() -> None:
 def test_strength_may_be_more_than_one() -> None:
     asked = limit(min_power=5)
     for value, outcome in ((4.9, "undecided"), (5.0, "passed")):
-        questions = Estimate("power", value, value, value, 100, "providers", 50, "counted")
+        questions = measured("power", value, value, value, 100, "providers", 50, "counted")
         assert judge([completed(SAFE, questions)], asked).overall == outcome
 
 

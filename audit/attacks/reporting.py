@@ -1,7 +1,8 @@
 """Specification of an attack's part of the report: labels, figures, tables, trend, glossary; checked when it is loaded.
 
 An attack names its `AttackReport` as `Attack.report`. Sentences with logic are Jinja macros in
-`templates/attacks/<attack>.html`: `risk(n)` for page one, `method(result)`, and the text of each part, by name.
+`templates/attacks/<attack>.html`: `leak(n)` for page one, `more(n)`, `check(n)`, `method(result)`, and the text of each
+part, by name.
 """
 
 from __future__ import annotations

@@ -22,6 +22,9 @@ RATES = {"10": 0.1, "1": 0.01}
 LOW = "low_fpr_advantage"
 """True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
 N_BINS = 20
+OUTER = 0.02
+"""Share of all scores at either end that the outermost bins take in (ours): one that lies far out would leave all the
+others in a single bar."""
 
 TwoSides = tuple[Floats, Floats]
 """The finite scores of members, and those of the others; larger = more like a member."""
@@ -68,10 +71,14 @@ class ScoreComparison:
         return estimate(name, found.advantage, f"{self.unit}s", 0.0, "chance"), found.fpr
 
     def histogram(self, quantity: str, sides: TwoSides) -> tuple[Histogram, ...]:
-        """The distribution of the primary score on either side; `quantity` labels its axis."""
-        edges = np.histogram_bin_edges(np.concatenate(sides), N_BINS)
+        """The distribution of the primary score on either side; `quantity` labels its axis.
+
+        The first and the last bin hold what lies beyond them as well.
+        """
+        ends = np.quantile(np.concatenate(sides), (OUTER, 1 - OUTER))
+        edges = np.histogram_bin_edges(ends, N_BINS)
         counts = {
-            label: tuple(int(height) for height in np.histogram(side, edges)[0])
+            label: tuple(int(height) for height in np.histogram(np.clip(side, *ends), edges)[0])
             for label, side in zip(self.labels, sides, strict=True)
         }
         return (Histogram("primary_score", quantity, tuple(float(edge) for edge in edges), counts),)

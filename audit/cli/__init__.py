@@ -11,7 +11,23 @@ from typing import Annotated, NoReturn
 import typer
 
 from audit import __version__
-from audit.cli import canary, defend, gate, import_data, init, inspect, ocr, plan, references, report, scan, train, tune
+from audit.cli import (
+    attest,
+    canary,
+    defend,
+    gate,
+    import_data,
+    init,
+    inspect,
+    ocr,
+    plan,
+    references,
+    report,
+    scan,
+    train,
+    tune,
+    verify,
+)
 from audit.cli.options import EXIT_HELP, DefenseCommand, ProseCommand
 
 __all__ = ["EXIT_HELP", "app", "main"]
@@ -34,6 +50,8 @@ app.command(cls=ProseCommand, rich_help_panel=_AUDIT)(plan.plan)
 app.command(cls=DefenseCommand, epilog=f"{EXIT_HELP} {scan.SWEEP_HELP}", rich_help_panel=_AUDIT)(scan.scan)
 app.command(cls=ProseCommand, epilog=EXIT_HELP, rich_help_panel=_AUDIT)(gate.gate)
 app.command(cls=ProseCommand, rich_help_panel=_AUDIT)(report.report)
+app.command(cls=ProseCommand, rich_help_panel=_AUDIT)(attest.attest)
+app.command(cls=ProseCommand, epilog=verify.VERIFY_HELP, rich_help_panel=_AUDIT)(verify.verify)
 app.command(cls=ProseCommand, rich_help_panel=_MODELS)(references.references)
 app.command(cls=ProseCommand, rich_help_panel=_MODELS)(train.train_baseline)
 app.command(cls=ProseCommand, rich_help_panel=_MODELS)(train.train_splits)

@@ -45,6 +45,9 @@ _QUIET_SECONDS = 15.0
 
 _LOG_WIDTH = 200
 
+SHOWN_DIGITS = 12
+"""Of a sha256."""
+
 _TELLING_SHARE = 0.1
 """The share of a stage that must be done before its time left is estimated."""
 
@@ -87,7 +90,7 @@ class Reporter:
         self._name, self._total, self._done = name, total, 0
         self._began = self._printed = time.monotonic()
         if not self._console.is_terminal:
-            self._console.print(f"{name}: {total} to do", soft_wrap=True)
+            self._console.print(f"{_plain(name)}: {total} to do", soft_wrap=True)
             return
         if self._bar is None:
             self._bar = RichProgress(
@@ -100,7 +103,7 @@ class Reporter:
                 console=self._console,
             )
             self._bar.start()
-        self._bar.add_task(name, total=total)
+        self._bar.add_task(_plain(name), total=total)
 
     def advance(self, steps: int = 1) -> None:
         """See `Progress.advance`."""
@@ -112,7 +115,7 @@ class Reporter:
         finished = self._done >= self._total
         if steps and (finished or now - self._printed >= _QUIET_SECONDS):
             self._printed = now
-            self._console.print(f"{self._name}: {self._done} of {self._total}{self._left(now)}", soft_wrap=True)
+            self._console.print(f"{_plain(self._name)}: {self._done} of {self._total}{self._left(now)}", soft_wrap=True)
 
     def _left(self, now: float) -> str:
         """The time left in words; nothing while too little is done to tell (many attempts are under way at once)."""
@@ -152,27 +155,38 @@ def duration(seconds: float) -> str:
 def say(*lines: str) -> None:
     """Print lines on standard output."""
     for line in lines:
-        _console().print(escape(line), soft_wrap=True)
+        _console().print(_plain(line), soft_wrap=True)
 
 
 def warn(*warnings: str) -> None:
     """Print warnings on standard error, a line each."""
     for text in warnings:
-        _console(stderr=True).print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+        _console(stderr=True).print(f"[yellow]warning:[/] {_plain(text)}", soft_wrap=True)
 
 
 def show_error(error: DocauditError) -> None:
     """Print each problem on a line of its own, then what to do."""
     console = _console(stderr=True)
     for problem in error.problems:
-        console.print(f"[red]error:[/] {escape(problem)}", soft_wrap=True)
+        console.print(f"[red]error:[/] {_plain(problem)}", soft_wrap=True)
     if error.hint:
-        console.print(f"[cyan]hint:[/] {escape(error.hint)}", soft_wrap=True)
+        console.print(f"[cyan]hint:[/] {_plain(error.hint)}", soft_wrap=True)
 
 
 def _plain(text: str) -> str:
     """Text of a record or a policy as a terminal shows it: it can neither style nor move what is printed."""
     return escape(printable(text))
+
+
+def show_subject(record: AuditRecord) -> None:
+    """Print what a record is about: the model or data set, when it was scanned, and the policy that it declares."""
+    target, corpus, policy = record.target, record.corpus, record.policy
+    model = f"model {target.name} (sha256 {target.sha256[:SHOWN_DIGITS]}), " if target.is_model else "no model, "
+    declared = "no policy" if policy is None else f"policy {policy.name} (sha256 {policy.sha256[:SHOWN_DIGITS]})"
+    say(
+        f"Record of {model}data set {corpus.name} (sha256 {corpus.sha256[:SHOWN_DIGITS]}), scanned "
+        f"{record.timing.started}, which declares {declared}"
+    )
 
 
 def show_verdict(
@@ -215,7 +229,7 @@ def show_verdict(
     if record is not None:
         _show_notes(record, verdict)
     if out is not None:
-        written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
+        written = [name for name in ("report.pdf", "report.html", "annex.pdf", "record.json") if (out / name).exists()]
         console.print(f"Read {_plain(', '.join(str(out / name) for name in written))}", soft_wrap=True)
 
 
@@ -339,12 +353,12 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[objec
     """Print a table; columns of whole numbers are aligned to the right, with `gap` blanks on both sides of a column."""
     console = _console()
     table = Table(
-        box=None, pad_edge=False, title=escape(title), title_justify="left", title_style="bold", padding=(0, gap)
+        box=None, pad_edge=False, title=_plain(title), title_justify="left", title_style="bold", padding=(0, gap)
     )
     for index, column in enumerate(columns):
         counts = all(isinstance(row[index], int) for row in rows)
-        table.add_column(escape(column), justify="right" if counts else "left", overflow="fold")
+        table.add_column(_plain(column), justify="right" if counts else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(str(cell)) for cell in row))
+        table.add_row(*(_plain(str(cell)) for cell in row))
     console.print(table)
     console.print()

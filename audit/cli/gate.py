@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import Debug, PolicyName, show_errors
+from audit.cli.options import DataOfRecord, Debug, ModelOfRecord, PolicyName, show_errors
 
 
 def gate(
@@ -16,16 +16,22 @@ def gate(
         Path, typer.Argument(metavar="RECORD", help="record.json, or the folder a scan wrote.", show_default=False)
     ],
     policy: PolicyName = "default",
+    model: ModelOfRecord = None,
+    data: DataOfRecord = None,
     no_model: Annotated[
         bool,
         typer.Option("--no-model", help="Gate the record of scan --no-model; without this no such record passes."),
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU."""
+    """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU.
+
+    With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
+    """
     with show_errors(debug):
         from audit.workflows.gate import gate_record
 
-        record, verdict = gate_record(record_path, policy, no_model=no_model)
+        record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
+        console.show_subject(record)
         console.show_verdict(verdict, record=record)
     raise typer.Exit(verdict.exit_code)

@@ -25,6 +25,14 @@ Budget = Literal["quick", "standard", "full"]
 """How much of the work to do."""
 DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with manifest.toml.", show_default=False)]
 PolicyName = Annotated[str, typer.Option("--policy", help="A shipped policy (default, strict) or a TOML file.")]
+ModelOfRecord = Annotated[
+    Path | None,
+    typer.Option("--model", metavar="MODEL_DIR", help="The model that the record must be of.", show_default=False),
+]
+DataOfRecord = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DATA_DIR", help="The data set that the record must be of.", show_default=False),
+]
 Reveal = Annotated[
     bool,
     typer.Option(

@@ -72,7 +72,7 @@ class HigherResolution(TrainingDefense):
 
 def _write_enlarged(start: CheckpointFolder, corpus: Corpus, folder: Path) -> None:
     """Write the start with settings for pictures of `FACTOR` times the side, and see that its weights fit them."""
-    from audit.targets.checkpoint.folder import files_of
+    from audit.targets.checkpoint.content import files_of
 
     _refuse(start, corpus)
     for name, path in files_of(start.path).items():

@@ -38,6 +38,7 @@ class DrawnFigure:
     number: int
     svg: Markup
     caption: str
+    spec: Figure
 
 
 def draw(specs: Sequence[Figure], result: Completed, drawn: int) -> tuple[DrawnFigure, ...]:
@@ -53,7 +54,7 @@ def draw(specs: Sequence[Figure], result: Completed, drawn: int) -> tuple[DrawnF
         number = drawn + len(made) + 1
         svg = _figure(spec, result, f"figure{number}")
         if svg:
-            made.append(DrawnFigure(number, Markup(svg), spec.caption))
+            made.append(DrawnFigure(number, Markup(svg), spec.caption, spec))
     return tuple(made)
 
 

@@ -1,7 +1,8 @@
 """Sentences of the report on one attack: the macros of its template.
 
 `templates/attacks/<attack>.html` is never rendered itself. It holds macros, all of them optional but for those that a
-part names: `risk(n)`, the sentences of page one, and `method(result)`. `n` is a `ResultIndex`.
+part names: `leak(n)`, the sentences of page one, `more(n)`, their comparisons, `check(n)`, other causes
+ruled out, and `method(result)`. `n` is a `ResultIndex`.
 """
 
 from __future__ import annotations
@@ -102,9 +103,21 @@ class AttackText:
             if template and template != GENERIC:
                 self._check_names(template)
 
-    def risk(self, index: ResultIndex) -> Markup:
-        """Return the sentences of page one."""
-        return in_one_line(self._macro("risk")(index))
+    def leak(self, index: ResultIndex) -> Markup:
+        """Return the sentences of page one: what came out, with count and interval."""
+        return in_one_line(self._macro("leak")(index))
+
+    def more(self, index: ResultIndex) -> Markup:
+        """Return what this is compared with, and what else came out; empty where the template has nothing."""
+        return self._optional("more", index)
+
+    def check(self, index: ResultIndex) -> Markup:
+        """Return what was done to rule out other causes than the training; empty where the template has nothing."""
+        return self._optional("check", index)
+
+    def _optional(self, name: str, index: ResultIndex) -> Markup:
+        own = getattr(self._own, name, None)
+        return in_one_line(own(index)) if own else Markup()
 
     def method(self, result: Completed) -> Markup:
         """Return how the attack works and how its numbers are made."""

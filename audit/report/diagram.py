@@ -18,7 +18,7 @@ from audit.report import numbers
 from audit.report.attack_text import ResultIndex
 from audit.report.drawing import INK, MUTED, WIDTH, number, svg, text
 
-ROW = 122.0
+ROW = 136.0
 """Height of one comparison, in units of the drawing (chosen here, as all sizes below)."""
 BAR = 17.0
 LEAST = 1.6
@@ -128,7 +128,7 @@ def _foot(extent: float, y: float) -> Markup:
     if not extent:
         return Markup()
     note = f"All bars at one scale: the whole width is {numbers.show(extent, 'share')} of the questions."
-    return text(0, y, note, size=8.5, fill=MUTED)
+    return text(0, y, note, size=10, fill=MUTED)
 
 
 def _row(row: Overlap, labels: Mapping[str, str], start: float, scale: float, top: float) -> Markup:
@@ -194,8 +194,8 @@ def _keys(row: Overlap, labels: Mapping[str, str], y: float) -> Markup:
         drawn += [
             _box(part, x + 0.5, y - 8, 9, 9),
             text(x + 14, y, share.printed, size=10.5, bold=True),
-            text(x + 14 + 6.4 * len(share.printed) + 4, y, f"({share.between})" if share.between else "", size=9),
-            text(x + 14, y + 12, labels[part], size=9, fill=MUTED),
+            text(x + 14, y + 12, labels[part], size=10, fill=MUTED),
+            text(x + 14, y + 24, f"({share.between})" if share.between else "", size=10, fill=MUTED),
         ]
     return Markup("").join(drawn)
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 from markupsafe import Markup
 
-WIDTH = 690.0
-"""Units across a drawing, for the width of an A4 page between its margins: a text of size 10 prints at about 7 pt."""
+WIDTH = 558.0
+"""Units across a drawing, for the width of an A4 page between its margins: a text of size 10 prints at 9 pt."""
 INK = "#1d2733"
 MUTED = "#4b5763"
 FONTS = "docaudit Sans, Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif"

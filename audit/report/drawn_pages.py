@@ -79,7 +79,7 @@ def _page(page: DrawnPage, x: float, y: float, width: float, height: float) -> M
             _boxes(kept, KEPT),
             _boxes(removed, REMOVED),
             _frames(removed),
-            text(x, y + height + 12, label, size=9, fill=INK),
+            text(x, y + height + 12, label, size=10, fill=INK),
         ]
     )
 

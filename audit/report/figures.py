@@ -39,12 +39,12 @@ STYLES: tuple[dict[str, Any], ...] = (
 """One for each series: hue, marker, filled or open, and the line's dashes."""
 BARS = (("#0072B2", "#0072B2"), ("#e3e7eb", "#6b7785"), ("#f0c9a8", "#D55E00"), ("#b7e0d2", "#009E73"))
 """Fill and edge of each kind of bar: the first is dark, the others are light (hatching is slow to draw in a PDF)."""
-BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.3
+BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.5
 """Inches: a figure of bars, and a row of panels with lines, where nothing else is asked for (chosen here)."""
-LEGEND = 110
+LEGEND = 92
 """Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
-FONT_SIZE = 7.5
-"""Points, where nothing else is asked for."""
+FONT_SIZE = 9.0
+"""Points, of all text: nothing in a report is smaller."""
 RC: dict[str, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "docaudit",
@@ -160,7 +160,7 @@ def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
         axis.axhline(row - 0.5, color=FAINT, linewidth=0.5)
     axis.set_xlim(-2, 102)
     axis.set_xlabel("per cent")
-    axis.set_title(panel.title, loc="left", fontsize=7.5, fontweight="bold")
+    axis.set_title(panel.title, loc="left", fontsize="medium", fontweight="bold")
     axis.grid(axis="x", color=FAINT, linewidth=0.5)
     axis.set_axisbelow(True)
     axis.tick_params(length=0)
@@ -189,7 +189,10 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
             totals = list(dict.fromkeys(f"{sum(counts):,}" for counts in drawn.values()))
             _draw_bars(axis, histogram.edges, drawn, kinds, labels)
             axis.set_title(
-                f"{labels.get(title, title)} (n = {' / '.join(totals)})", loc="left", fontsize=7.5, fontweight="bold"
+                f"{labels.get(title, title)} (n = {' / '.join(totals)})",
+                loc="left",
+                fontsize="medium",
+                fontweight="bold",
             )
             axis.set_xlabel(histogram.quantity)
         axes[0].set_ylabel("per cent")

@@ -10,13 +10,16 @@ from audit.errors import DocauditError, EngineError, RenderError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, dumps
-from audit.report.html import html
+from audit.report.html import decision_html, html
 from audit.report.measurements_csv import measurements_csv
 from audit.report.pdf import Attachment, pdf
 
 HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
+ANNEX_NAME = "annex.pdf"
 CSV_NAME = "measurements.csv"
+NAMES = (PDF_NAME, HTML_NAME, ANNEX_NAME, CSV_NAME)
+"""The files of a report, the one to read first in front."""
 
 
 def write(
@@ -27,16 +30,16 @@ def write(
     comparisons: Sequence[Comparison] = (),
     written: bytes | None = None,
 ) -> tuple[str, ...]:
-    """Write `report.html`, `report.pdf` and `measurements.csv` into `out`, each whole or not at all.
+    """Write decision report, annex (HTML and PDF) and every measurement (CSV) into `out`, each whole or not at all.
 
-    The PDF holds record.json, and as policy.toml the policy that the record was held against. An older file that could
+    Both PDFs hold record.json, and as policy.toml the policy that the record was held against. An older file that could
     not be replaced is removed: it would show another verdict.
 
     Args:
         record: the measurements.
         verdict: of `policy.evaluate` on them.
         policy: the policy it was held against.
-        out: the folder of both files.
+        out: the folder of the files.
         comparisons: what countermeasures were measured to do to this model; it stands beside the remedies.
         written: the record's file, which another version may have written; None: the record as this one writes it.
 
@@ -48,12 +51,20 @@ def write(
         EngineError: the HTML could not be written.
     """
     try:
-        text = html(record, verdict, policy, comparisons=comparisons)
+        annex = html(record, verdict, policy, comparisons=comparisons)
+        decision = decision_html(record, verdict, policy, comparisons)
         write_atomically(out / CSV_NAME, measurements_csv(record).encode())
     except DocauditError:
-        remove(out / HTML_NAME, out / PDF_NAME, out / CSV_NAME)
+        remove(*(out / name for name in NAMES))
         raise
-    return write_pages(text, out / HTML_NAME, out / PDF_NAME, sources(written or dumps(record).encode(), policy))
+    files = sources(written or dumps(record).encode(), policy)
+    page = out / HTML_NAME
+    try:
+        warnings = write_pages(annex, page, out / ANNEX_NAME, files)
+    except DocauditError:
+        remove(out / PDF_NAME)
+        raise
+    return tuple(dict.fromkeys((*warnings, *_write_pdf(decision, page, out / PDF_NAME, files))))
 
 
 def sources(json: bytes, policy: Policy) -> tuple[Attachment, ...]:
@@ -81,6 +92,11 @@ def write_pages(text: str, page: Path, printed: Path, attachments: Sequence[Atta
     except DocauditError:
         remove(page, printed)
         raise
+    return _write_pdf(text, page, printed, attachments)
+
+
+def _write_pdf(text: str, page: Path, printed: Path, attachments: Sequence[Attachment]) -> tuple[str, ...]:
+    """Print HTML; a warning where that fails, which names the page that was written all the same."""
     try:
         write_atomically(printed, pdf(text, attachments))
     except (RenderError, EngineError) as error:

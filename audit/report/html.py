@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
 
-from audit.attacks.reporting import ReportPart, ResultColumn, ResultTableText
+from audit.attacks.reporting import (
+    CategoryFigure,
+    HistogramFigure,
+    OverlapFigure,
+    ReportPart,
+    ResultColumn,
+    ResultTableText,
+)
 from audit.defenses.measured import Comparison
 from audit.measurements import ResultTable
 from audit.policy import Policy, Verdict
@@ -17,20 +24,26 @@ from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
 from audit.report.coverage import legal_view
+from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
+from audit.report.decision_tables import limit_tables
 from audit.report.declared import documents_used, plausibility
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
-from audit.report.leaks import headline, unlimited
-from audit.report.notes import MOST_LISTED
+from audit.report.leaks import unlimited
 from audit.report.page import add_contents, script, script_hash
 from audit.report.recommend import Recommendation, recommend
 from audit.report.residual import residual_risk
+from audit.report.unexamined import unexamined
 
-FIRST_PAGE_LIMITS = 4
-"""Limits shown on page one, the worst first; all of them follow in their own chapter (chosen here: what fits on A4)."""
-FIRST_PAGE_RISKS = 3
-"""Attacks described on page one, those with a violated limit first; every attack has its own section after it."""
+MOST_OUTSIDE = 2
+"""Findings that no limit is on, on page one (ours: what A4 holds); the annex has every measurement."""
+MOST_FIGURES = 2
+"""Figures of the decision report, one for an attack whose limit is violated (ours: it keeps to 6 pages with these)."""
+CLEAR = (CategoryFigure, OverlapFigure, HistogramFigure)
+"""Figures that are read without knowing what a curve of false alarms is."""
+MOST_PLANNED = 3
+"""Countermeasures of the decision report; the annex has all of them (ours, for the same reason)."""
 STATE_LABELS = {
     "violated": "over its limit",
     "confounded": "undecided, something else than memory can explain the numbers",
@@ -81,13 +94,24 @@ class CompletedView:
 
     result: Completed
     text: AttackText
-    risk: Markup
+    leak: Markup
+    more: Markup
+    check: Markup
     method: Markup
     table: tables.MeasurementTable
     unlisted: int
     figures: tuple[DrawnFigure, ...]
     parts: tuple[PartView, ...]
     result_tables: tuple[ResultTableView, ...]
+
+
+@dataclass(frozen=True)
+class BriefFinding:
+    """An attack in the decision report: what page one does not say of it, and a figure where one helps."""
+
+    view: CompletedView
+    text: Markup
+    figure: DrawnFigure | None
 
 
 def html(
@@ -97,7 +121,7 @@ def html(
     revealed: object | None = None,
     comparisons: Sequence[Comparison] = (),
 ) -> str:
-    """Draw the whole report.
+    """Draw the annex: everything, behind the page one of the decision report.
 
     Args:
         record: the measurements.
@@ -109,13 +133,28 @@ def html(
     Raises:
         RenderError: a template or `defenses.toml` is missing or broken.
     """
+    return _render("report.html", record, verdict, policy, comparisons, revealed)
+
+
+def decision_html(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()) -> str:
+    """Draw the decision report: what who decides has to read and to sign. Arguments and errors are those of `html`."""
+    return _render("decision.html", record, verdict, policy, comparisons, None)
+
+
+def _render(
+    page: str,
+    record: AuditRecord,
+    verdict: Verdict,
+    policy: Policy,
+    comparisons: Sequence[Comparison],
+    revealed: object | None,
+) -> str:
     with template_errors():
         templates = environment()
         texts = {name: AttackText(templates, name) for name in _attacks(record, verdict)}
         context = _context(record, verdict, policy, texts)
         recommendations = recommend(record, verdict, comparisons)
-        page = templates.get_template("report.html")
-        text = page.render(context, recommendations=recommendations, revealed=revealed)
+        text = templates.get_template(page).render(context, recommendations=recommendations, revealed=revealed)
         return add_contents(text, templates)
 
 
@@ -127,54 +166,57 @@ def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
 
 def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackText]) -> dict[str, Any]:
     rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
-    order = list(tables.OUTCOME_LABELS)
-    worst_first = sorted(rows, key=lambda row: (order.index(row.decision.outcome), not row.measured))
-    # Page one lists what was not tried elsewhere, and all limits follow on the pages behind it.
-    tried = [row for row in worst_first if row.decision.outcome not in ("not run", "inapplicable")]
-    first_rows = (tried or worst_first)[:FIRST_PAGE_LIMITS]
+    titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
     views = _views(record, texts)
-    violated = {item.limit.attack for item in verdict.decisions if item.outcome == "violated"}
-    risks = sorted(views, key=lambda view: view.result.attack not in violated)
+    outside, declared = unlimited(record, verdict), plausibility(record)
+    beside = [*([declared.sentence] if declared else []), *(leak.sentence for leak in outside[:MOST_OUTSIDE])]
+    # The box of what no limit is on has a heading and an introduction, too.
+    answer = decision_view(record, verdict, policy, texts, [*beside, *("", "") * bool(outside)])
     return {
         "record": record,
         "verdict": verdict,
         "policy": policy,
-        "headline": headline(record, verdict),
-        "outside": unlimited(record, verdict),
-        "most_outside": MOST_LISTED,
-        "declared": plausibility(record),
+        "outside": outside,
+        "most_outside": MOST_OUTSIDE,
+        "declared": declared,
         "used": documents_used(record),
-        **_waived(verdict),
         "script": script(),
         "script_hash": script_hash(),
         "texts": texts,
+        "decision": answer,
+        "unexamined": unexamined(record, verdict, texts),
+        "limits": limit_tables(titled, {view.result.attack for view in views}),
         "rows": rows,
-        "first_rows": first_rows,
-        "more_rows": len(rows) - len(first_rows),
         "found": [*findings(record, verdict)] if verdict.overall == "undecided" else [],
         "decides_most": decides_most(record, verdict) if verdict.overall == "undecided" else "",
-        "first_risks": risks[:FIRST_PAGE_RISKS],
-        "more_risks": max(0, len(risks) - FIRST_PAGE_RISKS),
         "views": views,
-        "others": [result for result in record.attacks if not isinstance(result, Completed)],
-        "not_asked": [name for name in record.battery if name not in {item.attack for item in record.attacks}],
+        "brief": _brief(views, len(answer.leaks), verdict),
+        "most_planned": MOST_PLANNED,
         "answered_findings": _answered_findings(texts),
         "guarantee": guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
         "utility": tables.measurement_table(record.utility, UTILITY),
         "legal": legal_view(record, verdict),
         "residual": residual_risk(record, verdict, policy),
         "glossary": _glossary(texts, views),
-        "sources": list(dict.fromkeys(source for text in texts.values() for source in text.report.sources)),
+        "sources": list(dict.fromkeys(source for view in views for source in view.text.report.sources)),
     }
 
 
-def _waived(verdict: Verdict) -> dict[str, Any]:
-    """Who has accepted what is over a limit, and until when at the latest all of them."""
-    waivers = [decision.waiver for decision in verdict.decisions if decision.waiver is not None]
-    return {
-        "answering": list(dict.fromkeys(f"{one.owner} ({one.role})" for one in waivers)),
-        "accepted_until": min((one.expires for one in waivers), default=None),
-    }
+def _brief(views: Sequence[CompletedView], shown: int, verdict: Verdict) -> list[BriefFinding]:
+    """The findings in the order of page one, without what that page has said: `shown` attacks are told there."""
+    told = [(view, outcome_of(view.result.attack, verdict.decisions)) for view in views]
+    told.sort(key=lambda pair: LEAK_ORDER.index(pair[1]))
+    drawn = 0
+    brief: list[BriefFinding] = []
+    for place, (view, outcome) in enumerate(told):
+        figures = [*view.figures, *(figure for part in view.parts for figure in part.figures)]
+        clear = [figure for figure in figures if isinstance(figure.spec, CLEAR)]
+        figure = clear[0] if clear and outcome in ("violated", "waived") and drawn < MOST_FIGURES else None
+        drawn += figure is not None
+        text = view.more if place < shown else Markup(" ").join([view.leak, view.more])
+        if text or figure:
+            brief.append(BriefFinding(view, text, None if figure is None else replace(figure, number=drawn)))
+    return brief
 
 
 def _views(record: AuditRecord, texts: Mapping[str, AttackText]) -> list[CompletedView]:
@@ -203,7 +245,9 @@ def _view(result: Completed, text: AttackText, drawn: int) -> CompletedView:
     return CompletedView(
         result=result,
         text=text,
-        risk=text.risk(index),
+        leak=text.leak(index),
+        more=text.more(index),
+        check=text.check(index),
         method=text.method(result),
         table=tables.measurement_table(listed, report),
         unlisted=len(result.measurements) - len(listed),

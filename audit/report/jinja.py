@@ -37,6 +37,7 @@ def environment() -> jinja2.Environment:
         between=numbers.between,
         reached=numbers.reached,
         plain=numbers.plain,
+        exact=numbers.exact,
         at_least=numbers.at_least,
         limit_text=numbers.limit_text,
         moment=numbers.moment,

@@ -20,6 +20,11 @@ def plain(value: float, digits: int = 2) -> str:
     return _written(value, _decimals(value, digits))
 
 
+def exact(value: float) -> str:
+    """As `plain`, and what is under `SMALLEST` with an exponent: for settings, whose size is no result."""
+    return f"{value:.2g}" if 0 < abs(value) < SMALLEST else plain(value)
+
+
 def at_least(value: float, digits: int = 2) -> str:
     """As `plain`, but never above `value`: for lower bounds, which are not rounded up."""
     decimals = _decimals(value, digits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 from base64 import b64encode
-from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +18,6 @@ from audit.report import pdf_tags
 from audit.resources import folder
 
 PANGO = "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew install pango)"
-END_OF_PAGE_ONE = "<!--page one ends-->"
-"""The mark in the HTML where page two begins, if its first page has to be one page."""
-SIZES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.71)
-"""Type sizes tried for page one, until it fits (chosen here: 0.71 of 9.2 pt is the smallest that one still reads)."""
 TRIES = 4
 """Times that a file is written until every stream in it ends clearly; the second one is needed once in a hundred."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,7 +43,7 @@ class Attachment:
 
 
 def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
-    """The PDF of a report, PDF/A-3a and PDF/UA-1 at once, page one on one page where it can be.
+    """The PDF of a report, PDF/A-3a and PDF/UA-1 at once.
 
     Title, author, language and date are those of the HTML: the same HTML and attachments give the same bytes.
 
@@ -71,11 +66,11 @@ def _drawn(weasyprint: Any, html: str, attachments: Sequence[Attachment]) -> byt
     """The PDF; a letter that no font of this machine has is written as its number, as neither standard allows a gap."""
     private = {letter for letter in set(html) if category(letter) == "Co"}
     html = _numbered(html, private)
-    document = _fitted(weasyprint, html)
+    document = _layout(weasyprint, html)
     content = _write(weasyprint, document, attachments)
     missing = {chr(code) for font in document.fonts.values() for code in font.missing}
     if missing:
-        content = _write(weasyprint, _fitted(weasyprint, _numbered(html, missing)), attachments)
+        content = _write(weasyprint, _layout(weasyprint, _numbered(html, missing)), attachments)
     return content
 
 
@@ -83,34 +78,11 @@ def _numbered(html: str, letters: Collection[str]) -> str:
     return html.translate({ord(letter): f"[U+{ord(letter):04X}]" for letter in letters})
 
 
-def _fitted(weasyprint: Any, html: str) -> Any:
-    """The laid-out document with the largest type that keeps page one on one page; page one alone is tried first."""
-    page_one, marked, _ = html.partition(END_OF_PAGE_ONE)
-    if not marked:
-        return _layout(_parsed(weasyprint, html))
-
-    def view(size: float) -> Any:
-        return weasyprint.CSS(string=f".page-one {{ font-size: {size:.2f}em }}", url_fetcher=_refuse)
-
-    alone = _parsed(weasyprint, page_one)
-
-    def fits(size: float) -> bool:
-        return len(_layout(alone, view(size)).pages) == 1
-
-    # The smaller the type the shorter the page; most reports fit as they are, and the smallest size is the last resort.
-    size = SIZES[0] if fits(SIZES[0]) else SIZES[bisect_left(SIZES, True, lo=1, hi=len(SIZES) - 1, key=fits)]
-    return _layout(_parsed(weasyprint, html), view(size))
-
-
-def _parsed(weasyprint: Any, html: str) -> Any:
+def _layout(weasyprint: Any, html: str) -> Any:
     page = weasyprint.HTML(string=html, url_fetcher=_refuse)
     pdf_tags.prepare(page.etree_element)
-    return page
-
-
-def _layout(page: Any, *stylesheets: Any) -> Any:
     faces, fonts = _typeface()
-    return page.render(stylesheets=[faces, *stylesheets], font_config=fonts)
+    return page.render(stylesheets=[faces], font_config=fonts)
 
 
 @cache

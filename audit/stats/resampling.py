@@ -97,6 +97,7 @@ def bootstrap(
         factor = from_unequal(influences, rows).reach(tails) / reach
         lower, upper = value - factor * (value - lower), value + factor * (upper - value)
         method += f", widened for unequal {unit}s"
+        lower, upper = _never_narrowing(lower, upper, tails)
     method += f", {len(sums)} strata" if len(sums) > 1 else ""
     clusters = sum(len(stratum) for stratum in sums)
     return make_interval(
@@ -213,6 +214,13 @@ def _bca_bounds(
     lower = np.where(unsure, np.minimum(lower, t_bounds[0]), lower)
     upper = np.where(unsure, np.maximum(upper, t_bounds[1]), upper)
     return lower, upper
+
+
+def _never_narrowing(lower: Floats, upper: Floats, tails: Floats) -> tuple[Floats, Floats]:
+    """The bounds, each at least as far out as those of larger tails: factors of widening differ between levels."""
+    order = np.argsort(-tails)
+    back = np.argsort(order)
+    return np.minimum.accumulate(lower[order])[back], np.maximum.accumulate(upper[order])[back]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from audit.corpus.documents import ASKING, Corpus
 from audit.errors import TargetError
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.adapter import is_adapter
+from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget

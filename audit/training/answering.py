@@ -18,7 +18,7 @@ from audit.errors import TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.answering.rows import unopened
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.folder import files_of
+from audit.targets.checkpoint.content import files_of
 from audit.training.trainer import EpochWatch, MixedTrainer, Schedule, store, train
 
 _SHARDS = "model.safetensors.index.json"

@@ -30,7 +30,7 @@ from audit.errors import EngineError
 from audit.measurements import Diagnostic
 from audit.record import TargetCard
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
-from audit.targets.checkpoint.folder import files_of
+from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.resident import RESIDENTS
 from audit.targets.embedder.target import EmbedderTarget, files_of_embedder, load_embedder
 from audit.targets.encoders.target import EncoderTarget

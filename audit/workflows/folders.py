@@ -122,7 +122,7 @@ def _clear(out: Path, evidence: Path) -> None:
     try:
         if (out / "record.json").exists():
             os.replace(out / "record.json", out / "record.previous.json")
-        reports = ("report.html", "report.pdf", "measurements.csv", "trend.html", "trend.pdf")
+        reports = ("report.html", "report.pdf", "annex.pdf", "measurements.csv", "trend.html", "trend.pdf")
         for path in [*(out / name for name in reports), evidence / NAME, *evidence.glob("failure-*.txt")]:
             path.unlink(missing_ok=True)
     except OSError as error:

@@ -8,8 +8,10 @@ from pathlib import Path
 from audit import policy as policies
 from audit import record as records
 from audit.attacks import known_metrics
-from audit.errors import UsageError
+from audit.errors import RecordError, UsageError
+from audit.files import digest_of_files
 from audit.policy import EXIT_CODES, Policy, Verdict
+from audit.policy.consistency import check_consistency, check_values
 from audit.record import AuditRecord
 
 UNAUDITED = (
@@ -36,12 +38,28 @@ def load_policy(name_or_path: str, *, complete: bool = True) -> Policy:
     return policy
 
 
-def gate_record(path: Path, policy: str, *, no_model: bool = False) -> tuple[AuditRecord, Verdict]:
+def read_record(path: Path) -> AuditRecord:
+    """Read a record, and refuse one that no scan can have written.
+
+    Raises:
+        RecordError: it cannot be read, or contradicts itself.
+    """
+    record = records.read(path)
+    check_consistency(record)
+    check_values(record, known_metrics())
+    return record
+
+
+def gate_record(
+    path: Path, policy: str, model: Path | None = None, data: Path | None = None, *, no_model: bool = False
+) -> tuple[AuditRecord, Verdict]:
     """Hold a record against a policy.
 
     Args:
         path: of the record, or of the folder that a scan wrote.
         policy: a shipped policy or a file.
+        model: the folder of the model that the record must be of.
+        data: the folder of the data set that the record must be of.
         no_model: the record is to be that of a text audited alone; else such a record cannot pass.
 
     Returns:
@@ -52,7 +70,13 @@ def gate_record(path: Path, policy: str, *, no_model: bool = False) -> tuple[Aud
         DocauditError: one of them cannot be read, or they do not fit each other.
     """
     chosen = load_policy(policy, complete=False)
-    record = records.read(path)
+    record = read_record(path)
+    problems = [
+        *(other_model(record, model) if model is not None else ()),
+        *(other_data(record, data) if data is not None else ()),
+    ]
+    if problems:
+        raise RecordError(problems, "scan this model with this data set, and gate the record of that scan")
     verdict = policies.evaluate(record, chosen, policies.today())
     if record.target.is_model and no_model:
         raise UsageError("--no-model: the record is of a model", "leave it out, or give that of scan --no-model")
@@ -60,3 +84,45 @@ def gate_record(path: Path, policy: str, *, no_model: bool = False) -> tuple[Aud
         return record, verdict
     # A pipeline that takes a model on would take this one on unaudited.
     return record, replace(verdict, overall="undecided", exit_code=EXIT_CODES["undecided"], reason=UNAUDITED)
+
+
+def other_model(record: AuditRecord, folder: Path) -> list[str]:
+    """Say how a model's files differ from those that a record names; its weights are hashed, never loaded.
+
+    Raises:
+        TargetError: the folder or a file of it cannot be read.
+    """
+    from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, hash_files
+
+    found, named = hash_files(folder), dict(record.target.files)
+    if not named:
+        # Records of older versions name no files.
+        same = digest_of_files(found) == record.target.sha256
+        return [] if same else [f"{folder}: the record is of another model"]
+    if SETTINGS in found:
+        # What an adapter takes from its base lies in the base's own folder.
+        parts = (SETTINGS, WEIGHTS, "base/") if any(name.startswith("base/") for name in found) else (SETTINGS, WEIGHTS)
+        named = {name: digest for name, digest in named.items() if name.startswith(parts)}
+    return [
+        f"{folder}: {name} {_difference(found.get(name), named.get(name))}"
+        for name in sorted({*found, *named})
+        if found.get(name) != named.get(name)
+    ]
+
+
+def _difference(found: str | None, named: str | None) -> str:
+    if found is None:
+        return "is in the record, and not there"
+    return "is there, and not in the record" if named is None else "is not the file that was scanned"
+
+
+def other_data(record: AuditRecord, folder: Path) -> list[str]:
+    """Say that a data set is another one than a record names.
+
+    Raises:
+        ManifestError: it cannot be read.
+    """
+    from audit.corpus.manifest import load
+
+    same = load(folder).sha256 == record.corpus.sha256
+    return [] if same else [f"{folder}: the record is of another data set, or of another state of it"]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from audit import policy as policies
-from audit import record as records
 from audit import report
 from audit.defenses import measured
 from audit.defenses.measured import Comparison
@@ -20,7 +19,7 @@ from audit.report.files import remove
 from audit.report.revealed import EVIDENCE, NAME
 from audit.report.sweep_page import answer, axis_positions, summary
 from audit.workflows.folders import protect
-from audit.workflows.gate import load_policy
+from audit.workflows.gate import load_policy, read_record
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
 """Position on the axis, name, record and verdict of a checkpoint."""
@@ -95,7 +94,7 @@ def report_records(
         raise UsageError("a trend of several records has no plan for countermeasures to join", "give one record")
     if len(paths) > 1 and dpia:
         raise UsageError("an impact assessment is of one model", "give one record")
-    read = [records.read(path) for path in paths]
+    read = [read_record(path) for path in paths]
     comparisons = [one for path in defenses for one in measured.read_all(path)]
     for one in comparisons:
         refuse_another_audit(one, read[0])

@@ -71,7 +71,7 @@ def mean(
     """A mean with normal intervals of standard error `error`."""
     quantile = NormalDist().inv_cdf
     bounds = tuple(Bound(a, value - quantile(1 - a) * error, value + quantile(1 - a) * error) for a in ALPHAS)
-    reach = 1.96 * error
+    reach = quantile(0.975) * error
     method = "BCa bootstrap over documents, 10,000 resamples"
     return Estimate(name, value, value - reach, value + reach, n, "fields", n, method, null, null_kind, bounds=bounds)  # type: ignore[arg-type]
 

@@ -34,7 +34,7 @@ def page_of(result: Completed) -> str:
 
 
 def first_page(page: str) -> str:
-    return Seen(page.partition("<!--page one ends-->")[0]).text
+    return Seen(page.partition("</section>")[0]).text
 
 
 def overlap_figure() -> OverlapFigure:
@@ -65,14 +65,15 @@ def test_every_context_and_class_of_the_attack_has_its_row() -> None:
 def test_page_one_says_what_the_model_the_baseline_and_chance_answer(pages: dict[str, str]) -> None:
     text = first_page(pages["leaky"])
     assert "the model still gave at least 89 of 150 answers (59 %; 95 % interval 51 to 67 %)" in text
-    assert "gave 26 of 150 answers (17 %; 12 to 24 %): so many can be guessed" in text
-    assert "made the difference for 42 of every 100 questions (36 to 48)" in text
-    assert "On documents that neither model was trained on, where memory cannot help: net 0 of every 100" in text
+    told = Seen(pages["leaky"].partition("</section>")[2]).text
+    assert "gave 26 of 150 answers (17 %; 12 to 24 %): so many can be guessed" in told
+    assert "Because the model was trained on the page, 42 of every 100 questions (36 to 48) are answered" in text
+    assert "On documents that neither model was trained on, where memory cannot help: net 0 of every 100" in told
     assert "picks the right one in 78 of every 100 pairs (72 to 84)" in text
     clean = first_page(pages["clean"])
-    assert "That having been trained on a page makes a difference could not be shown: net 0 of every 100" in clean
-    assert "made the difference" not in clean
-    assert "can tell documents declared as trained on from others could not be shown" in clean
+    assert "No effect of the training was found: net 0 of every 100" in clean
+    assert "Because the model was trained" not in clean
+    assert "was not found to tell documents declared as trained on from others" in clean
 
 
 def test_a_number_that_could_not_be_resolved_is_said_on_page_one() -> None:
@@ -80,7 +81,10 @@ def test_a_number_that_could_not_be_resolved_is_said_on_page_one() -> None:
     result = answers.memorisation()
     kept = tuple(item for item in result.measurements if item.name != "net")
     text = first_page(page_of(dataclasses.replace(result, measurements=(gap, *kept))))
-    assert "adds could not be measured: fewer than two documents with such questions (n = 1; 72 needed)" in text
+    assert (
+        "comes from the training could not be measured: fewer than two documents with such questions (n = 1; 72 needed)"
+        in text
+    )
 
 
 def test_the_diagram_says_how_many_each_model_answers_and_the_pair_of_never_seen_documents(
@@ -161,7 +165,7 @@ def test_a_context_that_was_not_tried_has_no_row_and_its_numbers_are_not_listed_
     listed = re.findall(r"<code>([\w.]+)</code>", pages["leaky"])
     assert "net.unique" in listed
     assert not any(name in answers.CONTEXTS for entry in listed for name in entry.split(".", 1)[1:])
-    assert "more numbers of this attack are not listed here" in Seen(pages["leaky"]).text
+    assert "more numbers of this attack stand side by side" in Seen(pages["leaky"]).text
 
 
 def test_intervals_are_drawn_on_one_scale_with_its_zero() -> None:
@@ -212,11 +216,11 @@ def test_what_decides_nothing_is_said_on_page_one_in_the_findings_and_instead_of
     _, verdict, _ = answers.confounded()
     page = pages["confounded"]
     assert verdict.overall == "undecided"
-    for text in (first_page(page), Seen(page.partition("<!--page one ends-->")[2]).text):
+    for text in (first_page(page), Seen(page.partition("</section>")[2]).text):
         assert "Nothing can be decided on these numbers: the baseline answers complete pages 7.3 points worse" in text
         assert "Nothing can be decided on these numbers: documents trained on and never seen" in text
-    assert page.count('class="confounded"') == 4
-    assert "made the difference" not in page
+    assert page.count("Nothing can be decided on these numbers") == 4
+    assert "Because the model was trained" not in page
     assert "at least 78" not in page
     assert "How much of it is memory cannot be said" in Seen(page).text
     assert 'class="confounded"' not in pages["leaky"]
@@ -269,7 +273,7 @@ def test_an_auc_under_one_half_is_said_to_tell_documents_apart_as_well() -> None
     seen = Seen(page_of(dataclasses.replace(told, measurements=upside_down))).text
     assert "upside down" in seen
     assert "in only 7.0 of every 100 pairs" in seen
-    assert "could not be shown: the right one" not in seen
+    assert "was not found to tell" not in seen
     assert "upside down" not in Seen(page_of(told)).text
 
 
@@ -281,7 +285,7 @@ def test_hostile_words_are_escaped_in_drawings_and_boxes() -> None:
     result = dataclasses.replace(answers.memorisation(), confounded=HOSTILE, parameters={HOSTILE: HOSTILE})
     for page in (*hostile, page_of(result)):
         seen = Seen(page)
-        assert "script" not in seen.tags
+        assert seen.tags.count("script") == (1 if page.startswith("<!DOCTYPE") else 0)  # its own
         assert HOSTILE in seen.text
         assert not [value for name, value in seen.attributes if name.startswith("on")]
 
@@ -291,7 +295,7 @@ def _overlap(label: str) -> diagram.Overlap:
     return diagram.Overlap(label, label, share, share, dict.fromkeys(diagram.PARTS, share), label)
 
 
-def test_the_pdf_holds_the_numbers_of_the_diagram_and_page_one_is_one_page(tmp_path: object) -> None:
+def test_the_decision_report_holds_the_numbers_of_the_diagram(tmp_path: object) -> None:
     from pathlib import Path
 
     from test_report_files import texts
@@ -299,9 +303,9 @@ def test_the_pdf_holds_the_numbers_of_the_diagram_and_page_one_is_one_page(tmp_p
     out = Path(str(tmp_path))
     quick = dataclasses.replace(answers.membership(), histograms=(), curves=())
     assert report.write(*answers.held(answers.answering(answers.memorisation(), quick)), out) == ()
-    first, second, *_ = texts(out / "report.pdf")
-    assert "Signature" in first
-    assert "Findings in pictures" in second
+    first, *rest = texts(out / "report.pdf")
+    assert "May this model be deployed" in first
+    found = next(page for page in rest if "Figure 1." in page)
     for words in (
         "E, answered by the audited model: 89",
         "G, answered by the baseline: 26",
@@ -309,4 +313,4 @@ def test_the_pdf_holds_the_numbers_of_the_diagram_and_page_one_is_one_page(tmp_p
         "69",
         "118",
     ):
-        assert words in second
+        assert words in found

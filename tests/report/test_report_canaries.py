@@ -29,12 +29,12 @@ def page_of(result: Completed) -> str:
 
 
 def first_page(page: str) -> str:
-    return Seen(page.partition("<!--page one ends-->")[0]).text
+    return Seen(page.partition("</section>")[0]).text
 
 
 def section(page: str) -> str:
     """The pages after page one, up to the limits of the policy."""
-    return Seen(page.partition("<!--page one ends-->")[2].partition('id="limits"')[0]).text
+    return Seen(page.partition("</section>")[2].partition('id="limits"')[0]).text
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +71,14 @@ def test_page_one_says_how_many_came_out_beside_control_and_chance(leaky: str) -
     assert f"recovers {hits} of {found.n} whole" in text
     assert f"of secrets that were never planted 0 of {64 - found.n}" in text
     assert "guessing recovers 0.010 %" in text
+    text = section(leaky)
     assert f"Whoever may try three times gets {hits} of {found.n}" in text
     assert "each bit halves what is left to guess" in text
     assert "bits more than of secrets that were never planted" in text
 
 
 def test_a_model_that_gives_nothing_away_is_not_accused(clean: str) -> None:
-    assert "could not be shown: an attacker who holds the model recovers 0 of" in first_page(clean)
+    assert "were not found to come out again: an attacker who holds the model recovers 0 of" in first_page(clean)
     assert examples.held(examples.canaries(0.0))[1].overall == "passed"
     assert examples.held(examples.canaries())[1].overall == "violated"
 

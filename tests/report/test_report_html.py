@@ -17,7 +17,7 @@ from audit.policy import Limit, Policy
 from audit.record import Completed, Failed, Inapplicable, Skipped
 from audit.report import figures, numbers
 from audit.report.found import decides_most, findings
-from audit.report.html import html
+from audit.report.html import decision_html, html
 from audit.report.page import script, script_hash
 
 HOSTILE = "<script>alert('x')</script>\"&"
@@ -72,9 +72,10 @@ def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages:
         assert f"policy “{policy.name}”" in seen.text
         for decision in verdict.decisions:
             assert decision.reason.lower() in seen.text.lower()
-            assert decision.limit.rationale in seen.text
+            # What does not apply to a model is named in a line: nobody asks why it is limited.
+            assert (decision.limit.rationale in seen.text) == (decision.outcome != "inapplicable")
         for outcome in {decision.outcome for decision in verdict.decisions}:
-            assert f'class="pill {outcome}"' in page
+            assert f'class="pill {outcome}"' in page or outcome == "inapplicable"
 
 
 def test_every_measurement_stands_in_the_report_with_name_value_and_n(pages: dict[str, tuple[Case, str]]) -> None:
@@ -107,10 +108,10 @@ def test_the_risk_sentence_gives_count_interval_and_both_comparisons(pages: dict
     assert "recovered at least 93 of 150 values (62 %; 95 % interval 54 to 69 %) word for word" in text
     assert "An attacker without the model recovered 3 of 150 values (2.0 %; 0.7 to 5.7 %)" in text
     assert "From pages the model never saw , the attacker who holds it recovered 4 of 150 values" in text
-    assert "made the difference for 60 of every 100 values (54 to 66)" in text
-    assert "could not be shown" in Seen(pages["passed"][1]).text
+    assert "Because the model was trained on the page, 60 of every 100 values (54 to 66) come out" in text
+    assert "No effect of the training was found" in Seen(pages["passed"][1]).text
     assert (
-        "adds could not be measured: fewer than 20 documents hold a value of their own"
+        "comes from the training could not be measured: fewer than 20 documents hold a value of their own"
         in Seen(pages["unresolved"][1]).text
     )
 
@@ -132,19 +133,17 @@ def test_what_was_not_tested_names_results_without_numbers_and_families_not_buil
     battery = ("reconstruction", "provider_membership", "signatures", "stamps")
     record = dataclasses.replace(examples.record(*results, battery=battery), budget="quick", share=0.25)
     page = html(*examples.judged(record))
-    first = Seen(page.partition("<!--page one ends-->")[0]).text
+    told = Seen(page.partition('id="not-examined"')[2].partition("</section>")[0]).text
     for words in (
-        "Telling whose documents were used for training , skipped: no providers named. "
-        "To run it: a provider for each document.",
-        "signatures , broke down (RuntimeError at attacks/signatures.py:12): nothing is known from it.",
-        "stamps , does not apply: no stamps.",
-        "Reconstruction of blacked-out values , not asked for in this scan.",
+        "No providers named. To examine it: a provider for each document.",
+        "Broke down (RuntimeError at attacks/signatures.py:12).",
+        "Does not apply, so that nothing is missing: stamps (no stamps).",
+        "Can someone who holds the model put back a value that was blacked out on a page it was trained on? Not asked",
         "the budget “quick” took 25 % of what could be tried",
-        "Extractable memorisation , not in the version that scanned (scan again)",
-        "The page image , not in this version",
+        "Not in the version that scanned. To examine it: scan again.",
+        "No attack tries to give back pictures",
     ):
-        assert words in first
-    assert "Canaries , not in this version" not in first
+        assert words in told
 
 
 def test_hostile_names_are_escaped_everywhere() -> None:
@@ -210,7 +209,7 @@ def test_an_attack_without_a_template_is_rendered_from_its_measurements() -> Non
     assert "Figure 1. its own quantity" in text
 
 
-def test_the_attack_that_leaks_most_is_told_first_and_what_does_not_fit_is_counted() -> None:
+def test_the_attack_that_leaks_most_is_told_first() -> None:
     gain = examples.mean("gain", 0.9, 0.01, 80)
     side = [Completed(f"side_{index}", ("gain",), {}, (gain,)) for index in range(3)]
     limits = tuple(Limit(f"side_{index}", "gain", "why", max=0.95) for index in range(3))
@@ -218,37 +217,31 @@ def test_the_attack_that_leaks_most_is_told_first_and_what_does_not_fit_is_count
     record = examples.record(
         *side, examples.reconstruction(0.6), battery=("reconstruction", "side_0", "side_1", "side_2")
     )
-    first = html(*examples.judged(record, policy)).partition("<!--page one ends-->")[0]
+    first = html(*examples.judged(record, policy)).partition("</section>")[0]
     text = Seen(first.partition("<main>")[2]).text
     assert text.index("at least 93 of 150") < text.index("gain of at least 0.90")
-    assert text.index("Violated") < text.index("Met")
-    assert "1 more attack is described" in text
-    assert "2 more limits in the table" in text
+    rows = Seen(decision_html(*examples.judged(record, policy)).partition('id="limits-in-brief"')[2]).text
+    assert rows.index("Violated") < rows.index(" Met ")
 
 
-def test_limits_that_nothing_was_tried_for_leave_page_one_to_the_others() -> None:
+def test_limits_that_nothing_was_tried_for_are_named_in_a_line_and_told_in_the_annex() -> None:
     absent = Limit("canaries", "excess", "why", max=0.2, required=False)
     skipped = Skipped("canaries", ("excess",), "the data set holds no canaries", "put some in", by_data=True)
     record = examples.record(examples.reconstruction(0.6), skipped, battery=("reconstruction", "canaries"))
     policy = Policy(1, "p", (*examples.policy().limits, absent))
-    page = html(*examples.judged(record, policy))
-    first, _, rest = page.partition("<!--page one ends-->")
-    assert "Not run" not in Seen(first).text
-    assert "1 more limit in the table" in Seen(first).text
-    assert "the data set holds no canaries" in Seen(first).text  # under what was not tested
-    assert "Not run" in Seen(rest).text
-    only = html(*examples.judged(examples.record(skipped, battery=("canaries",)), Policy(1, "p", (absent,))))
-    assert "Not run" in Seen(only.partition("<!--page one ends-->")[0]).text
+    case = examples.judged(record, policy)
+    brief = Seen(decision_html(*case)).text
+    assert "Not run for want of the attack, see what was not examined: Planted secrets (canaries) (1 limit)." in brief
+    assert brief.count("he data set holds no canaries. To examine it: put some in.") == 1
+    assert "Not run" in Seen(html(*case)).text
 
 
-def test_of_undecided_limits_those_that_were_measured_come_first_on_page_one() -> None:
+def test_of_undecided_limits_those_that_were_measured_come_first() -> None:
     left_out = tuple(Limit("membership", "auc", f"why {place}", max=0.6) for place in range(5))
     policy = Policy(1, "p", (*left_out, *examples.policy().limits))
     record = examples.record(examples.reconstruction(0.12), battery=("reconstruction", "membership"))
-    page = html(*examples.judged(record, policy))
-    first = Seen(page.partition("<!--page one ends-->")[0]).text
-    rows = first.partition("what became of each")[2]
-    assert rows.index("more limits in the table") > rows.index("not measured") > rows.index(" points")
+    rows = Seen(decision_html(*examples.judged(record, policy)).partition('id="limits-in-brief"')[2]).text
+    assert rows.index(" points") < rows.index("for want of the attack") < rows.index("(5 limits)")
 
 
 def test_a_category_nobody_measured_is_not_drawn_and_distances_are_turned_round() -> None:

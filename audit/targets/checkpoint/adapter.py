@@ -17,10 +17,10 @@ from typing import Any
 from transformers.models.auto import modeling_auto
 
 from audit.errors import TargetError
+from audit.targets.checkpoint.content import WEIGHTS, is_adapter
 from audit.targets.checkpoint.hints import download_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
 
-SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
 """What PEFT writes before the name of a tensor's module."""
 _VOCABULARIES = ("tokenizer.json", "vocab.*", "spiece.model", "*.bpe.model", "tokenizer.model")
@@ -67,11 +67,6 @@ class Adapter:
             if len(shape) == 2 and name.endswith(".weight") and any(part in names for part in name.split("."))
         ]
         return max(sizes) if sizes else None
-
-
-def is_adapter(folder: Path) -> bool:
-    """True for a folder that holds an adapter."""
-    return (folder / SETTINGS).is_file()
 
 
 def read_adapter(folder: Path, settings: Mapping[str, Any]) -> Adapter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -11,16 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from audit.errors import TargetError
+from audit.files import digest_of_files
 from audit.record import TargetCard
-from audit.targets.checkpoint.adapter import SETTINGS, WEIGHTS, Adapter, assemble, base_folder, is_adapter, read_adapter
+from audit.targets.checkpoint.adapter import Adapter, assemble, base_folder, read_adapter
+from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, file_digest, files_of, is_adapter
 from audit.targets.checkpoint.quantised import method_of, refuse_training
 from audit.targets.checkpoint.safety import refuse_unsafe, refuse_unsafe_adapter
-from audit.targets.checkpoint.trainer_state import TRAINER_STATE, TrainingProgress, training_progress
-
-_CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
-"""Files that decide what a checkpoint does; their content makes up its sha256."""
-
+from audit.targets.checkpoint.trainer_state import TrainingProgress, training_progress
 
 NumberFormat = Literal["auto", "float32", "bfloat16"]
 """What weights are held in; "auto": see `audit.targets.checkpoint.loading.load_model`."""
@@ -71,17 +67,13 @@ class CheckpointFolder:
 
     @cached_property
     def _digests(self) -> dict[str, bytes]:
-        return {name: _file_digest(path) for name, path in self._files.items()}
+        return {name: file_digest(path) for name, path in self._files.items()}
 
     @property
     def sha256(self) -> str:
         """The sha256 over names and content of configuration, tokenizer and weights, those of an adapter's base too."""
-        digest = hashlib.sha256()
-        for name, own in self._digests.items():
-            digest.update(name.encode() + b"\0" + own)
-        if self.base is not None:
-            digest.update(self.base.sha256.encode())
-        return digest.hexdigest()
+        own = {name: digest.hex() for name, digest in self._digests.items()}
+        return digest_of_files(own, None if self.base is None else self.base.sha256)
 
     @property
     def file_hashes(self) -> dict[str, str]:
@@ -175,23 +167,9 @@ def is_checkpoint(folder: Path) -> bool:
     return (folder / "config.json").is_file() or is_adapter(folder)
 
 
-def files_of(folder: Path) -> dict[str, Path]:
-    """By name, the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
-    paths = {path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}
-    return {path.name: path for path in sorted(paths) if path.name != TRAINER_STATE}
-
-
 def _dtype_of(model: Any) -> str:
     """The number format of most of a model's weights."""
     sizes: Counter[str] = Counter()
     for weights in model.parameters():
         sizes[str(weights.dtype).removeprefix("torch.")] += weights.numel()
     return sizes.most_common(1)[0][0]
-
-
-def _file_digest(path: Path) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
-    except OSError as error:
-        raise TargetError(f"{path}: {error.strerror or 'cannot be read'}") from None

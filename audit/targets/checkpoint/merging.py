@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import load_file
 
 from audit.errors import TargetError
-from audit.targets.checkpoint.adapter import PREFIX, WEIGHTS, Adapter
+from audit.targets.checkpoint.adapter import PREFIX, Adapter
+from audit.targets.checkpoint.content import WEIGHTS
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 
 _NAME = "default"

@@ -13,7 +13,8 @@ import torch
 from safetensors import safe_open
 
 from audit.errors import TargetError
-from audit.targets.checkpoint.folder import CheckpointFolder, files_of
+from audit.targets.checkpoint.content import files_of
+from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.merging import filled_by, merge_adapter, resize
 from audit.targets.checkpoint.quantised import method_of

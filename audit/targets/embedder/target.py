@@ -18,7 +18,8 @@ import transformers
 from audit.errors import TargetError
 from audit.record import TargetCard
 from audit.targets.batching import longest_row
-from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, files_of, open_checkpoint
+from audit.targets.checkpoint.content import files_of
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_model, not_finite
 from audit.targets.checkpoint.resident import place
 from audit.targets.checkpoint.tokenizer import open_tokenizer

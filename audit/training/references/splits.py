@@ -29,7 +29,7 @@ from audit.engine.journal import exclusive
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.files import write_atomically
-from audit.targets.checkpoint.folder import files_of
+from audit.targets.checkpoint.content import files_of
 from audit.targets.environment import threads, use_threads
 from audit.targets.opening import open_model
 from audit.training.references.cache import key_of, made_once

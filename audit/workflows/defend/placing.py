@@ -16,7 +16,7 @@ from audit.errors import EngineError, TargetError, TrainingError
 from audit.policy import contradiction
 from audit.record import AuditRecord
 from audit.report.files import remove
-from audit.targets.checkpoint.adapter import is_adapter
+from audit.targets.checkpoint.content import is_adapter
 from audit.targets.environment import device_named
 from audit.targets.opening import open_model
 from audit.training.references.baselines import material, train_baseline

@@ -15,7 +15,7 @@ from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.errors import DocauditError, TargetError
-from audit.targets.checkpoint.adapter import is_adapter
+from audit.targets.checkpoint.content import is_adapter
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import Answer, AnswerLoss, Query, TrainingLoss

@@ -1,0 +1,297 @@
+"""The answer of an audit, for page one: may the model be deployed, what leaks, who stated what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from audit.attacks.reporting import sentence_case
+from audit.policy import Decision, Outcome, Overall, Policy, Verdict
+from audit.record import AuditRecord, Completed
+from audit.report import numbers
+from audit.report.attack_text import AttackText, ResultIndex
+
+NOT_STATED = "not stated"
+WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
+LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapplicable")
+"""Of attacks by the worst outcome of their limits, on page one; empty: none limits it."""
+LINES = 24
+"""Lines of page one that A4 leaves to what varies in length (ours, by counting); what leaks and does not fit is told on
+the pages behind."""
+LETTERS, CELL = 100, 36
+"""Letters in a line, and in a line of a cell of the audit sheet."""
+ANSWERS: dict[Overall, str] = {
+    "passed": "Yes",
+    "waived": "Yes, with conditions",
+    "violated": "No",
+    "undecided": "Cannot be said",
+}
+OUTCOME_WORDS: dict[str, str] = {
+    "violated": "over its limit",
+    "waived": "over its limit, waived",
+    "undecided": "undecided",
+    "passed": "within its limits",
+    "": "not limited by this policy",
+}
+RELEASES = {"open-weights": "weights given to everybody", "api": "answers to strangers", "internal": "neither leaves"}
+NOT_CONTRADICTED = (
+    "That does not contradict what else comes out: telling whole documents apart is another question than giving back "
+    "what stands in them."
+)
+
+
+@dataclass(frozen=True)
+class Leak:
+    """What one attack found, in a sentence with count and interval.
+
+    Attributes:
+        outcome: the worst of its limits; empty where none limits it.
+        words: the outcome in words.
+    """
+
+    title: str
+    outcome: str
+    words: str
+    sentence: Markup
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A line of what identifies an audit: a policy, model, data set or day, and its SHA-256 where it has one."""
+
+    label: str
+    text: str
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class DecisionView:
+    """Page one.
+
+    Attributes:
+        title: of the report: as the owner calls the model.
+        outcome: that the answer rests on: of the model, or of the text where it is worse and the policy counts it.
+        stamp: the outcome as it is stamped.
+        explanation: sentences under the headline.
+        counts: of the limits on the model, by what became of them.
+        leaks: the worst first, as many as the page holds.
+        more_leaks: how many it does not hold.
+        sheet: the circumstances as the owner states them.
+    """
+
+    title: str
+    question: str
+    answer: str
+    outcome: Overall
+    stamp: str
+    headline: str
+    explanation: str
+    counts: str
+    leaks: tuple[Leak, ...]
+    more_leaks: int
+    sheet: tuple[tuple[str, str], ...]
+    identity: tuple[Identity, ...]
+
+
+def decision_view(
+    record: AuditRecord,
+    verdict: Verdict,
+    policy: Policy,
+    texts: Mapping[str, AttackText],
+    beside: Sequence[str] = (),
+) -> DecisionView:
+    """Answer the question of page one from the verdict.
+
+    Args:
+        record: the measurements.
+        verdict: on them.
+        policy: that they were held against.
+        texts: of every attack that the record names.
+        beside: what else page one says, a paragraph each: what leaks has the room that it leaves.
+    """
+    outcome = decided(verdict, policy)
+    leaks, sheet = _leaks(record, verdict, texts), _sheet(record)
+    head = [_headline(record, verdict, policy, outcome), _explanation(record, verdict, outcome)]
+    taken = sum(len(text) // LETTERS for text in (title(record), *head, *beside))
+    taken += len(beside) + sum(len(value) // CELL for _, value in sheet)
+    shown = _that_fit(leaks, LINES - taken)
+    return DecisionView(
+        title=title(record),
+        question=_question(record, policy),
+        answer=ANSWERS[outcome],
+        outcome=outcome,
+        stamp=verdict.stamp if outcome == verdict.overall else outcome.upper(),
+        headline=head[0],
+        explanation=head[1],
+        counts=verdict.counts.sentence,
+        leaks=shown,
+        more_leaks=len(leaks) - len(shown),
+        sheet=sheet,
+        identity=_identity(record, verdict, policy),
+    )
+
+
+def title(record: AuditRecord) -> str:
+    """The model as its owner calls it; the folder's name where nothing is stated."""
+    sheet = record.audit
+    model = " ".join(part for part in (sheet.model_name, sheet.model_version) if part)
+    if not record.target.is_model:
+        return record.subject
+    return ": ".join(part for part in (sheet.system, model or (None if sheet.system else record.subject)) if part)
+
+
+def decided(verdict: Verdict, policy: Policy) -> Overall:
+    """The outcome that decides: of the limits on the model, or of those on the text where these are worse and count."""
+    if policy.text != "fail" or verdict.text is None:
+        return verdict.overall
+    worst: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
+    return min(verdict.overall, verdict.text, key=worst.index)
+
+
+def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
+    """The worst outcome of an attack's limits; empty where the policy has none."""
+    own = {decision.outcome for decision in decisions if decision.limit.attack == attack}
+    return next((outcome for outcome in WORST_FIRST if outcome in own), "")
+
+
+def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText]) -> list[Leak]:
+    found = []
+    outcomes = {result.attack: outcome_of(result.attack, verdict.decisions) for result in record.attacks}
+    leaking = {"violated", "waived"} & {outcomes[one.attack] for one in record.attacks if not _about_text(one)}
+    for result in record.attacks:
+        if not isinstance(result, Completed):
+            continue
+        text, outcome = texts[result.attack], outcomes[result.attack]
+        sentence = text.leak(ResultIndex(result, text.report.labels))
+        if leaking and outcome == "passed" and result.attack == "membership":
+            sentence += Markup(" {}").format(NOT_CONTRADICTED)
+        if result.confounded is not None:
+            refused = Markup("<strong>Nothing can be decided on these numbers:</strong> {}. ")
+            sentence = refused.format(result.confounded) + sentence
+        words = OUTCOME_WORDS.get(outcome, OUTCOME_WORDS[""])
+        if _about_text(result) and record.target.is_model:
+            words = f"{words}; a finding about the text, whatever the model"
+        found.append(Leak(text.title, outcome, words, sentence))
+    return sorted(found, key=lambda leak: LEAK_ORDER.index(leak.outcome))
+
+
+def _about_text(result: object) -> bool:
+    """Whether an attack speaks of the documents' own text before it speaks of a model."""
+    return isinstance(result, Completed) and bool(result.about_text)
+
+
+def _that_fit(leaks: Sequence[Leak], most: int) -> tuple[Leak, ...]:
+    """The first ones, as many as fill so many lines; never less than one."""
+    shown, lines = 0, 0
+    for leak in leaks:
+        lines += 1 + len(f"{leak.title} {leak.words} {leak.sentence.striptags()}") // LETTERS
+        if shown and lines > most:
+            break
+        shown += 1
+    return tuple(leaks[:shown])
+
+
+def _question(record: AuditRecord, policy: Policy) -> str:
+    if record.target.is_model:
+        return f"May this model be deployed as the policy “{policy.name}” asks?"
+    return f"May redacted copies of these documents be shared as the policy “{policy.name}” asks?"
+
+
+def _headline(record: AuditRecord, verdict: Verdict, policy: Policy, outcome: Overall) -> str:
+    """The answer in a sentence that names what leaks: the model, or the redacted text itself."""
+    name = f"the policy “{policy.name}”"
+    if verdict.contradicted is not None:
+        return "The guarantee that this model’s training claims is false."
+    own = verdict.overall if record.target.is_model else None
+    text = verdict.overall if own is None else verdict.text if policy.text == "fail" else None
+    worst = [subject for subject, one in (("model", own), ("redacted text itself", text)) if one == outcome]
+    subject = " and the ".join(worst) if outcome in ("violated", "waived") and worst[1:] else worst[0]
+    if outcome == "violated":
+        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows."
+    if outcome == "waived":
+        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows; {_accepted(verdict)}."
+    if outcome == "undecided":
+        asked = f"whether {name} is met" if record.target.is_model else f"whether the redacted text meets {name}"
+        return f"This audit cannot say {asked}."
+    if record.target.is_model:
+        return f"The limits of {name} are met, as far as they could be examined."
+    return f"The redacted text meets the limits of {name} on text."
+
+
+def _accepted(verdict: Verdict) -> str:
+    """Who accepted the leaks, and until when."""
+    waivers = list(dict.fromkeys(item.waiver for item in verdict.decisions if item.waiver is not None))
+    named = dict.fromkeys((waiver.owner, waiver.role, waiver.expires) for waiver in waivers)
+    return " and ".join(f"{owner} ({role}) accepts this until {numbers.day(str(day))}" for owner, role, day in named)
+
+
+def _explanation(record: AuditRecord, verdict: Verdict, outcome: Overall) -> str:
+    if verdict.contradicted is not None:
+        words = f"{verdict.contradicted}. Nobody should rely on the guarantee, and the model is not fit to be deployed"
+        return f"{sentence_case(words)} as it is."
+    told = {
+        "violated": "Under this policy the model is not fit to be deployed as it is.",
+        "waived": "The leak is as large as without a waiver: the conditions are in the register of waivers.",
+        "undecided": _open(verdict),
+        "passed": "This speaks of the attacks that were run; it is no proof that nothing leaks.",
+    }
+    if not record.target.is_model:
+        told["violated"] = "Under this policy redacted copies of these documents are not fit to be shared as they are."
+        told["passed"] = (
+            "This speaks of sharing redacted copies, and of what was tried on them; it says nothing about any model "
+            "that was trained on these documents."
+        )
+    elif outcome == "violated" != verdict.overall:
+        told["violated"] = (
+            "Whoever shares redacted copies gives this away, whatever the model. It is no finding about the model; the "
+            "policy counts it all the same."
+        )
+    return told[outcome]
+
+
+def _open(verdict: Verdict) -> str:
+    reason = verdict.reason.replace(verdict.counts.sentence, "").strip(" :,;")
+    told = f"{sentence_case(reason)}. " if reason else ""
+    if verdict.exit_code == 0:
+        return f"{told}Undecided is not passed: the policy lets it through with a warning, and someone answers for it."
+    return f"{told}Undecided is not passed: do what would decide it, and scan again."
+
+
+def _sheet(record: AuditRecord) -> tuple[tuple[str, str], ...]:
+    sheet = record.audit
+    model = " ".join(part for part in (sheet.model_name, sheet.model_version) if part)
+    stated = [
+        ("System", sheet.system),
+        ("Controller", sheet.controller),
+        ("Purpose", sheet.purpose),
+        ("Model", model),
+        ("Personal data", ", ".join(sheet.data_categories)),
+        ("Release", RELEASES.get(sheet.release or "")),
+        ("Audited by", sheet.auditor),
+        ("Decided by", sheet.decides),
+        ("DPO", sheet.dpo),
+    ]
+    return tuple((label, value or NOT_STATED) for label, value in stated)
+
+
+def _identity(record: AuditRecord, verdict: Verdict, policy: Policy) -> tuple[Identity, ...]:
+    target, corpus = record.target, record.corpus
+    model = Identity("Model", f"{target.name}: {target.architecture}", target.sha256)
+    return (
+        _policy(verdict, policy),
+        *((model,) if target.is_model else (Identity("Model", "none: the text was audited alone"),)),
+        Identity("Data set", corpus.name, corpus.sha256),
+        Identity("Date", numbers.day(record.timing.finished)),
+    )
+
+
+def _policy(verdict: Verdict, policy: Policy) -> Identity:
+    """The policy, whose it is, and whether it was declared before the results were known."""
+    identity = verdict.identity
+    if identity is None or identity.sha256 is None:
+        return Identity("Policy", f"{policy.name}, not read from a file")
+    kind = "shipped with docaudit, unchanged" if identity.shipped else "the owner's own"
+    told = identity.warning or "declared before the scan"
+    return Identity("Policy", f"{policy.name}: {kind}; {told}", identity.sha256)

@@ -1,0 +1,71 @@
+"""The files of a checkpoint's folder that decide what it does, and their sha256; needs no library of models."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from audit.errors import TargetError
+from audit.targets.checkpoint.trainer_state import TRAINER_STATE
+
+SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+"""The files of an adapter."""
+_CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
+"""Files that decide what a checkpoint does; their content makes up its sha256."""
+
+
+def files_of(folder: Path) -> dict[str, Path]:
+    """By name, the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
+    paths = {path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}
+    return {path.name: path for path in sorted(paths) if path.name != TRAINER_STATE}
+
+
+def is_adapter(folder: Path) -> bool:
+    """True for a folder that holds an adapter."""
+    return (folder / SETTINGS).is_file()
+
+
+def file_digest(path: Path) -> bytes:
+    """The sha256 of a file.
+
+    Raises:
+        TargetError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError as error:
+        raise TargetError(f"{path}: {error.strerror or 'cannot be read'}") from None
+
+
+def hash_files(folder: Path) -> dict[str, str]:
+    """The sha256 of each file of a checkpoint, by name, as the card of a scan lists them.
+
+    Of an adapter: its own two files, and under "base/" those of the local folder that it names as its base.
+
+    Raises:
+        TargetError: it is no folder, or a file cannot be read.
+    """
+    if not folder.is_dir():
+        raise TargetError(f"{folder}: no such folder")
+    if not is_adapter(folder):
+        return {name: file_digest(path).hex() for name, path in files_of(folder).items()}
+    own = {name: file_digest(folder / name).hex() for name in (SETTINGS, WEIGHTS) if (folder / name).is_file()}
+    base = _named_base(folder)
+    based = {} if base is None else {name: file_digest(path).hex() for name, path in files_of(base).items()}
+    return {**own, **{f"base/{name}": digest for name, digest in based.items()}}
+
+
+def _named_base(folder: Path) -> Path | None:
+    """The local folder that an adapter names as its base; None where it is no folder of this machine."""
+    try:
+        settings: Any = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    named = settings.get("base_model_name_or_path") if isinstance(settings, dict) else None
+    if not isinstance(named, str) or not named:
+        return None
+    places = [place for place in (Path(named), folder / named) if place.is_dir()]
+    return next((place for place in places if place.resolve() != folder.resolve()), None)

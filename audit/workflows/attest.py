@@ -1,0 +1,136 @@
+"""A statement, signed or not, that ties a verdict to the files it is about."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from audit import attestation as attestations
+from audit import policy as policies
+from audit.attestation import DATA_SET, FILE_NAME, Json
+from audit.errors import RecordError
+from audit.files import write_atomically
+from audit.policy import Decision, Policy, Verdict
+from audit.policy.declared import read_declared
+from audit.record import AuditRecord
+from audit.workflows.gate import read_record
+
+RECORD = "record.json"
+DRAWN = ("report.pdf", "report.html", "annex.pdf", "measurements.csv")
+"""What a scan writes beside its record, as far as it did."""
+DOCUMENTATION = "docauditVerdict"
+"""The part of the test result that in-toto does not define: verdict, exit code, its day, and the auditor as stated."""
+
+
+@dataclass(frozen=True)
+class Attested:
+    """A statement that was written.
+
+    Attributes:
+        path: of the file.
+        result: PASSED, WARNED or FAILED.
+        subjects: how many things it names.
+        key: id of the key that signed it; None: it is not signed.
+    """
+
+    path: Path
+    result: str
+    subjects: int
+    key: str | None
+
+
+def attest(folder: Path, key: Path | None = None, out: Path | None = None) -> Attested:
+    """Write a statement of the verdict on the record of a report folder, under the policy that the record declares.
+
+    Args:
+        folder: what a scan wrote.
+        key: an ed25519 private key in PEM; None: the statement is not signed.
+        out: the file; None: beside the record.
+
+    Raises:
+        DocauditError: the record or the key cannot be read, or the file cannot be written.
+    """
+    signer = None if key is None else attestations.read_private_key(key)
+    record = read_record(folder)
+    statement = state(folder, record, policies.today())
+    path = folder / FILE_NAME if out is None else out
+    write_atomically(path, attestations.seal(statement, signer).encode())
+    own = None if signer is None else attestations.key_id(signer.public_key())
+    return Attested(path, statement["predicate"]["result"], len(statement["subject"]), own)
+
+
+def state(folder: Path, record: AuditRecord, today: dt.date) -> Json:
+    """The statement about the files of a folder as they are now.
+
+    Args:
+        folder: what a scan wrote.
+        record: its record.
+        today: the day that waivers are held against.
+
+    Raises:
+        DocauditError: the record declares no policy, or a file cannot be read.
+    """
+    if record.policy is None:
+        raise RecordError(
+            "the record declares no policy: an older version wrote it", "scan again: what was tried is not tried again"
+        )
+    policy = read_declared(record.policy)
+    verdict = policies.evaluate(record, policy, today)
+    subjects: list[tuple[str, dict[str, str]]] = [
+        *((f"model/{name}", {"sha256": digest}) for name, digest in record.target.files.items()),
+        (f"data-set/{record.corpus.name}", {DATA_SET: record.corpus.sha256}),
+        ("policy.toml", {"sha256": record.policy.sha256}),
+        *((name, {"sha256": _hash(folder / name)}) for name in (RECORD, *DRAWN) if (folder / name).exists()),
+    ]
+    return attestations.make_statement(subjects, _test_result(record, policy, verdict, today))
+
+
+def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: dt.date) -> dict[str, Any]:
+    """The predicate: limits that do not apply to this model or data set are no tests of it and are not listed."""
+    tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
+    for decision in verdict.decisions:
+        kind = _kind(decision, policy)
+        if kind is not None:
+            tests[kind].append(name_of(decision))
+    if verdict.exit_code:
+        result = "FAILED"
+    else:
+        clean = verdict.overall == "passed" and not tests["warnedTests"] and record.target.is_model
+        result = "PASSED" if clean else "WARNED"
+    assert record.policy is not None
+    own = {"verdict": verdict.overall, "exitCode": verdict.exit_code, "evaluated": today.isoformat()}
+    stated = {} if record.audit.auditor is None else {"auditor": record.audit.auditor}
+    return {
+        "result": result,
+        "configuration": [{"name": f"policy {policy.name}", "digest": {"sha256": record.policy.sha256}}],
+        **tests,
+        DOCUMENTATION: {**own, **stated},
+    }
+
+
+def _kind(decision: Decision, policy: Policy) -> str | None:
+    if decision.outcome in ("inapplicable", "not run"):
+        return None
+    if decision.outcome == "passed":
+        return "passedTests"
+    reported = decision.about_text and policy.text == "report"
+    excused = decision.outcome == "undecided" and policy.undecided == "warn"
+    return "warnedTests" if decision.outcome == "waived" or reported or excused else "failedTests"
+
+
+def name_of(decision: Decision) -> str:
+    """A limit as a test's name."""
+    limit = decision.limit
+    bound = f"<= {limit.max:g}" if limit.max is not None else f">= {limit.min:g}"
+    return f"{limit.attack} {limit.metric} {bound}"
+
+
+def _hash(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise RecordError(f"{path}: {error.strerror}") from None

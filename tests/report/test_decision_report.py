@@ -1,0 +1,215 @@
+"""The decision report: one answer, who leaks, what is open, and pages that a person can read and sign."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import example_answers as answers
+import example_records as examples
+import printed
+import pytest
+from example_records import Case
+from pypdf import PdfReader
+from test_report_html import HOSTILE, Seen
+
+from audit import report
+from audit.measurements import Estimate
+from audit.policy import Limit, Policy
+from audit.record import AuditSheet, Completed, Failed, Inapplicable, LeftOut, Skipped
+from audit.report import drawing, figures
+from audit.report.decision import decision_view
+from audit.report.html import decision_html
+from audit.report.pdf import pdf
+
+SMALLEST = 9.0
+FULL = 0.3
+"""Share of a page down to which there is something on it."""
+
+
+def text_of(case: Case) -> str:
+    return Seen(decision_html(*case)).text
+
+
+def page_one(case: Case) -> str:
+    return Seen(decision_html(*case).partition("</section>")[0]).text
+
+
+def held(text: str = "report", leak: float = 0.0) -> Case:
+    """A model that leaks so much, and text under the bars that tells more than its limit allows."""
+    told = examples.share("worst_class", 90, 100, 0.2, "chance")
+    redaction = Completed("redaction", ("worst_class",), {}, (told,), about_text=("worst_class",))
+    limits = (*examples.policy().limits, Limit("redaction", "worst_class", "Redacted copies are shared.", max=0.3))
+    record = examples.record(
+        examples.reconstruction(leak, n=600), redaction, battery=("reconstruction", "redaction"), documents=600
+    )
+    return examples.judged(record, Policy(1, "both", limits, text=text))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The decision report of every example record."""
+    folder = tmp_path_factory.mktemp("decision")
+    for name, make in examples.CASES.items():
+        (folder / name).write_bytes(pdf(decision_html(*make())))
+    return {name: folder / name for name in examples.CASES}
+
+
+@pytest.mark.slow
+def test_every_record_gives_four_to_six_pages_that_are_filled_and_large_enough_to_read(drawn: dict[str, Path]) -> None:
+    for name, path in drawn.items():
+        filled = printed.filled(path)
+        assert 4 <= len(filled) <= 6, name
+        assert min(filled) >= FULL, (name, filled)
+        assert printed.smallest_letters(path) >= SMALLEST - 0.01, name
+
+
+@pytest.mark.slow
+def test_page_one_ends_with_what_was_audited_and_the_last_pages_ask_for_a_signature(drawn: dict[str, Path]) -> None:
+    for name, path in drawn.items():
+        first, *_, before, last = (" ".join(page.extract_text().split()) for page in PdfReader(path).pages)
+        record, _, policy = examples.CASES[name]()
+        for words in (
+            f"May this model be deployed as the policy “{policy.name}” asks?",
+            record.target.sha256,
+            record.corpus.sha256,
+            "Data-protection officer" if record.audit.dpo else "not stated",
+            "2 March 2026",
+        ):
+            assert words in first, name
+        assert "Signature" in before + last
+
+
+def test_letters_in_drawings_are_as_large() -> None:
+    assert figures.RC["font.size"] >= SMALLEST
+    points = 178 / 25.4 * 72 / drawing.WIDTH
+    assert 10 * points >= SMALLEST  # no drawing asks for less than size 10
+    sources = Path(drawing.__file__).parent
+    for name in ("diagram.py", "drawn_pages.py"):
+        sizes = [float(part.split(",")[0].split(")")[0]) for part in (sources / name).read_text().split("size=")[1:]]
+        assert min(sizes) >= 10
+
+
+@pytest.mark.parametrize(
+    ("make", "answer", "stamp"),
+    [
+        (examples.violated, "No", "VIOLATED"),
+        (examples.passed, "Yes", "PASSED"),
+        (examples.weak, "Cannot be said", "UNDECIDED"),
+        (examples.waived, "Yes, with conditions", "PASSED WITH 2 WAIVERS"),
+    ],
+)
+def test_the_question_has_one_answer_with_counts(make: Callable[[], Case], answer: str, stamp: str) -> None:
+    case = make()
+    first = page_one(case)
+    assert f"asks? {answer} {stamp}" in first
+    assert f"{case[1].counts.sentence}." in first
+
+
+def test_who_accepted_a_leak_until_when_stands_in_the_headline_and_in_the_register() -> None:
+    case = examples.waived()
+    assert "A. Officer (head of data) accepts this until 31 December 2026" in page_one(case)
+    _, _, register = text_of(case).partition("Register of waivers")
+    assert "The weights stay here. Instead: one locked machine" in register
+
+
+def test_what_the_text_gives_away_is_not_blamed_on_the_model() -> None:
+    reported, counted, both = page_one(held()), page_one(held("fail")), page_one(held("fail", leak=0.6))
+    assert "asks? Yes PASSED" in reported
+    assert "This is no finding about the model" in reported
+    assert "asks? No VIOLATED The redacted text itself gives away more than the policy “both” allows" in counted
+    assert "The model gives away" not in counted
+    assert "It is no finding about the model; the policy counts it all the same" in counted
+    assert "The model and the redacted text itself give away more" in both
+    for first in (reported, counted, both):
+        assert "over its limit; a finding about the text, whatever the model" in first
+
+
+def test_the_sheet_names_the_model_and_shows_what_is_not_stated() -> None:
+    record, verdict, policy = examples.violated()
+    assert page_one((record, verdict, policy)).count("not stated") == 9
+    sheet = AuditSheet(system="Mail room", model_name="Reader", model_version="2.1", decides="B. Head", dpo=HOSTILE)
+    stated = dataclasses.replace(record, audit=sheet)
+    page = decision_html(stated, verdict, policy)
+    assert "<h1>Mail room: Reader 2.1</h1>" in page
+    assert "<script>alert" not in page
+    assert Seen(page.partition("</section>")[0]).text.count("not stated") == 5
+
+
+def test_gaps_stand_apart_from_what_does_not_apply_each_with_its_question_and_its_remedy() -> None:
+    battery = ("reconstruction", "membership", "provider_membership", "canaries", "redaction", "memorisation")
+    record = examples.record(
+        Skipped("provider_membership", ("auc",), "no document names its provider", "name one for each document"),
+        Failed("membership", ("auc",), "RuntimeError", "attacks/membership.py:12"),
+        Inapplicable("memorisation", ("net",), "the model answers no questions"),
+        battery=battery,
+    )
+    left_out = (LeftOut("canaries", ("excess",), lacks="no canaries"), LeftOut("redaction", (), inapplicable="no bars"))
+    text = text_of(examples.judged(dataclasses.replace(record, left_out=left_out, share=0.25)))
+    _, _, found = text.partition("What was not examined, and why that matters")
+    found, _, _ = found.partition("Which classes of attack")
+    for words in (
+        "from the model whether that company's documents were used to train it?",
+        "No document names its provider. To examine it: name one for each document.",
+        "Broke down (RuntimeError at attacks/membership.py:12). To examine it: report this failure with the record.",
+        "Not asked for in this scan. To examine it: scan without --only.",
+        "Not asked for in this scan; no canaries. To examine it: scan without --only.",
+        "Does not apply, so that nothing is missing: Answers that are no longer on the page (the model answers no",
+        "Does not apply, so that nothing is missing: What the text around a black bar gives away (no bars)",
+        "took 25 % of what could be tried",
+        "Not in the version that scanned. To examine it: scan again.",
+        "pictures, such as signatures or photographs",
+    ):
+        assert words in found
+
+
+def test_a_limit_that_is_met_beside_a_leak_is_explained() -> None:
+    member = answers.membership(0.0)
+    record = answers.answering(answers.memorisation(), member)
+    limits = (Limit("memorisation", "net", "why", max=0.05), Limit("membership", "auc", "why", max=0.65))
+    first = page_one(examples.judged(record, Policy(1, "p", limits)))
+    assert "That does not contradict what else comes out" in first
+
+
+def test_what_does_not_fit_on_page_one_is_counted_and_told_behind() -> None:
+    gain = Estimate("gain", 0.9, 0.88, 0.92, 80, "documents", 80, "by hand", 0.1, "chance")
+    side = [Completed(f"side_{index}", ("gain",), {}, (gain,)) for index in range(20)]
+    record = examples.record(
+        *side, examples.reconstruction(0.6), battery=("reconstruction", *(one.attack for one in side))
+    )
+    case = examples.judged(record)
+    first = page_one(case)
+    assert first.index("at least 93 of 150") < first.index("side_0")
+    shown = first.count("gain of at least 0.90")
+    assert f"{20 - shown} more attacks are described on the following pages" in first
+    assert text_of(case).count("gain of at least 0.90") == 20
+
+
+def test_a_longer_sheet_leaves_less_room_and_never_none() -> None:
+    record, verdict, policy = examples.judged(answers.answering(answers.memorisation(), answers.membership()))
+    wordy = dataclasses.replace(record, audit=AuditSheet(purpose="To read what is written there. " * 40))
+    views = [decision_view(one, verdict, policy, _Texts()) for one in (record, wordy)]
+    assert [len(view.leaks) for view in views] == [2, 1]
+    assert [view.more_leaks for view in views] == [0, 1]
+
+
+class _Texts(dict):  # type: ignore[type-arg]
+    """The sentences of any attack."""
+
+    def __missing__(self, attack: str) -> object:
+        from audit.report.attack_text import AttackText
+        from audit.report.jinja import environment
+
+        return AttackText(environment(), attack)
+
+
+@pytest.mark.slow
+def test_the_annex_is_printed_too_and_no_older_file_stays(tmp_path: Path) -> None:
+    for name in ("annex.pdf", "report.pdf"):
+        (tmp_path / name).write_bytes(b"another verdict")
+    assert report.write(*examples.passed(), tmp_path) == ()
+    assert {path.name for path in tmp_path.iterdir()} == {"report.pdf", "report.html", "annex.pdf", "measurements.csv"}
+    annex = printed.filled(tmp_path / "annex.pdf")
+    assert len(annex) > 6
+    assert min(annex[:-1]) >= FULL, annex
