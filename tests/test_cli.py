@@ -61,7 +61,8 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(mod
     result = scan(models, data, out, only=())
     assert result.exit_code == 11, result.output
     assert "UNDECIDED" in result.output
-    assert {path.name for path in out.iterdir()} == {".lock", "record.json", "report.html", "report.pdf", "evidence"}
+    reports = {"report.pdf", "report.html", "annex.pdf", "measurements.csv"}
+    assert {path.name for path in out.iterdir()} == {".lock", "record.json", "evidence", *reports}
     assert (out / "evidence").stat().st_mode & 0o777 == 0o700
     record = records.read(out)
     assert {attack.attack: attack.status for attack in record.attacks} == {

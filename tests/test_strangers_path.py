@@ -87,7 +87,7 @@ def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
     done = {one.attack for one in record.attacks if isinstance(one, records.Completed)}
     assert {"reconstruction", "membership"} <= done
     assert record.corpus.documents["member"] == 8
-    assert "at most 4 of the others tried" in (out / "report.html").read_text()
+    assert "at most 4 of those trained on and never seen were tried" in (out / "report.html").read_text()
 
 
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")

@@ -156,7 +156,7 @@ def test_without_pango_the_html_is_written_a_warning_names_the_packages_and_an_o
     assert "libpango-1.0-0 libpangoft2-1.0-0" in warning
     assert "brew install pango" in warning
     assert "\n" not in warning
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "measurements.csv"}
 
 
 def test_a_pdf_that_cannot_be_drawn_is_a_warning_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_when_the_html_cannot_be_written_no_older_report_stays(tmp_path: Path, m
         raise EngineError(f"{path}: No space left on device")
 
     monkeypatch.setattr("audit.report.files.write_atomically", full)
-    for name in ("report.html", "report.pdf"):
+    for name in ("report.html", "report.pdf", "annex.pdf"):
         (tmp_path / name).write_bytes(b"another verdict")
     with pytest.raises(EngineError, match="No space left"):
         report.write(*examples.skipped(), tmp_path)

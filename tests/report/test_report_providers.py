@@ -181,7 +181,7 @@ def test_too_few_providers_leave_it_undecided_and_call_for_more(pages: dict[str,
     )
     assert said in text
     assert (
-        "So it relies on chance having decided what was used: that providers were drawn by lot is the data set's own statement"
+        "So it relies on chance having decided what was used: that providers were drawn by lot is the data set's own"
         in (text)
     )
     assert "n = 72 providers" in text

@@ -11,6 +11,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import printed
 import pytest
 from pdf_claims import failures
 from pypdf import PdfReader
@@ -21,6 +22,7 @@ from audit.corpus.folding import fold
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 RECEIPTS, QUESTIONS = SAMPLES / "receipts", SAMPLES / "questions"
+PDFS = ("report.pdf", "annex.pdf")
 SCANNED = ((RECEIPTS, "model"), (QUESTIONS, "model"))
 MIN_DOCUMENTS = {RECEIPTS: 150, QUESTIONS: 80}
 MAX_BYTES = {RECEIPTS: 15_000_000, QUESTIONS: 10_000_000}
@@ -70,7 +72,8 @@ def test_shareable_outputs_hold_no_value_id_or_provider(scans):
         texts = {
             "record.json": (out / "record.json").read_text(),
             "report.html": (out / "report.html").read_text(),
-            "report.pdf": "\n".join(page.extract_text() for page in PdfReader(out / "report.pdf").pages),
+            "measurements.csv": (out / "measurements.csv").read_text(),
+            **{name: "\n".join(page.extract_text() for page in PdfReader(out / name).pages) for name in PDFS},
             "terminal": printed,
         }
         for name, text in texts.items():
@@ -83,7 +86,7 @@ def test_shareable_outputs_hold_no_value_id_or_provider(scans):
 def test_every_file_a_scan_writes_is_a_known_one(scans):
     for out, _, _ in scans.values():
         shareable = {path.name for path in out.iterdir() if path.name != "evidence"}
-        assert shareable == {".lock", "record.json", "report.html", "report.pdf"}
+        assert shareable == {".lock", "record.json", "report.pdf", "report.html", "annex.pdf", "measurements.csv"}
 
 
 def test_every_pdf_is_pdf_a_3a_and_pdf_ua_1_and_the_report_holds_its_record_and_policy(scans):
@@ -95,6 +98,14 @@ def test_every_pdf_is_pdf_a_3a_and_pdf_ua_1_and_the_report_holds_its_record_and_
         held = PdfReader(path).attachments
         assert held["record.json"] == [(path.parent / "record.json").read_bytes()]
         assert hashlib.sha256(held["policy.toml"][0]).hexdigest() == records.read(path.parent).policy.sha256
+
+
+def test_every_decision_report_is_four_to_six_filled_pages_without_small_letters(scans):
+    for path in scans[RECEIPTS, "model"][0].parent.glob("*/report.pdf"):
+        filled = printed.filled(path)
+        assert 4 <= len(filled) <= 6, path
+        assert min(filled) >= 0.3, (path, filled)
+        assert printed.smallest_letters(path) >= 8.99, path
 
 
 def test_the_pdf_says_what_the_record_says(scans):
