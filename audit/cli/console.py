@@ -238,8 +238,6 @@ def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
     from audit.report.notes import notes
 
     console = _console()
-    if verdict.overall == "undecided":
-        _show_found(record, verdict)
     for note in notes(record, verdict):
         console.print(_plain(note.text), soft_wrap=True, style=_NOTE_STYLES[note.kind])
     if record.target.is_model and record.corpus.draw:
@@ -247,6 +245,8 @@ def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
         console.print(_plain(said[0].upper() + said[1:]), soft_wrap=True)
     if record.timing.origin:
         console.print(_plain(f"{record.timing.origin}."), soft_wrap=True)
+    if verdict.overall == "undecided":
+        _show_found(record, verdict)
 
 
 def show_revealed(path: Path | None) -> None:

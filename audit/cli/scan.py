@@ -149,7 +149,7 @@ def scan(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Who audits what, and for whom: a TOML file with keys of the manifest's [audit], before these.",
+            help="Who audits what, and for whom: a TOML file with keys of the manifest's table audit, before these.",
             show_default=False,
         ),
     ] = None,

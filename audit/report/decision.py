@@ -12,6 +12,7 @@ from audit.policy import Decision, Outcome, Overall, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.attack_text import AttackText, ResultIndex
+from audit.report.leaks import findings_outside
 
 NOT_STATED = "not stated"
 WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
@@ -125,7 +126,7 @@ def decision_view(
         stamp=verdict.stamp if outcome == verdict.overall else outcome.upper(),
         headline=head[0],
         explanation=head[1],
-        counts=verdict.counts.sentence,
+        counts=f"{verdict.counts.sentence}{findings_outside(record, verdict)}",
         leaks=shown,
         more_leaks=len(leaks) - len(shown),
         sheet=sheet,

@@ -77,11 +77,15 @@ def unlimited(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]
 
 def headline(record: AuditRecord, verdict: Verdict) -> str:
     """The verdict's reason, with the number of findings that the policy says nothing about."""
+    return f"{verdict.reason}{findings_outside(record, verdict)}"
+
+
+def findings_outside(record: AuditRecord, verdict: Verdict) -> str:
+    """The number of findings that the policy says nothing about, behind a sentence; empty where there are none."""
     outside = len(unlimited(record, verdict))
     if not outside:
-        return verdict.reason
-    lie = "measured finding lies" if outside == 1 else "measured findings lie"
-    return f"{verdict.reason}; {outside} {lie} outside this policy"
+        return ""
+    return f"; {outside} measured {'finding lies' if outside == 1 else 'findings lie'} outside this policy"
 
 
 def _tells(result: Completed) -> dict[str, str]:

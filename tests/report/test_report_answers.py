@@ -15,7 +15,7 @@ from test_report_multishot import tables
 from audit import report
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.reporting import OverlapFigure, PagesFigure
-from audit.measurements import DrawnPage, Estimate, Unresolved
+from audit.measurements import ALPHAS, Bound, DrawnPage, Estimate, Unresolved
 from audit.record import Completed
 from audit.report import compact, diagram, drawn_pages
 from audit.report.attack_text import ResultIndex
@@ -264,8 +264,9 @@ def test_the_strongest_way_of_scoring_is_named_beside_the_primary_one() -> None:
 
 def test_an_auc_under_one_half_is_said_to_tell_documents_apart_as_well() -> None:
     told = answers.membership(0.0)
+    bounds = tuple(Bound(alpha, 0.04, 0.12) for alpha in ALPHAS)
     upside_down = tuple(
-        dataclasses.replace(item, value=0.07, low=0.04, high=0.12)
+        dataclasses.replace(item, value=0.07, low=0.04, high=0.12, bounds=bounds)
         if isinstance(item, Estimate) and item.name == "auc"
         else item
         for item in told.measurements

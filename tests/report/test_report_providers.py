@@ -19,7 +19,7 @@ from test_report_multishot import tables
 from audit import report
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.reporting import CurveFigure, HistogramFigure
-from audit.measurements import Count, Diagnostic, ResultTable, Unresolved
+from audit.measurements import ALPHAS, Bound, Count, Diagnostic, ResultTable, Unresolved
 from audit.policy import Limit
 from audit.record import Completed, Skipped
 from audit.report import trend
@@ -114,8 +114,9 @@ def test_page_one_says_whom_the_attacker_knows_for_certain(pages: dict[str, str]
 
 def test_page_one_says_that_a_score_is_upside_down() -> None:
     clean = examples.providers(0.0)
+    turned_bounds = tuple(Bound(alpha, 0.15, 0.25) for alpha in ALPHAS)
     turned = tuple(
-        dataclasses.replace(item, value=0.2, low=0.15, high=0.25) if item.name == "auc" else item
+        dataclasses.replace(item, value=0.2, low=0.15, high=0.25, bounds=turned_bounds) if item.name == "auc" else item
         for item in clean.measurements
     )
     text = first_page(page_of(dataclasses.replace(clean, measurements=turned)))
