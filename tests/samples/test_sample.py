@@ -40,8 +40,8 @@ def scans(tmp_path_factory):
     def scan(sample, model):
         out = root / f"{sample.name}-{model}"
         if given is not None:
-            code, printed = (out.with_name(f"{out.name}.{kind}").read_text() for kind in ("code", "log"))
-            return out, int(code), printed
+            code, said = (out.with_name(f"{out.name}.{kind}").read_text() for kind in ("code", "log"))
+            return out, int(code), said
         command = [sys.executable, "-m", "audit", "scan", sample / model, sample / "data", "--out", out]
         more = ["--budget", "quick", *(["--reveal"] if model == "model" else [])]
         found = subprocess.run([str(part) for part in (*command, *more)], capture_output=True, text=True, check=False)
@@ -51,8 +51,8 @@ def scans(tmp_path_factory):
 
 
 def test_the_leaky_models_are_violated(scans):
-    for _, code, printed in scans.values():
-        assert code == 10, printed
+    for _, code, said in scans.values():
+        assert code == 10, said
 
 
 @pytest.mark.parametrize("sample", [RECEIPTS, QUESTIONS], ids=["receipts", "questions"])
@@ -64,7 +64,7 @@ def test_the_samples_are_small_and_large_enough(sample):
 
 
 def test_shareable_outputs_hold_no_value_id_or_provider(scans):
-    for (sample, _), (out, _, printed) in scans.items():
+    for (sample, _), (out, _, said) in scans.items():
         secrets = _secrets(manifest.load(sample / "data"))
         recovered = [json.loads(line) for line in (out / "evidence" / "recovered.jsonl").read_text().splitlines()]
         keys = ("value", "recovered", "baseline") if sample == RECEIPTS else ("question",)
@@ -74,7 +74,7 @@ def test_shareable_outputs_hold_no_value_id_or_provider(scans):
             "report.html": (out / "report.html").read_text(),
             "measurements.csv": (out / "measurements.csv").read_text(),
             **{name: "\n".join(page.extract_text() for page in PdfReader(out / name).pages) for name in PDFS},
-            "terminal": printed,
+            "terminal": said,
         }
         for name, text in texts.items():
             assert _standing(secrets, text) == [], name
