@@ -168,7 +168,8 @@ def within(result: Completed) -> str:
     overall = next((item for item in result.coverage if item.category == "all"), None)
     if overall is None:
         return words
-    words += f", for {overall.attacked:,} of {overall.total:,} {overall.unit} in documents of training"
+    unit = "documents" if overall.unit == "documents" else f"{overall.unit} in documents"
+    words += f", for {overall.attacked:,} of {overall.total:,} {unit} of training"
     little = [
         f"{item.attacked:,} of {item.total:,} of category {item.category}"
         for item in result.coverage

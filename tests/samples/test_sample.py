@@ -40,8 +40,8 @@ def scans(tmp_path_factory):
     def scan(sample, model):
         out = root / f"{sample.name}-{model}"
         if given is not None:
-            code, printed = (out.with_name(f"{out.name}.{kind}").read_text() for kind in ("code", "log"))
-            return out, int(code), printed
+            code, said = (out.with_name(f"{out.name}.{kind}").read_text() for kind in ("code", "log"))
+            return out, int(code), said
         command = [sys.executable, "-m", "audit", "scan", sample / model, sample / "data", "--out", out]
         more = ["--budget", "quick", *(["--reveal"] if model == "model" else [])]
         found = subprocess.run([str(part) for part in (*command, *more)], capture_output=True, text=True, check=False)
