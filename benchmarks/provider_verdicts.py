@@ -47,7 +47,7 @@ def decided(found: Measured) -> tuple[Overall, dict[str, tuple[Outcome, str]]]:
         (result,),
         (_USEFUL,),
         Environment("simulated", "3", "simulated", "cpu", 1, {}),
-        Timing("", "", 0.0),
+        Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", 0.0),
     )
     verdict = evaluate(record, POLICY, dt.date(2026, 1, 1))
     return verdict.overall, {

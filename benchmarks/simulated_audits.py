@@ -86,7 +86,7 @@ def record_of(kind: str, found: Mapping[str, Findings], policy: Policy) -> Audit
         attacks=tuple(attacks),
         utility=(useful,),
         environment=Environment("simulated", "simulated", "simulated", "cpu", 1, {}),
-        timing=Timing("", "", 0.0),
+        timing=Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", 0.0),
     )
 
 

@@ -184,7 +184,8 @@ def forge(journal):
 def test_a_share_of_the_trials_is_asked_again_and_compared_with_the_journal(models, data, tmp_path):
     out = tmp_path / "out"
     scan(models, data, out, "--budget", "quick")
-    (out / "report.pdf").unlink()  # it is not drawn here
+    for name in ("report.pdf", "annex.pdf"):
+        (out / name).unlink()  # they are not drawn here
     (journal,) = (out / "evidence").glob("journal-*.jsonl")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     docaudit("attest", out, "--out", tmp_path / "statement")

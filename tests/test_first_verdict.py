@@ -272,7 +272,7 @@ def test_a_scan_of_few_documents_says_before_what_it_can_decide_and_goes_on_with
     assert "no limit can be met: this is a first look" in flat(result.output)
     assert result.output.index("first look") < result.output.index("UNDECIDED")
     assert record.bounds == records.Bounds(4, None, 1.0, (records.TriedTrials("membership", 4, 4),))
-    (journal,) = (tmp_path / "out" / "evidence").glob("journal-*")
+    (journal,) = (tmp_path / "out" / "evidence").glob("journal-*.jsonl")
     first = Journal(journal).outcomes
     _, larger = bounded_scan(data, checkpoints, tmp_path / "out", "--documents", 8)
     assert larger.bounds.trials[0].tried == 8

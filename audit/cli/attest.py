@@ -21,7 +21,7 @@ def attest(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where it goes.", show_default="DIR/attestation.intoto.jsonl")
+        Path | None, typer.Option(metavar="FILE", help="Where it goes.", show_default="beside the record")
     ] = None,
     debug: Debug = False,
 ) -> None:

@@ -27,7 +27,7 @@ def verify(
     model: ModelOfRecord = None,
     data: DataOfRecord = None,
     attestation: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The statement.", show_default="DIR/attestation.intoto.jsonl")
+        Path | None, typer.Option(metavar="FILE", help="The statement.", show_default="that in DIR")
     ] = None,
     sample: Annotated[
         float | None,

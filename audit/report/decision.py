@@ -284,7 +284,7 @@ def _identity(record: AuditRecord, verdict: Verdict, policy: Policy) -> tuple[Id
         _policy(verdict, policy),
         *((model,) if target.is_model else (Identity("Model", "none: the text was audited alone"),)),
         Identity("Data set", corpus.name, corpus.sha256),
-        Identity("Date", numbers.day(record.timing.finished)),
+        Identity("Date", "; ".join(filter(None, (numbers.day(record.timing.finished), record.timing.origin)))),
     )
 
 

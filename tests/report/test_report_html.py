@@ -12,7 +12,7 @@ import pytest
 from example_records import Case
 
 from audit.attacks.reporting import CATEGORY_LABELS
-from audit.measurements import Estimate, Histogram, Unresolved
+from audit.measurements import Histogram, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import Completed, Failed, Inapplicable, Skipped
 from audit.report import figures, numbers
@@ -156,7 +156,6 @@ def test_hostile_names_are_escaped_everywhere() -> None:
     record = dataclasses.replace(
         record,
         corpus=dataclasses.replace(record.corpus, name=HOSTILE, fields={HOSTILE: {HOSTILE: 1}}),
-        timing=dataclasses.replace(record.timing, finished=HOSTILE),
         derived_by=(HOSTILE,),
     )
     policy = Policy(1, HOSTILE, (Limit("reconstruction", "excess_pr.unique", HOSTILE, max=0.05),), description=HOSTILE)
@@ -189,7 +188,7 @@ def test_the_same_record_gives_the_same_bytes_and_ids_are_unique(pages: dict[str
 
 
 def test_an_attack_without_a_template_is_rendered_from_its_measurements() -> None:
-    gain = Estimate("gain.person", 0.31, 0.2, 0.42, 80, "questions", 40, "by hand", 0.1, "chance")
+    gain = dataclasses.replace(examples.mean("gain.person", 0.31, 0.056, 80, 0.1, "chance"), unit="questions")
     result = Completed(
         "../side_channel",
         ("gain.person", "other"),
