@@ -206,8 +206,15 @@ def write_owner(record: AuditRecord, evidence: Path) -> None:
     write_atomically(evidence / OWNER, json.dumps(_owner(record)).encode(), mode=0o600)
 
 
-def _owner(record: AuditRecord) -> dict[str, str]:
-    return {"model": record.target.sha256, "data": record.corpus.sha256, "started": record.timing.started}
+def _owner(record: AuditRecord) -> dict[str, str | float]:
+    # Two short scans may begin within one second.
+    settings = {"seed": record.seed, "seconds": record.timing.seconds}
+    return {
+        "model": record.target.sha256,
+        "data": record.corpus.sha256,
+        "started": record.timing.started,
+        **settings,
+    }
 
 
 def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:

@@ -470,7 +470,9 @@ def test_checkpoints_are_drawn_by_what_is_told_of_providers() -> None:
         stops.append(Stop(float(place), f"c{place}", dataclasses.replace(record, target=target), verdict))
     text = Seen(trend.html(stops, "epoch")).text
     assert "is confirmed over its limit of 60 % at the last checkpoint, epoch 2" in text
-    assert all(label in text for label in ("Providers told (AZK)", "Providers told (APK)", "User inference (AUC)"))
+    assert all(
+        label in text for label in ("answers only (AZK)", "partial knowledge (APK)", "used from one that was not (AUC)")
+    )
     assert "70 % 66 to 74" in text
 
 
