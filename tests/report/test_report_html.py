@@ -167,6 +167,14 @@ def test_hostile_names_are_escaped_everywhere() -> None:
     assert not [value for name, value in seen.attributes if name.startswith("on")]
 
 
+def test_each_file_of_the_model_stands_with_its_own_hash_as_sha256sum_prints_it() -> None:
+    record, verdict, policy = examples.violated()
+    files = {"config.json": "1" * 64, "base/model.safetensors": "2" * 64}
+    record = dataclasses.replace(record, target=dataclasses.replace(record.target, files=files))
+    text = Seen(html(record, verdict, policy)).text
+    assert all(f"SHA-256 of {name} {digest}" in text for name, digest in files.items())
+
+
 def test_nothing_is_loaded_from_anywhere(pages: dict[str, tuple[Case, str]]) -> None:
     loading = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"}
     for _, page in pages.values():
