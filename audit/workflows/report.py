@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from audit import policy as policies
-from audit import report
 from audit.defenses import measured
 from audit.defenses.measured import Comparison
 from audit.errors import RecordError, RenderError, UsageError
@@ -15,8 +14,8 @@ from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import dpia as assessments
 from audit.report import trend
-from audit.report.files import remove
-from audit.report.revealed import EVIDENCE, NAME
+from audit.report.files import remove, write
+from audit.report.revealed import EVIDENCE, NAME, write_revealed
 from audit.report.sweep_page import answer, axis_positions, summary
 from audit.workflows.folders import protect
 from audit.workflows.gate import load_policy, read_record
@@ -151,9 +150,9 @@ def write_report(
     if reveal_from is not None:
         remove(reveal_from / NAME)
     try:
-        warnings = list(report.write(record, verdict, policy, out, comparisons, written))
+        warnings = list(write(record, verdict, policy, out, comparisons, written))
         if reveal_from is not None:
-            report.write_revealed(record, verdict, policy, out, reveal_from)
+            write_revealed(record, verdict, policy, out, reveal_from)
     except RenderError as error:
         return [*error.problems, error.hint]
     return warnings

@@ -15,11 +15,11 @@ from example_records import Case
 from pypdf import PdfReader
 from test_report_html import HOSTILE, Seen
 
-from audit import report
 from audit.policy import Limit, Policy
 from audit.record import AuditSheet, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report import drawing, figures
 from audit.report.decision import decision_view
+from audit.report.files import write
 from audit.report.html import decision_html
 from audit.report.pdf import pdf
 
@@ -212,7 +212,7 @@ class _Texts(dict):  # type: ignore[type-arg]
 def test_the_annex_is_printed_too_and_no_older_file_stays(tmp_path: Path) -> None:
     for name in ("annex.pdf", "report.pdf"):
         (tmp_path / name).write_bytes(b"another verdict")
-    assert report.write(*examples.passed(), tmp_path) == ()
+    assert write(*examples.passed(), tmp_path) == ()
     assert {path.name for path in tmp_path.iterdir()} == {"report.pdf", "report.html", "annex.pdf", "measurements.csv"}
     annex = printed.filled(tmp_path / "annex.pdf")
     assert len(annex) > 6

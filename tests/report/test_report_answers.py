@@ -12,13 +12,13 @@ from report_cells import suffixes
 from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
-from audit import report
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.reporting import OverlapFigure, PagesFigure
 from audit.measurements import ALPHAS, Bound, DrawnPage, Estimate, Unresolved
 from audit.record import Completed
 from audit.report import compact, diagram, drawn_pages
 from audit.report.attack_text import ResultIndex
+from audit.report.files import write
 from audit.report.html import html
 from audit.report.recommend import findings, recommend
 
@@ -304,7 +304,7 @@ def test_the_decision_report_holds_the_numbers_of_the_diagram(tmp_path: object) 
 
     out = Path(str(tmp_path))
     quick = dataclasses.replace(answers.membership(), histograms=(), curves=())
-    assert report.write(*answers.held(answers.answering(answers.memorisation(), quick)), out) == ()
+    assert write(*answers.held(answers.answering(answers.memorisation(), quick)), out) == ()
     first, *rest = texts(out / "report.pdf")
     assert "May this model be deployed" in first
     found = next(page for page in rest if "Figure 1." in page)

@@ -14,12 +14,13 @@ import example_records as examples
 import pytest
 from pypdf import PdfReader
 
-from audit import report
 from audit.errors import EngineError, RenderError
 from audit.policy import Limit, Policy
 from audit.record import Failed, Inapplicable, Skipped
 from audit.report import remembered
+from audit.report.files import write
 from audit.report.recommend import recommend
+from audit.report.revealed import write_revealed
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +37,7 @@ def pages(written: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("report")
-    assert report.write(*examples.violated(), out) == ()
+    assert write(*examples.violated(), out) == ()
     return out
 
 
@@ -112,7 +113,7 @@ def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> No
     )
     metrics = [metric for metric in examples.METRICS if metric.startswith("excess")]
     limits = tuple(Limit("reconstruction", metric, "why", max=0.05, min_power=0.5) for metric in metrics)
-    report.write(*examples.judged(record, Policy(1, "a policy with a rather long name", limits)), tmp_path)
+    write(*examples.judged(record, Policy(1, "a policy with a rather long name", limits)), tmp_path)
     first, second, *_ = texts(tmp_path / "report.pdf")
     assert record.target.sha256 in first
     assert "2 March 2026" in first
@@ -130,7 +131,7 @@ def test_the_same_record_gives_the_same_files_whatever_its_names_and_times_look_
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         remembered.forget()
-        assert report.write(odd, verdict, policy, tmp_path / name) == ()
+        assert write(odd, verdict, policy, tmp_path / name) == ()
         kept.append([(tmp_path / name / file).read_bytes() for file in ("report.html", "report.pdf", "annex.pdf")])
     assert kept[0] == kept[1]
     assert "<script>" in texts(tmp_path / "one" / "report.pdf")[0]
@@ -152,7 +153,7 @@ def without_pango(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("without_pango")
 def test_without_pango_the_html_is_written_a_warning_names_the_packages_and_an_old_pdf_goes(tmp_path: Path) -> None:
     (tmp_path / "report.pdf").write_bytes(b"another verdict")
-    (warning,) = report.write(*examples.skipped(), tmp_path)
+    (warning,) = write(*examples.skipped(), tmp_path)
     assert "libpango-1.0-0 libpangoft2-1.0-0" in warning
     assert "brew install pango" in warning
     assert "\n" not in warning
@@ -167,7 +168,7 @@ def test_a_pdf_that_cannot_be_drawn_is_a_warning_too(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(weasyprint.HTML, "render", fail)
     (tmp_path / "report.pdf").write_bytes(b"another verdict")
-    (warning,) = report.write(*examples.skipped(), tmp_path)
+    (warning,) = write(*examples.skipped(), tmp_path)
     assert "weasyprint could not draw it (ValueError)" in warning
     assert not (tmp_path / "report.pdf").exists()
 
@@ -180,7 +181,7 @@ def test_when_the_html_cannot_be_written_no_older_report_stays(tmp_path: Path, m
     for name in ("report.html", "report.pdf", "annex.pdf"):
         (tmp_path / name).write_bytes(b"another verdict")
     with pytest.raises(EngineError, match="No space left"):
-        report.write(*examples.skipped(), tmp_path)
+        write(*examples.skipped(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -203,7 +204,7 @@ def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(tmp
     exact = ROW | {"document": "r018", "exact": True, "recovered": "<b>9.00</b>"}
     (evidence / "recovered.jsonl").write_text(json.dumps(ROW) + "\n" + json.dumps(exact) + "\n")
     case = examples.skipped()
-    path = report.write_revealed(*case, tmp_path)
+    path = write_revealed(*case, tmp_path)
     text = path.read_text()
     assert path == evidence / "report-revealed.html"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -223,11 +224,11 @@ def test_the_revealed_report_says_what_any_attempt_recovered_where_there_were_se
     ]
     path = tmp_path / "evidence" / "recovered.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    text = report.write_revealed(*examples.skipped(), tmp_path).read_text()
+    text = write_revealed(*examples.skipped(), tmp_path).read_text()
     assert "In any attempt" in text
     assert text.index("r018") < text.index("r017")
     path.write_text(json.dumps(ROW) + "\n")
-    assert "In any attempt" not in report.write_revealed(*examples.skipped(), tmp_path).read_text()
+    assert "In any attempt" not in write_revealed(*examples.skipped(), tmp_path).read_text()
 
 
 QUESTION = {
@@ -259,7 +260,7 @@ def test_the_revealed_report_shows_question_context_and_what_each_model_said(tmp
     unread |= {"status": "absent", "category": None}
     rows = [unread, QUESTION, RANK]
     (tmp_path / "evidence" / "recovered.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    text = report.write_revealed(*examples.skipped(), tmp_path).read_text()
+    text = write_revealed(*examples.skipped(), tmp_path).read_text()
     for words in (
         "What is the &lt;i&gt;total&lt;/i&gt;?",
         "9.00 | RM9.00",
@@ -280,13 +281,13 @@ def test_the_revealed_report_shows_question_context_and_what_each_model_said(tmp
 def test_evidence_that_is_missing_or_damaged_is_said_without_quoting_it(tmp_path: Path) -> None:
     case = examples.skipped()
     with pytest.raises(RenderError, match="nothing to reveal") as missing:
-        report.write_revealed(*case, tmp_path)
+        write_revealed(*case, tmp_path)
     assert "scan again" in missing.value.hint
     (tmp_path / "evidence").mkdir()
     secret = json.dumps(ROW | {"exact": "perhaps", "value": "secret-4711"})
     (tmp_path / "evidence" / "recovered.jsonl").write_text(f"{json.dumps(ROW)}\n{secret}\nnot json secret-4712\n")
     with pytest.raises(RenderError) as damaged:
-        report.write_revealed(*case, tmp_path)
+        write_revealed(*case, tmp_path)
     assert [problem.split(" ")[0] for problem in damaged.value.problems] == ["recovered.jsonl:2", "recovered.jsonl:3"]
     assert "secret" not in str(damaged.value)
 
@@ -294,7 +295,7 @@ def test_evidence_that_is_missing_or_damaged_is_said_without_quoting_it(tmp_path
 def test_an_empty_scan_reveals_nothing_but_still_says_so(tmp_path: Path) -> None:
     (tmp_path / "evidence").mkdir()
     (tmp_path / "evidence" / "recovered.jsonl").write_text("")
-    text = report.write_revealed(*examples.skipped(), tmp_path).read_text()
+    text = write_revealed(*examples.skipped(), tmp_path).read_text()
     assert "0 values that were attacked" in text
     assert "Confidential" in text
 

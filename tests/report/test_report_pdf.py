@@ -12,8 +12,8 @@ from pypdf import PdfReader
 
 from audit import policy as policies
 from audit import record as records
-from audit import report
 from audit.report import pdf_tags
+from audit.report.files import write
 from audit.report.jinja import linked
 from audit.report.pdf import Attachment, pdf
 
@@ -35,7 +35,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record, _, _ = examples.violated()
     default = policies.load("default")
     records.write(record, out / "record.json")
-    assert report.write(record, policies.evaluate(record, default, examples.TODAY), default, out) == ()
+    assert write(record, policies.evaluate(record, default, examples.TODAY), default, out) == ()
     return out
 
 

@@ -16,16 +16,16 @@ from report_cells import cells
 from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
-from audit import report
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.reporting import CurveFigure, HistogramFigure
 from audit.measurements import ALPHAS, Bound, Count, Diagnostic, ResultTable, Unresolved
 from audit.policy import Limit
 from audit.record import Completed, Skipped
 from audit.report import trend
+from audit.report.files import write
 from audit.report.html import html
 from audit.report.recommend import findings, recommend
-from audit.report.revealed import read_recovered
+from audit.report.revealed import read_recovered, write_revealed
 from audit.report.sweep_page import Stop
 
 pytestmark = pytest.mark.slow
@@ -300,7 +300,7 @@ def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_pa
     result = dataclasses.replace(examples.providers(), histograms=(), curves=())
     case = examples.held(result)
     shareable = html(*case)
-    text = report.write_revealed(*case, tmp_path).read_text()
+    text = write_revealed(*case, tmp_path).read_text()
     assert html(*case) == shareable
     seen = Seen(text).text
     for said in (*examples.NAMES, "DE 00042"):
@@ -358,7 +358,7 @@ def test_hostile_words_are_escaped(tmp_path: Path) -> None:
     examples.write_evidence(tmp_path)
     path = tmp_path / "evidence" / "recovered.jsonl"
     path.write_text(path.read_text().replace("Zylkander", HOSTILE.replace('"', '\\"')))
-    revealed = report.write_revealed(*examples.held(dataclasses.replace(result, curves=(), histograms=())), tmp_path)
+    revealed = write_revealed(*examples.held(dataclasses.replace(result, curves=(), histograms=())), tmp_path)
     for page in (page_of(result), page_of(gone), revealed.read_text()):
         seen = Seen(page)
         assert seen.tags.count("script") == 1  # its own
@@ -479,7 +479,7 @@ def test_checkpoints_are_drawn_by_what_is_told_of_providers() -> None:
 def test_the_section_of_the_annex_is_a_few_pages_behind_page_one(tmp_path: Path) -> None:
     from test_report_files import texts
 
-    report.write(*examples.held(examples.providers()), tmp_path)
+    write(*examples.held(examples.providers()), tmp_path)
     first, *rest = (re.sub(r"Chapters: [^.]*\.", "", page) for page in texts(tmp_path / "annex.pdf"))
     assert "May this model be deployed" in first
     begins = next(number for number, page in enumerate(rest) if "Findings in pictures" in page)
