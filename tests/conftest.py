@@ -25,7 +25,8 @@ from hypothesis import settings
 vision_operators.declare_when_imported()
 
 # Typer makes every command from its signature again at each call, for hundreds of calls in the tests.
-typer.testing._get_command = functools.cache(typer.testing._get_command)
+_make_command = typer.testing._get_command
+typer.testing._get_command = functools.cache(_make_command)
 
 # How long an example takes depends on what else the machine does. Each run draws others.
 settings.register_profile("docaudit", deadline=None, max_examples=50)
@@ -44,6 +45,12 @@ def pytest_collection_finish() -> None:
     """What is imported stays and tests leave little behind: garbage is sought seldom, and never there."""
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+
+
+@pytest.fixture
+def commands_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that change what a command's help says."""
+    monkeypatch.setattr(typer.testing, "_get_command", _make_command)
 
 
 @pytest.fixture(scope="session")

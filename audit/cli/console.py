@@ -350,7 +350,10 @@ def format_estimate(estimate: Estimate) -> str:
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int = 2) -> None:
-    """Print a table; columns of whole numbers are aligned to the right, with `gap` blanks on both sides of a column."""
+    """Print a table; columns of whole numbers are aligned to the right, with `gap` blanks on both sides of a column.
+
+    A cell that is a tuple has a line for each of its texts; a line break within a text breaks no line.
+    """
     console = _console()
     table = Table(
         box=None, pad_edge=False, title=_plain(title), title_justify="left", title_style="bold", padding=(0, gap)
@@ -359,6 +362,6 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[objec
         counts = all(isinstance(row[index], int) for row in rows)
         table.add_column(_plain(column), justify="right" if counts else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_plain(str(cell)) for cell in row))
+        table.add_row(*("\n".join(map(_plain, cell)) if isinstance(cell, tuple) else _plain(str(cell)) for cell in row))
     console.print(table)
     console.print()

@@ -40,18 +40,18 @@ def limits_table(plan: Plan) -> Table:
     return title, columns, [_row(limit) for limit in plan.limits]
 
 
-def _row(limit: LimitPlan) -> tuple[str, ...]:
-    asked = f"{limit.attack}\n{limit.metric}" + (f" <= {limit.max:g}" if limit.max is not None else "")
+def _row(limit: LimitPlan) -> tuple[str | tuple[str, str], ...]:
+    asked = (limit.attack, limit.metric + (f" <= {limit.max:g}" if limit.max is not None else ""))
     resolution = limit.resolution
     if resolution is None:
         return (asked, *["-"] * 5, limit.outcome)
     least = ">= " if resolution.at_least and resolution.pass_power < NEARLY_ALWAYS else ""
     return (
         asked,
-        _units(resolution).replace(f" {resolution.unit}", f"\n{resolution.unit}"),
+        (_units(resolution).removesuffix(f" {resolution.unit}"), resolution.unit),
         f"{resolution.certified:.3f}",
         least + percent(resolution.pass_power),
-        f"{percent(resolution.power)}\nof {resolution.effect:.3g}",
+        (percent(resolution.power), f"of {resolution.effect:.3g}"),
         "-" if resolution.needed is None else f"{'<= ' if resolution.at_least else ''}{resolution.needed}",
         limit.outcome,
     )

@@ -116,6 +116,7 @@ def test_what_it_does_not_know_is_refused(arguments: tuple[str, ...], message: s
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("commands_made_anew")
 def test_the_help_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "900")
     output, code = docaudit("--help")

@@ -209,6 +209,7 @@ def test_a_remedy_that_names_no_countermeasure_is_refused(monkeypatch: pytest.Mo
         recommend(*answers.leaky()[:2])
 
 
+@pytest.mark.usefixtures("commands_made_anew")
 def test_the_help_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "900")
     output, _ = docaudit("defend", "--help")

@@ -167,12 +167,12 @@ def test_a_countermeasure_trains_an_audited_adapter_anew_from_its_base(
     recipe = TrainingRecipe(epochs=1)
     asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=recipe)
     options = ScanOptions(lora, tmp_path / "data", tmp_path / "out", references={"pretrained": [start]}, device="cpu")
-    after = apply(Blocking(), options, tmp_path / "after", 0, SILENT)
+    after = apply(Blocking(), options, tmp_path / "out" / "after", 0, SILENT)
     assert not (after.model_dir / "adapter_config.json").exists()
     assert [words is None for words, _ in wrapped] == [False]
     other = answering_checkpoints.make_chat(tmp_path / "other", seed=1)
     with pytest.raises(TargetError, match=r"neither manifest\.toml nor the adapter names the base"):
-        apply(Blocking(), replace(options, references={"pretrained": [other]}), tmp_path / "x", 0, SILENT)
+        apply(Blocking(), replace(options, references={"pretrained": [other]}), tmp_path / "out" / "x", 0, SILENT)
 
 
 def test_training_says_which_base_is_missing(adapter: Path, tmp_path: Path) -> None:
