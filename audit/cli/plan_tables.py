@@ -18,7 +18,7 @@ NEARLY_ALWAYS = 0.995
 """A chance that is written as 100 %."""
 FEW_TRIALS = 5
 """Trials under which a time is said to rest on so few (ours)."""
-Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+Table = tuple[str, tuple[str, ...], list[tuple[str | tuple[str, str], ...]]]
 """Title, columns, rows."""
 
 
@@ -87,7 +87,7 @@ def reasons(plan: Plan) -> Iterator[str]:
 
 def costs_table(plan: Plan) -> Table:
     """Tabulate trials and time of every attack."""
-    rows: list[tuple[str, ...]] = [(cost.attack, _trials(cost), _time(cost)) for cost in plan.costs]
+    rows: list[tuple[str | tuple[str, str], ...]] = [(cost.attack, _trials(cost), _time(cost)) for cost in plan.costs]
     total = total_time(plan.costs)
     if total is not None:
         rows.append(("in all", "", _span(total)))
