@@ -14,10 +14,13 @@ import attested
 import pytest
 from typer.testing import CliRunner
 
+from audit import __version__
 from audit import record as records
+from audit.attacks import BATTERY
 from audit.cli import app
 
 Content = dict[str, Any]
+BATTERY_NAMES = tuple(kind.name for kind in BATTERY)
 
 
 def docaudit(*arguments: object) -> Any:
@@ -241,3 +244,18 @@ def test_no_text_of_an_attestation_writes_a_verdict_on_the_terminal(scanned: Pat
     result = docaudit("verify", scanned, "--attestation", tmp_path / FILE_NAME)
     assert result.exit_code == 10
     assert is_clean(result.output)
+
+
+def test_an_attack_that_the_battery_of_this_version_lacks_is_missed(content: Content, tmp_path: Path) -> None:
+    """A policy that does without an attack would otherwise pass a record from which it was struck out."""
+    content["environment"]["docaudit"] = __version__
+    content["battery"] = list(BATTERY_NAMES)
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    assert "is missing" not in docaudit("gate", tmp_path).output
+    content["battery"] = [name for name in BATTERY_NAMES if name != "canaries"]
+    content["attacks"] = [one for one in content["attacks"] if one["attack"] != "canaries"]
+    content["left_out"] = [one for one in content["left_out"] if one["attack"] != "canaries"]
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    refused = docaudit("gate", tmp_path)
+    assert refused.exit_code == 2
+    assert "canaries is missing from the battery of docaudit" in refused.output

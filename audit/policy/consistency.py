@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
+from audit import __version__
 from audit.errors import RecordError
 from audit.files import digest_of_files
 from audit.measurements import ALPHAS, Bound, Curve, DrawnPage, Estimate, Histogram, Measurement, ResultTable
@@ -40,16 +41,21 @@ def check_consistency(record: AuditRecord) -> None:
 
 
 def check_values(record: AuditRecord, metrics: Mapping[str, Mapping[str, float | None]]) -> None:
-    """Refuse a record with a value that its metric cannot take: a share, or a difference of shares, over 1.
+    """Refuse a record that this version's attacks cannot have given.
+
+    A value is none that its metric can take (a share, or a difference of shares, over 1), or the battery of a record of
+    this very version lacks an attack: a policy that does without it would not miss it.
 
     Args:
         record: what to check; attacks and metrics that are not in `metrics` are left alone.
         metrics: the most that a metric can be, by attack and metric: 1 for shares and areas; None: any number.
 
     Raises:
-        RecordError: every such value.
+        RecordError: every such value and attack.
     """
-    problems = []
+    own = record.environment.docaudit == __version__
+    missing = [name for name in metrics if name not in record.battery] if own else []
+    problems = [f"{name} is missing from the battery of docaudit {__version__}" for name in missing]
     for result in record.attacks:
         if isinstance(result, Completed):
             known = metrics.get(result.attack, {})
