@@ -193,9 +193,8 @@ def _show(made: Initialised, folder: Path, model: Path | None) -> None:
         console.say(f"to fill in: {line}")
     if len(made.todo) > MAX_TODO:
         console.say(f"... and {len(made.todo) - MAX_TODO} more")
-    console.say(f"Written: {folder / 'manifest.toml'}, {folder / made.manifest.documents}. Next:")
-    for command in _next(made, folder, model)[:3]:
-        console.say(f"  {command}")
+    console.say(f"Written: {folder / 'manifest.toml'}, {folder / made.manifest.documents}")
+    console.show_commands("Next:", _next(made, folder, model)[:3])
 
 
 def _next(made: Initialised, folder: Path, model: Path | None) -> list[str]:
