@@ -23,12 +23,14 @@ class Progress(Protocol):
 
     def plan(self, title: str, parts: Mapping[str, float]) -> None:
         """A run of these parts begins, each with a first guess of its seconds; without parts the run is over."""
+        ...
 
     def part(self, name: str) -> None:
         """A part of the run begins; those planned before it are over."""
+        ...
 
 
-class Silent(Progress):
+class Silent:
     """A `Progress` that says nothing."""
 
     def stage(self, name: str, total: int) -> None:
@@ -36,6 +38,12 @@ class Silent(Progress):
 
     def advance(self, steps: int = 1) -> None:
         """See `Progress.advance`."""
+
+    def plan(self, title: str, parts: Mapping[str, float]) -> None:
+        """See `Progress.plan`."""
+
+    def part(self, name: str) -> None:
+        """See `Progress.part`."""
 
 
 SILENT: Progress = Silent()

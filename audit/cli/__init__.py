@@ -38,7 +38,6 @@ app = typer.Typer(
     epilog=EXIT_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 # In the order of the help: as they are used, from a folder of pages to countermeasures.
 _DATA, _AUDIT, _MODELS, _MEASURES = "Data", "Audit", "References and attack parameters", "Countermeasures and canaries"

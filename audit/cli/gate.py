@@ -31,7 +31,8 @@ def gate(
     with show_errors(debug):
         from audit.workflows.gate import gate_record
 
-        record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
+        with console.Reporter():
+            record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
         console.show_subject(record)
         console.show_verdict(verdict, record=record)
     raise typer.Exit(verdict.exit_code)

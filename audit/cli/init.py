@@ -96,7 +96,8 @@ def init(
         from audit.corpus.documents import Task, TaskKind
         from audit.workflows.init import Answers, initialise, open_folder, task_of
 
-        found = open_folder(folder, ignore_format=ignore_format)
+        with console.Reporter():
+            found = open_folder(folder, ignore_format=ignore_format)
         answers = Answers(None, name, members, heldout, folders, mask, seed)
         if model is not None:
             told, by = task_of(model, found)
@@ -109,7 +110,9 @@ def init(
         _refuse_invention(found, answers, model)
         if not yes and not asks:
             _refuse_silence(found, answers)
-        _show(initialise(found, answers), folder, model)
+        with console.Reporter():
+            made = initialise(found, answers)
+        _show(made, folder, model)
 
 
 def _on_terminal() -> bool:

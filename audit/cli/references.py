@@ -39,7 +39,8 @@ def references(
     with show_errors(debug):
         from audit.workflows.plan.references import list_references
 
-        found = list_references(data_dir, model_dir, named_paths(reference), device)
+        with console.Reporter():
+            found = list_references(data_dir, model_dir, named_paths(reference), device)
         if as_json:
             typer.echo(json.dumps({"schema": 1, "references": [asdict(need) for need in found]}, indent=2))
         else:

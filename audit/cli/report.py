@@ -62,7 +62,8 @@ def report(
     with show_errors(debug):
         from audit.workflows.report import Report, report_records
 
-        written = report_records(record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia)
+        with console.Reporter():
+            written = report_records(record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia)
         console.warn(*written.warnings)
         if isinstance(written, Report):
             console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False)

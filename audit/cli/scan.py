@@ -19,6 +19,8 @@ from audit.cli.options import (
     Seed,
     Time,
     Weights,
+    complete_attack,
+    complete_query_defense,
     named_paths,
     seconds_of,
     show_errors,
@@ -57,7 +59,10 @@ def scan(
     documents: Documents = None,
     time: Time = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="ATTACK", help="Run this attack only, may be repeated: {attacks}.")
+        list[str] | None,
+        typer.Option(
+            metavar="ATTACK", help="Run this attack only, may be repeated: {attacks}.", autocompletion=complete_attack
+        ),
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -101,6 +106,7 @@ def scan(
             "--defense",
             metavar="NAME",
             help="Ask the model behind a countermeasure: {while_used}.",
+            autocompletion=complete_query_defense,
             show_default=False,
         ),
     ] = None,
@@ -205,13 +211,9 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
     from audit.workflows.setup import open_scan
     from audit.workflows.text_alone import open_text_scan
 
-    if options.no_model:
-        opened = open_text_scan(options)
-        console.warn(*opened.warnings)
-    else:
-        opened = open_scan(options)
-        console.warn(*opened.warnings, *missing_references(opened))
     with console.Reporter() as progress:
+        opened = open_text_scan(options) if options.no_model else open_scan(options)
+        console.warn(*opened.warnings, *(() if options.no_model else missing_references(opened)))
         result = audit_checkpoint(opened, policy, reveal, progress, console.say)
     console.warn(*result.warnings)
     console.show_verdict(result.verdict, options.out, result.record)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from audit.progress import SILENT as SILENT
 from audit.progress import Progress as Progress
+from audit.progress import Silent as Silent
 
 Json = Any
 """What `json.dumps` takes."""

@@ -51,6 +51,8 @@ class Forecast:
     def part(self, name: str) -> None:
         """See `Progress.part`."""
         now = self._clock()
+        if name == self._part:
+            return
         if self._part:
             self._seen += now - self._part_began
             self._guessed_of_seen += self._guessed.pop(self._part, 0.0)
@@ -94,4 +96,6 @@ class Forecast:
 
     def _own(self, stage: Stage | None, now: float) -> float | None:
         """The seconds left of the part, where its own stage tells."""
-        return stage.left(now) if stage is not None and stage.name == self._part and stage.total else None
+        if stage is None or not stage.total or not f": {stage.name}".endswith(f": {self._part}"):
+            return None
+        return stage.left(now)

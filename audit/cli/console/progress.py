@@ -14,7 +14,7 @@ from rich.text import Text
 from audit.cli.console.forecast import Forecast, Stage
 from audit.cli.console.terminal import before_printing, duration, is_plain, raw_console, warn
 from audit.corpus.paths import printable
-from audit.progress import Progress, observed_by
+from audit.progress import observed_by
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -28,8 +28,8 @@ SHOWN_SECONDS = 2.0
 _WIDEST_BAR = 40
 
 
-class Reporter(Progress):
-    """Draws a bar with the time left on a terminal, plain lines elsewhere.
+class Reporter:
+    """A `Progress` that draws a bar with the time left on a terminal, plain lines elsewhere.
 
     Use as a context manager: within it, it observes all that tells of its progress (`audit.progress`). Everything goes
     to standard error, so that standard output stays the verdict's.
@@ -95,7 +95,8 @@ class Reporter(Progress):
             self._end_stage()
             if self._run is not None:
                 self._run.part(name)
-                self._stage = Stage(name, 0, self._clock())
+            self._stage = Stage(name, 0, self._clock())
+        self._draw()
 
     def stage(self, name: str, total: int) -> None:
         """See `Progress.stage`."""
@@ -193,6 +194,9 @@ class Reporter(Progress):
         if stage is None:
             return
         if run is None:
+            if not stage.total:
+                yield Text(f"{printable(stage.name)}  {duration(now - stage.began)}")
+                return
             left = stage.left(now)
             counted = f"{printable(stage.name)}: {stage.done:,} of {stage.total:,}"
             yield self._bar(counted, stage.share if stage.total else 0.0, now - stage.began, left, options.max_width)

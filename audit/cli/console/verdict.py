@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,11 @@ from audit.cli.console.terminal import make_console, print_line, say
 
 if TYPE_CHECKING:
     from audit.measurements import Estimate
-    from audit.policy import Decision, Outcome, Overall, Verdict
+    from audit.policy import Decision, Verdict
     from audit.record import AuditRecord
     from audit.report.notes import NoteKind
 
-STYLES: dict[Outcome | Overall, str] = {
+STYLES: Mapping[str, str] = {
     "passed": "bold green",
     "violated": "bold red",
     "undecided": "bold yellow",
@@ -59,7 +59,7 @@ def show_verdict(
     make_console().print()
     groups = [Group(attack, [*map(_row, own)]) for attack, own in _by_attack(verdict)]
     if groups:
-        print_groups("", COLUMNS, groups, styles={**STYLES}, lead=len(COLUMNS) - 1)
+        print_groups("", COLUMNS, groups, styles=STYLES, lead=len(COLUMNS) - 1)
     if left_out := inapplicable_limits(verdict):
         print_line(left_out, STYLES["inapplicable"])
     for (attack, reason, remedy), metrics in _open_reasons(verdict).items():

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from audit.errors import TargetError
+from audit.progress import steps
 from audit.targets.checkpoint.trainer_state import TRAINER_STATE
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The files of an adapter."""
+_BLOCK = 64 * 1024 * 1024
+"""Bytes that are hashed at once (ours): progress is told after each."""
 _CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
 """Files that decide what a checkpoint does; their content makes up its sha256."""
 
@@ -33,9 +36,13 @@ def file_digest(path: Path) -> bytes:
     Raises:
         TargetError: it cannot be read.
     """
+    whole = hashlib.sha256()
     try:
+        blocks = -(-path.stat().st_size // _BLOCK)
         with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
+            for block in steps(f"hashing {path.name}, blocks", iter(lambda: stream.read(_BLOCK), b""), blocks):
+                whole.update(block)
+            return whole.digest()
     except OSError as error:
         raise TargetError(f"{path}: {error.strerror or 'cannot be read'}") from None
 
