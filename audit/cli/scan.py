@@ -30,6 +30,7 @@ from audit.errors import UsageError
 if TYPE_CHECKING:
     from audit.policy import Policy
     from audit.workflows.options import ScanOptions
+    from audit.workflows.setup import ScanSetup
 
 SWEEP_HELP = (
     "With --checkpoints the exit code is the worst of all checkpoints: 10, then 11, then 0. A checkpoint that cannot "
@@ -205,21 +206,34 @@ def scan(
 
 def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
     """Scan a checkpoint, and give the exit code."""
-    from audit.workflows.plan.references import missing_references
-    from audit.workflows.report import revealed_in
-    from audit.workflows.scan import audit_checkpoint
-    from audit.workflows.setup import open_scan
-    from audit.workflows.text_alone import open_text_scan
-
     with console.Reporter() as progress:
-        opened = open_text_scan(options) if options.no_model else open_scan(options)
-        console.warn(*opened.warnings, *(() if options.no_model else missing_references(opened)))
+        # Before torch and the model are loaded, which takes seconds.
+        progress.part("opening the model and the data set")
+        from audit.workflows.report import revealed_in
+        from audit.workflows.scan import audit_checkpoint
+
+        opened = _open(options)
         result = audit_checkpoint(opened, policy, reveal, progress, console.say)
     console.warn(*result.warnings)
     console.show_verdict(result.verdict, options.out, result.record)
     if reveal:
         console.show_revealed(revealed_in(options.evidence))
     return result.verdict.exit_code
+
+
+def _open(options: ScanOptions) -> ScanSetup:
+    """Open a scan, and print what must be known of it before it runs."""
+    from audit.workflows.plan.references import missing_references
+    from audit.workflows.setup import open_scan
+    from audit.workflows.text_alone import open_text_scan
+
+    if options.no_model:
+        opened = open_text_scan(options)
+        console.warn(*opened.warnings)
+    else:
+        opened = open_scan(options)
+        console.warn(*opened.warnings, *missing_references(opened))
+    return opened
 
 
 def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool) -> int:

@@ -103,7 +103,7 @@ def column_widths(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width:
     for index, column in enumerate(columns):
         word, line = _longest([row[index] for row in rows])
         least.append(max(word, min(line, PROSE), _longest([column])[0]))
-        most.append(max(line, least[-1], len(column) if len(column) <= line else 0))
+        most.append(max(line, least[-1], cell_len(column)))
     room = width - gap * (len(columns) - 1)
     if sum(least) > room:
         return None
