@@ -157,8 +157,11 @@ def _print_stacked(
     heading: int,
 ) -> None:
     """Print a row as one cell, and below that the others behind the titles of their columns."""
-    first = _joined(row[heading])
+    room = console.width - indent
+    first, *more = [line.strip() for line in _lines(row[heading])]
     beside = "" if lead is None else _joined(row[lead])
+    if len(" ".join([first, *more, "", beside])) <= room:
+        first, more = " ".join([first, *more]), []
     opening = Text(f"{' ' * indent}{first}")
     if beside:
         opening.append("  ")
@@ -166,7 +169,7 @@ def _print_stacked(
     console.print(opening, soft_wrap=True)
     others = [index for index in range(len(row)) if index not in (heading, lead)]
     told = (f"{columns[index]}: {_joined(row[index])}".removeprefix(": ") for index in others if row[index] != "-")
-    for line in _packed([text for text in told if text], console.width - indent - 2):
+    for line in _packed([*more, *filter(None, told)], room - 2):
         console.print(Text(" " * (indent + 2) + line), soft_wrap=True)
 
 
