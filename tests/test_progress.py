@@ -129,11 +129,16 @@ def test_the_time_left_of_a_stage_is_told_once_it_can_be(monkeypatch):
 def test_an_error_leaves_no_line_of_something_done(monkeypatch):
     clock = Clock()
     reporter, log = plain_log(monkeypatch, clock)
-    with pytest.raises(ValueError, match="broken"), reporter as progress:
-        progress.plan("scan", PARTS)
-        progress.stage("reconstruction", 2)
-        clock.now = 5.0
-        raise ValueError("broken")
+
+    def break_down() -> None:
+        with reporter as progress:
+            progress.plan("scan", PARTS)
+            progress.stage("reconstruction", 2)
+            clock.now = 5.0
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        break_down()
     assert "100 %" not in log.getvalue()
 
 
