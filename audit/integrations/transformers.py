@@ -231,15 +231,15 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         return _Outcome(failed_metrics(), error=why)
 
     def _sum_up(self) -> None:
-        n = len(self.audits) + len(self.failures)
+        n = f"{(n := len(self.audits) + len(self.failures))} audit{'' if n == 1 else 's'}"
         if not self.audits:
-            self._tell(f"{n} audits, none with a verdict: nothing is known of this model", logging.ERROR)
+            self._tell(f"{n}, none with a verdict: nothing is known of this model", logging.ERROR)
             return
         last = self.audits[-1]
         failed = f", {len(self.failures)} failed" if self.failures else ""
         self._tell(
-            f"{n} audits{failed}; the last, of step {last.step}, is {last.verdict.stamp}. None is an audit of the released "
-            f"model: docaudit scan it, with all documents and another seed than {self._quick.seed}"
+            f"{n}{failed}; the last, of step {last.step}, is {last.verdict.stamp}. None is an audit of the "
+            f"released model: docaudit scan it, with all documents and another seed than {self._quick.seed}"
         )
 
     def _tell(self, text: str, level: int = logging.WARNING) -> None:
