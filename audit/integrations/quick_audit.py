@@ -14,20 +14,22 @@ from pydantic import TypeAdapter
 
 from audit import policy as policies
 from audit.errors import EngineError, UsageError
+from audit.files import write_atomically
 from audit.policy import Policy, Verdict
+from audit.report.revealed import EVIDENCE
+from audit.workflows.folders import protect
 from audit.workflows.gate import read_record
 from audit.workflows.options import ScanOptions
 
 OPTIONS: TypeAdapter[ScanOptions] = TypeAdapter(ScanOptions)
 """How options reach the other process, as JSON."""
-REFERENCES = ("evidence", "references")
-"""The folder, below that of all audits, of references that the first of them trains and the others read."""
+REFERENCES = "references"
+"""The folder, in the evidence of all audits, of references that the first of them trains and the others read."""
 _TOGETHER = re.compile(
     r"(LOCAL_|GROUP_|ROLE_|CROSS_)?(RANK|WORLD_SIZE|WORLD_RANK)|MASTER_(ADDR|PORT)|(TORCHELASTIC|ACCELERATE|FSDP|SLURM|"
     r"OMPI|PMI)_.*"
 )
 """Variables that tell a process that others train with it."""
-_LINES = 8
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class QuickAudit:
             documents=self.documents,
             # What a preflight chooses could differ from checkpoint to checkpoint.
             dtype="float32",
-            cache=self.root.joinpath(*REFERENCES),
+            cache=self.root / EVIDENCE / REFERENCES,
         )
 
     def run(self, model: Path, name: str, policy: Policy) -> Verdict:
@@ -100,9 +102,19 @@ class QuickAudit:
                 f"the audit took more than {self.timeout:g} s", "fewer documents, or a longer timeout"
             ) from None
         if done.returncode:
-            raise EngineError(f"the audit ended with {done.returncode}: {_last_lines(done.stderr)}")
+            place = self._keep(done.stderr, name)
+            raise EngineError(f"the audit ended with exit code {done.returncode}", f"its message is in {place}")
         record = read_record(options.out)
         return policies.evaluate(record, policy, policies.today())
+
+    def _keep(self, message: bytes, name: str) -> Path:
+        """Write what an audit said to where its owner alone reads it: it may name documents, and logs are sent away."""
+        folder = self.root / EVIDENCE
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        protect(folder)
+        path = folder / f"failure-{name}.txt"
+        write_atomically(path, message, mode=0o600)
+        return path
 
 
 def alone(environment: Mapping[str, str]) -> dict[str, str]:
@@ -127,8 +139,3 @@ def check_audit(audit: QuickAudit) -> QuickAudit:
     choose_attacks(options, None)
     references = {name: [path.absolute() for path in paths] for name, paths in audit.references.items()}
     return replace(audit, data=audit.data.absolute(), root=audit.root.absolute(), references=references)
-
-
-def _last_lines(stderr: bytes) -> str:
-    lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    return " / ".join(lines[-_LINES:]) or "no message"

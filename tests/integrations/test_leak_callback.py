@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import logging
+import runpy
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +15,15 @@ import example_records as examples
 import pytest
 import tiny
 import torch
-from transformers import Trainer, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 import docaudit.integrations.transformers as public
 from audit.errors import EngineError, PolicyError, UsageError
 from audit.integrations import transformers as callbacks
-from audit.integrations.quick_audit import QuickAudit, alone
+from audit.integrations import worker
+from audit.integrations.quick_audit import OPTIONS, QuickAudit, alone
 from audit.integrations.transformers import LeakCallback
+from audit.workflows.gate import load_policy
 
 VERDICTS = {"violated": examples.violated, "undecided": examples.wide, "passed": examples.passed}
 
@@ -122,12 +127,38 @@ def test_steps_of_ones_own_leave_no_checkpoint_behind(tmp_path: Path, tiny_corpu
     assert not [*tmp_path.rglob("checkpoint-*")]
 
 
-def test_the_end_alone_can_be_audited_and_is_still_logged(tmp_path: Path, tiny_corpus: Path, audits: list[Any]) -> None:
-    trainer = trainer_in(tmp_path, save_strategy="no")
+class Reporter(TrainerCallback):
+    """Keeps what TensorBoard, W&B or MLflow would be told, and nothing once the training has told it to close."""
+
+    def __init__(self) -> None:
+        self.told: dict[int, dict[str, float]] = {}
+        self.closed = False
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float], **_: Any) -> None:
+        if not self.closed and "docaudit/exit_code" in logs:
+            self.told[state.global_step] = logs
+
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        self.closed = True
+
+
+def test_the_end_alone_can_be_audited_and_reporters_are_still_told(
+    tmp_path: Path, tiny_corpus: Path, audits: list[Any]
+) -> None:
+    trainer, reporter = trainer_in(tmp_path, save_strategy="no"), Reporter()
+    trainer.add_callback(reporter)
     trainer.add_callback(LeakCallback(trainer, tiny_corpus, every=None, at_end=True))
     trainer.train()
-    assert logged(trainer)[4]["docaudit/exit_code"] == 11
-    assert isinstance(trainer.callback_handler.callbacks[0], LeakCallback), "before those that close their logs"
+    assert reporter.told[4]["docaudit/exit_code"] == 11
+    assert all(isinstance(value, float | int) for value in reporter.told[4].values()), "MLflow takes numbers alone"
+
+
+def test_the_example_trains_the_sample_and_stops_where_the_audit_says_so(tmp_path: Path, audits: list[Any]) -> None:
+    audits += ["violated"]
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "while_training.py"))
+    callback = example["train"](tmp_path / "run", epochs=2, documents=80)
+    assert callback.stopped is not None
+    assert callback.stopped[0] == 20, "160 pages, eight a step, one epoch"
 
 
 def test_a_failing_audit_is_loud_never_a_pass_and_ends_no_training(
@@ -187,6 +218,36 @@ def test_the_audits_process_trains_with_no_other() -> None:
     assert {"PATH", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"} <= kept.keys()
 
 
+def test_what_a_failed_audit_says_is_for_its_owner_alone(
+    tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages name documents, and a training's log is sent to whoever keeps it."""
+    quick = QuickAudit(tiny_corpus, "default", tmp_path / "audits")
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.CompletedProcess(command, 2, b"", b"documents.jsonl:17 invoice of A. Berg")
+
+    monkeypatch.setattr("audit.integrations.quick_audit.subprocess.run", run)
+    with pytest.raises(EngineError) as raised:
+        quick.run(tmp_path, "step-2", load_policy("default"))
+    assert "Berg" not in f"{raised.value} {raised.value.hint}"
+    kept = tmp_path / "audits" / "evidence" / "failure-step-2.txt"
+    assert str(kept) in raised.value.hint
+    assert "Berg" in kept.read_text()
+    assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_the_process_of_an_audit_ends_with_the_code_of_its_error(
+    tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = QuickAudit(tiny_corpus, "default", tmp_path).options(tmp_path / "no-model", "step-1")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(OPTIONS.dump_json(options))))
+    monkeypatch.setattr("sys.argv", ["worker", "default"])
+    assert worker.main() == 2
+    assert "no-model" in capsys.readouterr().err
+    assert not (tmp_path / "step-1").exists()
+
+
 def test_two_steps_are_audited_alike_so_that_their_records_can_be_compared() -> None:
     quick = QuickAudit(Path("data"), "default", Path("out"), documents=8, seed=3)
     first, second = (quick.options(Path(name), f"step-{name}") for name in ("10", "20"))
@@ -234,9 +295,11 @@ def test_weights_and_random_state_are_those_of_a_training_without_it(tmp_path: P
     """A real audit, in its own process, with its record beside the checkpoints."""
     trained = {}
     for name in ("without", "with"):
-        trainer = trainer_in(tmp_path / name, max_steps=3, save_steps=2)
+        trainer = trainer_in(tmp_path / name, max_steps=3, save_strategy="no")
         if name == "with":
-            callback = LeakCallback(trainer, tiny_corpus, only=("membership",), documents=8, seed=7, device="cpu")
+            # One step of training follows the audit.
+            options = {"every": 2, "only": ("membership",), "documents": 8, "seed": 7, "device": "cpu"}
+            callback = LeakCallback(trainer, tiny_corpus, **options)
             trainer.add_callback(callback)
         trainer.train()
         trained[name] = (trainer.model.state_dict(), torch.rand(3))
