@@ -22,6 +22,8 @@ from audit.workflows.gate import load_policy
 LOG = logging.getLogger("docaudit")
 DOCUMENTS = 100
 """Units that an audit tries unless it is told another number (ours): it confirms a large leak, and passes nothing."""
+SCRATCH = "audited-now"
+"""The folder, below that of all audits, of a checkpoint that is saved for its audit and removed again."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,9 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         if saved is not None:
             yield saved
             return
-        folder = self._quick.root / f"checkpoint-{state.global_step}"
+        # In a folder of its own: where `out` is `output_dir`, the Trainer's checkpoints are beside it.
+        scratch = self._quick.root / SCRATCH
+        folder = scratch / f"checkpoint-{state.global_step}"
         try:
             # As an internal call, for it would push to the Hub otherwise.
             self._trainer.save_model(str(folder), _internal_call=True)
@@ -211,7 +215,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             yield folder
         finally:
             if state.is_world_process_zero:
-                shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(scratch, ignore_errors=True)
 
     def _audit_checkpoint(self, model: Path, step: int, name: str) -> _Outcome:
         started = time.monotonic()
@@ -231,14 +235,15 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         return _Outcome(failed_metrics(), error=why)
 
     def _sum_up(self) -> None:
-        n = f"{(n := len(self.audits) + len(self.failures))} audit{'' if n == 1 else 's'}"
+        n_audits = len(self.audits) + len(self.failures)
+        counted = f"{n_audits} audit{'' if n_audits == 1 else 's'}"
         if not self.audits:
-            self._tell(f"{n}, none with a verdict: nothing is known of this model", logging.ERROR)
+            self._tell(f"{counted}, none with a verdict: nothing is known of this model", logging.ERROR)
             return
         last = self.audits[-1]
         failed = f", {len(self.failures)} failed" if self.failures else ""
         self._tell(
-            f"{n}{failed}; the last, of step {last.step}, is {last.verdict.stamp}. None is an audit of the "
+            f"{counted}{failed}; the last, of step {last.step}, is {last.verdict.stamp}. None is an audit of the "
             f"released model: docaudit scan it, with all documents and another seed than {self._quick.seed}"
         )
 

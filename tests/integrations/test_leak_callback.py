@@ -142,6 +142,14 @@ class Reporter(TrainerCallback):
         self.closed = True
 
 
+def test_the_trainers_own_checkpoints_stay(tmp_path: Path, tiny_corpus: Path, audits: list[Any]) -> None:
+    trainer = trainer_in(tmp_path)
+    trainer.add_callback(LeakCallback(trainer, tiny_corpus, every=3, at_end=True, out=tmp_path / "run"))
+    trainer.train()
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["checkpoint-2", "checkpoint-4"]
+    assert all((tmp_path / "run" / f"checkpoint-{step}" / "model.safetensors").is_file() for step in (2, 4))
+
+
 def test_the_end_alone_can_be_audited_and_reporters_are_still_told(
     tmp_path: Path, tiny_corpus: Path, audits: list[Any]
 ) -> None:
