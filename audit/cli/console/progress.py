@@ -83,7 +83,7 @@ class Reporter:
         """See `Progress.plan`."""
         with self._lock:
             self._end_stage()
-            if self._run is not None and not parts:
+            if self._run is not None and not parts and self._run.elapsed >= SHOWN_SECONDS:
                 self._print(f"{self._run.title}: 100 %, done after {duration(self._run.elapsed)}")
             self._run = Forecast(title, parts, self._clock) if parts else None
         if parts:
