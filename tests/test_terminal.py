@@ -105,14 +105,18 @@ def test_the_answer_and_the_first_action_stand_under_the_verdict(monkeypatch, ca
         assert shown[2] == f"First: {step.text}"
 
 
-def test_a_command_is_never_folded(monkeypatch, capsys):
+def test_a_folded_command_can_be_copied_into_a_shell(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "60")
     record, verdict, _ = example_records.violated()
     console.show_verdict(verdict, None, record)
     step = first_action(record, verdict)
     assert step is not None
     assert len(step.command) > 60
-    assert f"       {step.command}" in lines_of(capsys.readouterr().out)
+    shown = lines_of(capsys.readouterr().out)
+    begin = next(number for number, line in enumerate(shown) if line.lstrip().startswith("docaudit defend"))
+    assert shown[begin].endswith(" \\")
+    assert re.sub(r" \\\n +", " ", "\n".join(shown[begin : begin + 3])).splitlines()[0].strip() == step.command
+    assert all(len(line) <= 60 for line in shown)
 
 
 def test_inapplicable_limits_are_one_line_together(monkeypatch, capsys):

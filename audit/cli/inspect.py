@@ -44,7 +44,8 @@ def inspect(
             summary = summarise(corpus)
         if not as_json:
             _show_summary(summary)
-        with console.Reporter():
+        with console.Reporter() as progress:
+            progress.part("looking at the attacks" if model is None else "opening the model")
             inspected = None if model is None else inspect_model(model, corpus, data_dir, named_paths(reference))
             attacks = outlook_of_attacks(corpus, inspected)
         if as_json:

@@ -46,8 +46,8 @@ def print_groups(
     styles: Mapping[str, str] | None = None,
     lead: int | None = None,
     heading: int = 0,
-) -> None:
-    """Print rows in groups, with the same columns.
+) -> bool:
+    """Print rows in groups, with the same columns; False where each row became a few lines.
 
     Args:
         title: above all; empty: none.
@@ -77,6 +77,7 @@ def print_groups(
                 grid.print(row)
             else:
                 _print_stacked(console, columns, row, indent, styles or {}, lead, heading)
+    return widths is not None
 
 
 def _lines(cell: Cell) -> list[str]:
@@ -166,10 +167,19 @@ def _print_stacked(
     if beside:
         opening.append("  ")
         opening.append(beside, style=styles.get(beside, ""))
+    others = [index for index in range(len(row)) if index not in (heading, lead) and row[index] != "-"]
+    told = [
+        *more,
+        *(f"{columns[index].partition(',')[0]}: {_joined(row[index])}".removeprefix(": ") for index in others),
+    ]
+    told = [text for text in told if text]
+    # What is short stands on the same line.
+    if len(opening) + 2 + len("; ".join(told)) <= console.width:
+        opening.append(f"  {'; '.join(told)}")
+        told = []
+    opening.rstrip()
     console.print(opening, soft_wrap=True)
-    others = [index for index in range(len(row)) if index not in (heading, lead)]
-    told = (f"{columns[index]}: {_joined(row[index])}".removeprefix(": ") for index in others if row[index] != "-")
-    for line in _packed([*more, *filter(None, told)], room - 2):
+    for line in _packed(told, room - 2):
         console.print(Text(" " * (indent + 2) + line), soft_wrap=True)
 
 

@@ -116,12 +116,15 @@ def say(*lines: str) -> None:
         print_line(line)
 
 
-def show_commands(title: str, commands: Iterable[str]) -> None:
-    """Print commands, a line each; none is folded, so that it can be copied."""
+def show_commands(title: str, commands: Iterable[str], indent: int = 2) -> None:
+    """Print commands behind so many blanks; one that is folded can be copied, as its lines end as a shell wants."""
+    if title:
+        print_line(title)
     console = make_console()
-    console.print(safe(title), soft_wrap=True)
     for command in commands:
-        console.print(safe(f"  {command}"), soft_wrap=True)
+        width = console.width - 2 if folds() else len(command) + indent
+        text = folded(" " * indent + printable(command), width)
+        console.print(escape(text.replace("\n", " \\\n")), soft_wrap=True)
 
 
 def warn(*warnings: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audit.cli.console.layout import Group, print_groups
-from audit.cli.console.terminal import make_console, print_line, say
+from audit.cli.console.terminal import make_console, print_line, say, show_commands
 
 if TYPE_CHECKING:
     from audit.measurements import Estimate
@@ -59,7 +59,8 @@ def show_verdict(
     make_console().print()
     groups = [Group(attack, [*map(_row, own)]) for attack, own in _by_attack(verdict)]
     if groups:
-        print_groups("", COLUMNS, groups, styles=STYLES, lead=len(COLUMNS) - 1)
+        if not print_groups("", COLUMNS, groups, styles=STYLES, lead=len(COLUMNS) - 1):
+            print_line("Behind what was measured stands its 95 % interval.")
     if left_out := inapplicable_limits(verdict):
         print_line(left_out, STYLES["inapplicable"])
     for (attack, reason, remedy), metrics in _open_reasons(verdict).items():
@@ -94,7 +95,7 @@ def _show_answer(verdict: Verdict, record: AuditRecord | None, *, decides_exit: 
     if step is not None:
         print_line(step.text, lead="[bold]First:[/] ")
         if step.command:
-            make_console().print(f"       {step.command}", soft_wrap=True, markup=False)
+            show_commands("", [step.command], indent=len("First: "))
 
 
 def _by_attack(verdict: Verdict) -> Iterator[tuple[str, list[Decision]]]:
