@@ -58,9 +58,8 @@ def show_verdict(
     _show_answer(verdict, record, decides_exit=decides_exit)
     make_console().print()
     groups = [Group(attack, [*map(_row, own)]) for attack, own in _by_attack(verdict)]
-    if groups:
-        if not print_groups("", COLUMNS, groups, styles=STYLES, lead=len(COLUMNS) - 1):
-            print_line("Behind what was measured stands its 95 % interval.")
+    if groups and not print_groups("", COLUMNS, groups, styles=STYLES, lead=len(COLUMNS) - 1):
+        print_line("Behind what was measured stands its 95 % interval.")
     if left_out := inapplicable_limits(verdict):
         print_line(left_out, STYLES["inapplicable"])
     for (attack, reason, remedy), metrics in _open_reasons(verdict).items():
