@@ -8,7 +8,7 @@ import numpy as np
 
 from audit.defenses.measured import Effect
 from audit.measurements import Estimate, Measurement
-from audit.record import Completed
+from audit.record import AuditRecord, Completed
 from audit.stats.paired import Difference, UnitScores, joined_difference, paired_difference
 from audit.targets.utility import estimate
 
@@ -43,6 +43,23 @@ def filled(effect: Effect, found: Difference, before: Estimate) -> Effect:
 def measurement(result: Completed, metric: str) -> Measurement | None:
     """A number of an attack; None where its record lacks it."""
     return next((item for item in result.measurements if item.name == metric), None)
+
+
+def completed(record: AuditRecord, attack: str) -> Completed | None:
+    """The result of an attack that ran to its end."""
+    return next((one for one in record.attacks if one.attack == attack and isinstance(one, Completed)), None)
+
+
+def why_missing(record: AuditRecord, attack: str) -> str:
+    """Why an attack did not run to its end; empty where it did."""
+    found = next((one for one in record.attacks if one.attack == attack), None)
+    if isinstance(found, Completed):
+        return ""
+    if attack not in record.battery:
+        return f"docaudit {record.environment.docaudit} had no such attack"
+    if found is None:
+        return "it was not asked for"
+    return str(getattr(found, "reason", None) or f"it broke down ({getattr(found, 'type', 'no reason')})")
 
 
 def _why(*sides: Measurement | None) -> str:
