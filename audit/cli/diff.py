@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,6 +14,13 @@ DIFF_HELP = (
     "Exit codes: 0 the scans were compared, whatever came of it (docaudit gate --baseline decides); 2 wrong usage or "
     "input, or scans that differ in more than the model; 1 docaudit failed."
 )
+
+
+def _evidence(name: str) -> Any:
+    """An option for the evidence of a scan that kept it elsewhere."""
+    return typer.Option(
+        name, metavar="DIR", help="Where that scan kept its evidence.", show_default="evidence/ beside the record"
+    )
 
 
 def diff(
@@ -28,6 +35,8 @@ def diff(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where it goes.", show_default="standard output")
     ] = None,
+    old_evidence: Annotated[Path | None, _evidence("--old-evidence")] = None,
+    new_evidence: Annotated[Path | None, _evidence("--new-evidence")] = None,
     debug: Debug = False,
 ) -> None:
     """Compare two scans of the same data: each number better, worse, or cannot be told. Needs no model and no GPU.
@@ -41,7 +50,7 @@ def diff(
         from audit.workflows.diff import diff_scans
 
         with console.Reporter() as progress:
-            found = diff_scans(old, new, policy, progress)
+            found = diff_scans(old, new, policy, progress, old_evidence=old_evidence, new_evidence=new_evidence)
         text = render(found, output_format, console.width())
         if output is None:
             console.write(text)

@@ -26,8 +26,8 @@ def gate(
         Path | None,
         typer.Option(
             metavar="OLD",
-            help="An earlier scan of the same data: no limit may be worse than in it, beyond the interval of the "
-            "change. See docaudit diff.",
+            help="An earlier scan of the same data: a limit that is worse than in it, beyond the interval of the "
+            "change, is violated. See docaudit diff.",
             show_default=False,
         ),
     ] = None,

@@ -13,6 +13,8 @@ LimitKey = tuple[str, str]
 """Attack and metric of a limit."""
 REGRESSED = "worse than in the baseline, beyond the interval of the change"
 UNCOMPARED = "no limit could be compared with the baseline"
+_TOLD = 3
+"""Changes that the sentence of a verdict tells in full."""
 _REMEDY = "measure it as in the baseline, or choose another baseline"
 
 
@@ -40,7 +42,7 @@ def hold_against_baseline(
     counts = count([decision for decision in decisions if not decision.about_text])
     verdict = replace(verdict, decisions=decisions, counts=counts)
     if worse:
-        told = ", ".join(f"{attack} {metric} ({change})" for (attack, metric), change in worse.items())
+        told = ", ".join(_told(index, key, worse[key]) for index, key in enumerate(worse))
         reason = f"{_counted(worse)} {REGRESSED}: {told}; {alone}"
         return replace(verdict, overall="violated", exit_code=EXIT_CODES["violated"], reason=reason)
     if lost or not compared:
@@ -56,6 +58,11 @@ def _undecided(verdict: Verdict, policy: Policy, reason: str) -> Verdict:
     warned = policy.undecided == "warn"
     exit_code = verdict.exit_code or (0 if warned else EXIT_CODES["undecided"])
     return replace(verdict, overall="undecided", exit_code=exit_code, reason=reason)
+
+
+def _told(index: int, key: LimitKey, change: str) -> str:
+    name = " ".join(key)
+    return f"{name} ({change})" if index < _TOLD else name
 
 
 def _counted(limits: Mapping[LimitKey, str]) -> str:

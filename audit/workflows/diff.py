@@ -34,7 +34,15 @@ _OLD, _NEW = "OLD", "NEW"
 Scores = Mapping[str, Mapping[str, UnitScores]]
 
 
-def diff_scans(old: Path, new: Path, policy: str = "default", progress: Progress = SILENT) -> ScanDiff:
+def diff_scans(
+    old: Path,
+    new: Path,
+    policy: str = "default",
+    progress: Progress = SILENT,
+    *,
+    old_evidence: Path | None = None,
+    new_evidence: Path | None = None,
+) -> ScanDiff:
     """Compare two scans.
 
     Args:
@@ -42,12 +50,15 @@ def diff_scans(old: Path, new: Path, policy: str = "default", progress: Progress
         new: the same of the other.
         policy: whose limits are among the numbers; a shipped one or a file.
         progress: advanced by every attack.
+        old_evidence: the folder where the old scan kept its evidence; None: evidence/ beside the record.
+        new_evidence: that of the new scan.
 
     Raises:
         DocauditError: a record or the policy cannot be read, or the scans differ in more than the model.
     """
     chosen = load_policy(policy, complete=False)
-    return _compare((read_record(old), read_record(new)), (old, new), chosen, progress)
+    kept = old_evidence or _evidence_of(old), new_evidence or _evidence_of(new)
+    return _compare((read_record(old), read_record(new)), kept, chosen, progress)
 
 
 def gate_against_baseline(
@@ -71,7 +82,7 @@ def gate_against_baseline(
     """
     record, verdict = gate_record(path, policy, model, data, no_model=no_model)
     chosen = load_policy(policy, complete=False)
-    found = _compare((read_record(baseline), record), (baseline, path), chosen, progress)
+    found = _compare((read_record(baseline), record), (_evidence_of(baseline), _evidence_of(path)), chosen, progress)
     compared = any(change.compared for change in found.changes if change.limits)
     worse, lost = _regressions(found)
     return record, hold_against_baseline(verdict, chosen, worse, lost, compared=compared), found
@@ -79,28 +90,33 @@ def gate_against_baseline(
 
 def _regressions(found: ScanDiff) -> tuple[dict[LimitKey, str], dict[LimitKey, str]]:
     """The limits that became worse, each with its largest change, and those that cannot be compared any more."""
-    worse: dict[LimitKey, str] = {}
+    worse: dict[LimitKey, MetricChange] = {}
     lost: dict[LimitKey, str] = {}
-    for change in sorted(found.of("worse"), key=_size):
-        worse |= {(change.attack, metric): change_words(change) for metric in change.limits}
     for change in found.changes:
-        if change.lost:
-            reason = f"{change.metric} was measured in the baseline: {change.reason}"
-            lost |= {(change.attack, metric): reason for metric in change.limits}
-    return worse, lost
+        for metric in change.limits:
+            key = change.attack, metric
+            if change.outcome == "worse":
+                worse[key] = max(worse.get(key, change), change, key=_size)
+            elif change.lost:
+                lost[key] = f"{change.metric} was measured in the baseline: {change.reason}"
+    return {key: change_words(change) for key, change in worse.items()}, lost
 
 
 def _size(change: MetricChange) -> float:
     return 0.0 if change.difference is None else abs(change.difference.value)
 
 
+def _evidence_of(path: Path) -> Path:
+    return (path if path.is_dir() else path.parent) / EVIDENCE
+
+
 def _compare(
-    records: tuple[AuditRecord, AuditRecord], paths: tuple[Path, Path], policy: Policy, progress: Progress
+    records: tuple[AuditRecord, AuditRecord], kept: tuple[Path, Path], policy: Policy, progress: Progress
 ) -> ScanDiff:
     problems = differences(*records)
     if problems:
         raise RecordError(problems, "compare scans of the same data with the same seed, budget and parameters")
-    scores, unpaired = _read_evidence(records, paths)
+    scores, unpaired = _read_evidence(records, kept)
     changes: list[MetricChange] = []
     missing: list[str] = []
     battery = list(dict.fromkeys(name for record in records for name in record.battery))
@@ -120,13 +136,12 @@ def _compare(
 
 
 def _read_evidence(
-    records: tuple[AuditRecord, AuditRecord], paths: tuple[Path, Path]
+    records: tuple[AuditRecord, AuditRecord], kept: tuple[Path, Path]
 ) -> tuple[tuple[Scores, Scores], list[str]]:
     """The values by unit of both scans, by attack and metric, and for which attacks there are none."""
     found: tuple[dict[str, Mapping[str, UnitScores]], ...] = ({}, {})
     lacking: dict[str, list[str]] = {}
-    for own, record, path, name in zip(found, records, paths, (_OLD, _NEW), strict=True):
-        evidence = (path if path.is_dir() else path.parent) / EVIDENCE
+    for own, record, evidence, name in zip(found, records, kept, (_OLD, _NEW), strict=True):
         for result in record.attacks:
             if not isinstance(result, Completed):
                 continue
