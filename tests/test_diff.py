@@ -571,7 +571,7 @@ def test_json_is_what_its_schema_says(shown, tmp_path):
     jsonschema.validate(found, schema())
     published = Path(__file__).parents[1] / "audit" / "diff.schema.json"
     assert json.loads(published.read_text()) == schema(), (
-        "write it again: python -c \"import json, pathlib; from audit.report.scan_diff.formats import schema; "
+        'write it again: python -c "import json, pathlib; from audit.report.scan_diff.formats import schema; '
         "pathlib.Path('audit/diff.schema.json').write_text(json.dumps(schema(), indent=1) + chr(10))\""
     )
     assert found["schema_version"] == 1
