@@ -3,14 +3,27 @@
 from audit.cli.console.layout import show_table
 from audit.cli.console.progress import Reporter
 from audit.cli.console.sweep import show_sweep
-from audit.cli.console.terminal import duration, say, set_plain, show_commands, show_error, warn
+from audit.cli.console.terminal import (
+    duration,
+    emit,
+    note,
+    say,
+    set_plain,
+    show_commands,
+    show_error,
+    warn,
+    width,
+    write,
+)
 from audit.cli.console.verdict import SHOWN_DIGITS, format_estimate, show_revealed, show_subject, show_verdict
 
 __all__ = [
     "SHOWN_DIGITS",
     "Reporter",
     "duration",
+    "emit",
     "format_estimate",
+    "note",
     "say",
     "set_plain",
     "show_commands",
@@ -21,4 +34,6 @@ __all__ = [
     "show_table",
     "show_verdict",
     "warn",
+    "width",
+    "write",
 ]

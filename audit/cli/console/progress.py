@@ -35,16 +35,17 @@ class Reporter:
     to standard error, so that standard output stays the verdict's.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, beats: bool = True) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, beats: bool = True, quiet: bool = False) -> None:
         """Begin with nothing.
 
         Args:
             clock: seconds that only grow.
+            quiet: say nothing at all.
             beats: print lines for a log by itself as time goes by; False: only `beat` does.
         """
         self._clock, self._beats = clock, beats
         self._console = raw_console(stderr=True)
-        self._plain = is_plain(stderr=True)
+        self._plain, self._quiet = quiet or is_plain(stderr=True), quiet
         self._run: Forecast | None = None
         self._stage: Stage | None = None
         self._live: Live | None = None
@@ -157,6 +158,8 @@ class Reporter:
 
     def _print(self, text: str) -> None:
         self._printed = self._clock()
+        if self._quiet:
+            return
         console = self._live.console if self._live is not None else self._console
         console.print(Text(text), soft_wrap=True)
 

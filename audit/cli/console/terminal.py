@@ -6,6 +6,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
+from typing import IO
 
 from rich.console import Console
 from rich.markup import escape
@@ -24,9 +25,14 @@ class _PatientConsole(Console):
 
     def on_broken_pipe(self) -> None:
         """See `Console.on_broken_pipe`; what follows is printed to nobody."""
-        nobody = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nobody, self.file.fileno())
-        os.close(nobody)
+        _leave(self.file)
+
+
+def _leave(stream: IO[str]) -> None:
+    """Let what follows on a stream, and what it still holds, go to nobody."""
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nobody, stream.fileno())
+    os.close(nobody)
 
 
 def set_plain(plain: bool) -> None:
@@ -114,6 +120,31 @@ def say(*lines: str) -> None:
     """Print lines on standard output."""
     for line in lines:
         print_line(line)
+
+
+def width() -> int:
+    """Return the columns of a terminal, or of a log."""
+    return raw_console().width
+
+
+def write(text: str) -> None:
+    """Write text that is laid out already on standard output, control characters escaped."""
+    make_console().out("\n".join(map(printable, text.splitlines())), highlight=False)
+
+
+def emit(text: str) -> None:
+    """Print a text as it is on standard output, in UTF-8; a reader who leaves changes nothing else."""
+    try:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave(sys.stdout)
+
+
+def note(*lines: str) -> None:
+    """Print lines on standard error."""
+    for line in lines:
+        print_line(line, stderr=True)
 
 
 def show_commands(title: str, commands: Iterable[str], indent: int = 2) -> None:
