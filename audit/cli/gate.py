@@ -9,6 +9,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import DataOfRecord, Debug, ModelOfRecord, PolicyName, show_errors
+from audit.cli.verdicts import Formats, NoExitCode, OutputPaths, Quiet, SarifAnchor, Verbose, choose, show
 
 
 def gate(
@@ -22,6 +23,12 @@ def gate(
         bool,
         typer.Option("--no-model", help="Gate the record of scan --no-model; without this no such record passes."),
     ] = False,
+    formats: Formats = None,
+    outputs: OutputPaths = None,
+    sarif_anchor: SarifAnchor = None,
+    no_exit_code: NoExitCode = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     debug: Debug = False,
 ) -> None:
     """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU.
@@ -31,7 +38,21 @@ def gate(
     with show_errors(debug):
         from audit.workflows.gate import gate_record
 
+        shown = choose(
+            formats,
+            outputs,
+            policy,
+            data,
+            sarif_anchor,
+            quiet=quiet,
+            verbose=verbose,
+            no_exit_code=no_exit_code,
+        )
         record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
-        console.show_subject(record)
-        console.show_verdict(verdict, record=record)
-    raise typer.Exit(verdict.exit_code)
+
+        def in_words() -> None:
+            console.show_subject(record)
+            console.show_verdict(verdict, record=record, decides_exit=shown.exit_code)
+
+        code = show(shown, record, verdict, in_words)
+    raise typer.Exit(code)
