@@ -138,6 +138,23 @@ def test_an_output_that_cannot_be_written_fails_and_leaves_nothing(work):
     assert "--output file/v.json: " in result.stderr
 
 
+def test_a_gate_starts_without_what_only_scans_and_reports_need(work):
+    program = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom audit.cli import app\n"
+        "result = CliRunner().invoke(app, ['gate', 'violated', '--policy', 'own.toml'])\n"
+        "heavy = {'torch', 'transformers', 'scipy', 'sklearn', 'matplotlib', 'weasyprint', 'jinja2', 'ray', 'opacus'}\n"
+        "print(result.exit_code, sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(records.__file__).parents[1])},
+    )
+    assert (done.stdout, done.stderr) == ("10 []\n", "")
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_reader_who_leaves_changes_no_exit_code(work, form):
     # Standard output is closed at the other end before anything is printed, as by a `head` that has seen enough.
