@@ -1,4 +1,4 @@
-"""The GitHub action, the GitLab job and the pre-commit hooks as their runners would run them, and the image's recipe."""
+"""The GitHub action, the GitLab job and the hooks of pre-commit as their runners run them, and the recipe of the image."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ def write_record(folder, verdict):
     limits = {"passed": 0.9, "violated": 0.0001, "undecided": 0.05}
     (folder / "audits").mkdir()
     records.write(
-        example_records.CASES["skipped" if verdict == "undecided" else "violated"]()[0], folder / "audits" / "record.json"
+        example_records.CASES["skipped" if verdict == "undecided" else "violated"]()[0],
+        folder / "audits" / "record.json",
     )
     (folder / "mine.toml").write_text(
         'schema = 1\nname = "mine"\n[[limits]]\nattack = "reconstruction"\nmetric = "excess_pr.unique"\n'
@@ -137,7 +138,9 @@ def test_the_action_ends_with_the_verdict_of_a_record(verdict, code, tmp_path, w
 
 
 @pytest.mark.parametrize(("undecided", "ends"), [("fail", 11), ("warn", 0)])
-def test_an_undecided_verdict_may_be_a_warning_and_no_other_may(undecided, ends, tmp_path, workspace, fake, monkeypatch):
+def test_an_undecided_verdict_may_be_a_warning_and_no_other_may(
+    undecided, ends, tmp_path, workspace, fake, monkeypatch
+):
     monkeypatch.setenv("FAKE_CODE", "11")
     run = act(tmp_path, workspace, fake, record="r", undecided=undecided)
     assert run.code == ends
@@ -212,7 +215,9 @@ def test_inputs_that_make_no_sense_end_with_2_before_anything_runs(inputs, tmp_p
     assert asked(tmp_path) == []
 
 
-@pytest.mark.parametrize("folder", ["evidence", "EVIDENCE/", "report/evidence", "evidence/../evidence/x", "link", "link/x"])
+@pytest.mark.parametrize(
+    "folder", ["evidence", "EVIDENCE/", "report/evidence", "evidence/../evidence/x", "link", "link/x"]
+)
 def test_a_folder_of_evidence_is_never_kept(folder, tmp_path, workspace, fake):
     (workspace / "report" / "evidence").mkdir(parents=True)
     (workspace / "link").symlink_to(workspace / "report" / "evidence")
