@@ -10,10 +10,8 @@ ENV PATH=/opt/docaudit/bin:$PATH
 WORKDIR /src
 COPY constraints.txt ./
 RUN if [ -n "$TORCH_INDEX" ]; then pip install --no-deps --index-url "$TORCH_INDEX" -c constraints.txt torch; fi
-COPY pyproject.toml README.md LICENSE ./
-COPY audit audit
-COPY templates templates
-COPY policies policies
+# What .dockerignore lets through.
+COPY . .
 RUN pip install -c constraints.txt '.[pdf]'
 
 FROM ${PYTHON}

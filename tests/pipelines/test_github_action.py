@@ -1,32 +1,21 @@
-"""The GitHub action, the GitLab job and the hooks of pre-commit as their runners run them, and the recipe of the image."""
+"""The GitHub action, its steps run one by one in bash as a runner runs them."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
 import subprocess
 import sys
-import tomllib
 from importlib import metadata
 from pathlib import Path
 
-import example_records
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from pipeline_commands import DATA, HOSTILE, ROOT, VERDICTS, asked, write_record
 from workflow_runner import Runner
 
-from audit import record as records
-from audit.policy import EXIT_CODES
-
-ROOT = Path(__file__).parents[1]
 ACTION = ROOT / "action.yml"
-GITLAB = ROOT / ".ci" / "gitlab" / "docaudit.gitlab-ci.yml"
-DATA = ROOT / "sample_models" / "utterances" / "data"
-VERDICTS = [("passed", 0), ("violated", 10), ("undecided", 11)]
-HOSTILE = ["a $(touch injected) `touch injected` '; touch injected; '", '"; touch injected; "', "--reveal", "*"]
 SCANNED = ("record.json", "report.html", "report.pdf", "annex.pdf")
 # --data and --model read a data set and hash a model.
 IMPORTED = """
@@ -38,58 +27,6 @@ import audit.targets.checkpoint.content
 load(pathlib.Path(sys.argv[1]))
 print(*{name.partition(".")[0] for name in sys.modules})
 """
-# Stands for docaudit where only what it is asked matters: it notes its arguments, and writes what it is told to.
-FAKE = """#!{python}
-import json, os, pathlib, sys
-code, size = int(os.environ.get("FAKE_CODE", "0")), int(os.environ.get("FAKE_SIZE", "10"))
-arguments = sys.argv[1:]
-with open(os.environ["FAKE_LOG"], "a") as log:
-    log.write(json.dumps(arguments) + "\\n")
-for argument in arguments:
-    name, _, value = argument.partition("=")
-    if name == "--out" and code < 12 and code != 2:
-        (pathlib.Path(value) / "evidence").mkdir()
-        for file in ("record.json", "report.html", "report.pdf", "annex.pdf", "evidence/key.json"):
-            (pathlib.Path(value) / file).write_text(file)
-    if name == "--output":
-        text = json.dumps({{"verdict": "passed"}}) if value.endswith(".json") else "é\\n" * size
-        pathlib.Path(value).write_text(text, encoding="utf-8")
-sys.exit(code)
-"""
-
-
-@pytest.fixture
-def docaudit(tmp_path):
-    """A folder with the command as it is installed."""
-    path = tmp_path / "bin" / "docaudit"
-    path.parent.mkdir()
-    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m audit "$@"\n')
-    path.chmod(0o755)
-    return path.parent
-
-
-@pytest.fixture
-def fake(tmp_path, monkeypatch):
-    """A folder with the fake command; `asked()` tells what it was asked."""
-    path = tmp_path / "fake" / "docaudit"
-    path.parent.mkdir()
-    path.write_text(FAKE.format(python=sys.executable))
-    path.chmod(0o755)
-    monkeypatch.setenv("FAKE_LOG", str(tmp_path / "asked"))
-    return path.parent
-
-
-@pytest.fixture
-def workspace(tmp_path, monkeypatch):
-    folder = tmp_path / "work space"
-    folder.mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    return folder
-
-
-def asked(tmp_path):
-    log = tmp_path / "asked"
-    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
 def act(tmp_path, workspace, commands, **inputs):
@@ -97,20 +34,6 @@ def act(tmp_path, workspace, commands, **inputs):
     temporary.mkdir(exist_ok=True)
     given = {name.replace("_", "-"): value for name, value in inputs.items()}
     return Runner(ACTION, workspace, temporary, commands).run({"install": "false"} | given)
-
-
-def write_record(folder, verdict):
-    """A record and the policy under which it has this verdict, as a user commits them."""
-    limits = {"passed": 0.9, "violated": 0.0001, "undecided": 0.05}
-    (folder / "audits").mkdir()
-    records.write(
-        example_records.CASES["skipped" if verdict == "undecided" else "violated"]()[0],
-        folder / "audits" / "record.json",
-    )
-    (folder / "mine.toml").write_text(
-        'schema = 1\nname = "mine"\n[[limits]]\nattack = "reconstruction"\nmetric = "excess_pr.unique"\n'
-        f'max = {limits[verdict]}\nrationale = "ours"\n'
-    )
 
 
 def kept(run, workspace):
@@ -152,6 +75,7 @@ def test_an_undecided_verdict_may_be_a_warning_and_no_other_may(
 
 
 def test_a_record_that_cannot_be_read_ends_with_2_and_keeps_nothing(tmp_path, workspace, docaudit):
+    (docaudit / "docaudit").write_text("#!/bin/sh\nexit 2\n")
     (workspace / "docaudit-verdict").mkdir()
     (workspace / "docaudit-verdict" / "docaudit.json").write_text('{"verdict": "passed"}')
     run = act(tmp_path, workspace, docaudit, record="nowhere")
@@ -311,91 +235,3 @@ def closure(lines):
             needed = map(Requirement, metadata.requires(name) or [])
             left += [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
     return found
-
-
-# GitLab.
-
-
-@pytest.fixture
-def job():
-    return yaml.safe_load(GITLAB.read_text(encoding="utf-8"))[".docaudit"]
-
-
-def run_job(job, workspace, commands, shell="bash", **variables):
-    (script,) = job["script"]
-    given = {key: str(value) for key, value in job["variables"].items()} | variables
-    environment = {**os.environ, **given, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
-    command = [shell, "-c", f"set -e\n{script}"]
-    return subprocess.run(command, cwd=workspace, env=environment, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize(("verdict", "code"), VERDICTS)
-def test_the_gitlab_job_ends_with_the_verdict(verdict, code, job, workspace, docaudit):
-    write_record(workspace, verdict)
-    done = run_job(job, workspace, docaudit, DOCAUDIT_RECORD="audits", DOCAUDIT_POLICY="mine.toml")
-    assert done.returncode == code, done.stderr
-    reports = job["artifacts"]["reports"]
-    assert {Path(name).name for name in reports.values()} == {"docaudit.xml", "docaudit.txt"}
-    assert all((workspace / name).stat().st_size for name in reports.values())
-
-
-@pytest.mark.parametrize(("shell", "value"), [("bash", HOSTILE[0]), *(("sh", value) for value in HOSTILE)])
-def test_variables_of_gitlab_reach_docaudit_as_they_are(value, shell, job, tmp_path, workspace, fake):
-    variables = dict.fromkeys(("DOCAUDIT_MODEL", "DOCAUDIT_DATA", "DOCAUDIT_POLICY", "DOCAUDIT_BUDGET"), value)
-    done = run_job(job, workspace, fake, shell, **variables)
-    assert done.returncode == 0, done.stderr
-    scan, gate = asked(tmp_path)
-    assert scan[-3:] == ["--", value, value]
-    assert f"--model={value}" in gate
-    assert not list(tmp_path.rglob("injected"))
-    kept_files = {path.name for path in (workspace / "docaudit-verdict").iterdir()}
-    assert kept_files == {Path(path).name for path in job["artifacts"]["paths"]}
-    assert not list(workspace.rglob("evidence"))
-
-
-def test_gitlab_warns_of_undecided_alone_and_keeps_no_evidence(job, workspace, fake, monkeypatch):
-    assert job["allow_failure"] == {"exit_codes": [EXIT_CODES["undecided"]]}
-    artefacts = job["artifacts"]
-    assert artefacts["when"] == "always"
-    assert artefacts["exclude"] == ["**/evidence/**/*"]
-    assert all(re.fullmatch(r"docaudit-verdict/[\w.]+", path) for path in artefacts["paths"])
-    monkeypatch.setenv("FAKE_CODE", "2")
-    assert run_job(job, workspace, fake, DOCAUDIT_MODEL="m", DOCAUDIT_DATA="d").returncode == 2
-
-
-# pre-commit.
-
-
-@pytest.mark.parametrize(
-    ("hook", "arguments", "code"),
-    [
-        ("docaudit-inspect", [str(DATA)], 0),
-        ("docaudit-inspect", ["audits"], 2),
-        ("docaudit-gate", ["audits", "--policy", "mine.toml"], 10),
-    ],
-)
-def test_hooks_run_on_what_is_committed(hook, arguments, code, workspace, docaudit):
-    write_record(workspace, "violated")
-    hooks = {each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
-    assert hooks[hook]["pass_filenames"] is False
-    command, *more = [*shlex.split(hooks[hook]["entry"]), *arguments]
-    done = subprocess.run([str(docaudit / command), *more], cwd=workspace, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-
-
-# The image.
-
-
-def test_the_image_is_pinned_runs_as_nobody_in_particular_and_gets_what_it_copies():
-    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
-    assert re.search(r"^ARG PYTHON=python:3\.11\.\d+-slim-\w+@sha256:[0-9a-f]{64}$", "\n".join(lines), re.MULTILINE)
-    assert "USER 1000" in lines
-    ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    copied = {
-        source for line in lines if line.startswith("COPY ") and "--from" not in line for source in line.split()[1:-1]
-    }
-    assert ignored[1] == "*"
-    assert {f"!{source}" for source in copied} == {line for line in ignored if line.startswith("!")}
-    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    shipped = wheel["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert {*shipped["packages"], *shipped["force-include"], wheel["project"]["readme"]} <= copied
