@@ -75,10 +75,11 @@ def test_a_wheel_holds_what_the_checkout_does(wheel: Path) -> None:
         for path in (REPOSITORY / name).rglob("*")
         if path.is_file()
     }
-    expected |= {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "audit").rglob("*.py")}
+    for name in ("audit", "docaudit"):
+        expected |= {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / name).rglob("*.py")}
     assert expected <= packed
     assert "audit/record.schema.json" in packed
-    assert {name.split("/")[0] for name in packed} == {"audit"}
+    assert {name.split("/")[0] for name in packed} == {"audit", "docaudit"}
 
 
 def test_a_checkout_finds_its_own_files(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, m
     parts: dict[FieldPart, tuple[int, ...]] = {"whole": whole}
     if length == "long":
         parts = {"start": whole[:max_tokens], "end": whole[-max_tokens:]}
-    left_out = "unknown tokens" if np.isin(page.ids[list(whole)], page.unknown_id).any() else None
+    left_out = "unknown tokens" if (page.ids[list(whole)] == page.unknown_id).any() else None
     return tuple(
         Field(document, entity, page, whole, positions, length, part, left_out) for part, positions in parts.items()
     )
