@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-STRICT = ConfigDict(defer_build=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 ALPHAS = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
 """One-sided levels at which every estimate carries its bounds; `policy` reads p-values from them, conservatively."""
 

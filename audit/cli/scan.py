@@ -27,6 +27,7 @@ from audit.cli.verdicts import Formats, NoExitCode, OutputPaths, Quiet, SarifAnc
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
+    from audit.engine.interface import Progress
     from audit.policy import Policy
     from audit.workflows.options import ScanOptions
 
@@ -233,8 +234,9 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool, shown: Shown, 
         opened = open_scan(options)
         console.warn(*opened.warnings, *missing_references(opened))
     with console.Reporter() as progress:
+        told: Progress = SILENT if quiet else progress
         tell = console.say if shown.as_text else console.note
-        result = audit_checkpoint(opened, policy, reveal, SILENT if quiet else progress, tell)
+        result = audit_checkpoint(opened, policy, reveal, told, (lambda _: None) if quiet else tell)
     console.warn(*result.warnings)
 
     def in_words() -> None:

@@ -58,7 +58,8 @@ def _of_run(run: dict[str, Any]) -> Iterator[str]:
             yield f"{name}: security-severity out of range"
         if not rule["help"]["text"] or len(rule["shortDescription"]["text"]) > 1024:
             yield f"{name}: no help, or a description that is cut off"
-    prints = [json.dumps(result["partialFingerprints"]) for result in run["results"]]
+    # The only fingerprint that alerts are matched by; without it GitHub takes one of the line's text.
+    prints = [result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]]
     if len(set(prints)) < len(prints):
         yield "two results are one and the same alert"
     for result in run["results"]:

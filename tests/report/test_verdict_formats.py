@@ -219,7 +219,8 @@ def test_fingerprints_stay_while_numbers_lines_and_outcomes_change():
     moved = Judged(*CASES["wide"]()[:2], Places(whole=Place("manifest.toml")))
     assert prints(judged("violated"))[:1] == prints(moved)
     name = "reconstruction\0excess_pr.unique\0receipts-2026"
-    assert prints(moved)[0] == {"docauditLimit/v1": hashlib.sha256(name.encode()).hexdigest()}
+    same = hashlib.sha256(name.encode()).hexdigest()
+    assert prints(moved)[0] == {"docauditLimit/v1": same, "primaryLocationLineHash": same}
     assert json.loads(render("sarif", moved))["runs"][0]["automationDetails"]["id"] == "docaudit/receipts-2026/"
 
 

@@ -24,7 +24,9 @@ from audit.report.verdicts.judged import Judged, compared
 from audit.report.verdicts.places import Place
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-FINGERPRINT = "docauditLimit/v1"
+FINGERPRINTS = ("docauditLimit/v1", "primaryLocationLineHash")
+"""Names of the one fingerprint: ours, and the only one that GitHub matches alerts by; left out, it is made of the text
+of the line, so that every change of a limit would close an alert and open another."""
 _SEVERITIES = {"error": "8.0", "warning": "5.0"}
 """`security-severity`, which GitHub shows as high and medium (ours): neither is a score of this model's leak."""
 _PAGE = "reference/metrics"
@@ -55,8 +57,8 @@ def as_sarif(judged: Judged) -> str:
     findings = [*_findings(judged)]
     if any(one.place is None for one in findings):
         raise RenderError(
-            "no SARIF was written: neither the policy nor the manifest lies in this repository, and findings without a "
-            "place in it are refused",
+            "no SARIF was written: neither the policy nor --data nor --sarif-anchor lies in this repository, and code "
+            "scanning refuses findings without a place in it",
             "commit the policy, or give --data DATA_DIR or --sarif-anchor PATH, a file of the repository",
         )
     data = printable(judged.record.corpus.name)
@@ -141,7 +143,7 @@ def _result(finding: _Finding, data: str) -> dict[str, Any]:
         "level": finding.level,
         "message": {"text": _plain(finding.message)},
         "locations": [{"physicalLocation": where}],
-        "partialFingerprints": {FINGERPRINT: same},
+        "partialFingerprints": dict.fromkeys(FINGERPRINTS, same),
     }
 
 
