@@ -22,8 +22,6 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Literal
 
-import numpy as np
-
 from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import Document, Entity, Question, Split

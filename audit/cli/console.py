@@ -179,6 +179,16 @@ def note(*lines: str) -> None:
         _console(stderr=True).print(_plain(line), soft_wrap=True)
 
 
+def width() -> int:
+    """Return the columns of a terminal, or of a log."""
+    return _console().width
+
+
+def write(text: str) -> None:
+    """Write text that is laid out already on standard output, control characters escaped."""
+    _console().out("\n".join(map(printable, text.splitlines())), highlight=False)
+
+
 def warn(*warnings: str) -> None:
     """Print warnings on standard error, a line each."""
     for text in warnings:

@@ -23,6 +23,15 @@ def gate(
         bool,
         typer.Option("--no-model", help="Gate the record of scan --no-model; without this no such record passes."),
     ] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OLD",
+            help="An earlier scan of the same data: a limit that is worse than in it, beyond the interval of the "
+            "change, is violated. See docaudit diff.",
+            show_default=False,
+        ),
+    ] = None,
     formats: Formats = None,
     outputs: OutputPaths = None,
     sarif_anchor: SarifAnchor = None,
@@ -36,8 +45,6 @@ def gate(
     With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
     """
     with show_errors(debug):
-        from audit.workflows.gate import gate_record
-
         shown = choose(
             formats,
             outputs,
@@ -48,7 +55,24 @@ def gate(
             verbose=verbose,
             no_exit_code=no_exit_code,
         )
-        record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
+        if baseline is None:
+            from audit.workflows.gate import gate_record
+
+            record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
+        else:
+            from audit.engine.interface import SILENT
+            from audit.workflows.diff import gate_against_baseline
+
+            with console.Reporter() as progress:
+                record, verdict, _ = gate_against_baseline(
+                    record_path,
+                    policy,
+                    baseline,
+                    model,
+                    data,
+                    no_model=no_model,
+                    progress=SILENT if quiet else progress,
+                )
 
         def in_words() -> None:
             console.show_subject(record)

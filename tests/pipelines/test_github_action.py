@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from pipeline_commands import DATA, HOSTILE, ROOT, VERDICTS, asked, write_record
 from workflow_runner import Runner
 
+GIVEN = ("record", "model", "data", "baseline", "policy", "sarif_anchor")
 ACTION = ROOT / "action.yml"
 SCANNED = ("record.json", "report.html", "report.pdf", "annex.pdf")
 # --data and --model read a data set and hash a model.
@@ -97,20 +98,20 @@ def test_an_exit_code_of_0_without_a_verdict_is_no_pass(tmp_path, workspace, doc
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_inputs_reach_docaudit_as_they_are_and_are_never_run(value, tmp_path, workspace, fake):
-    run = act(tmp_path, workspace, fake, record=value, model=value, data=value, policy=value, sarif_anchor=value)
+    run = act(tmp_path, workspace, fake, **dict.fromkeys(GIVEN, value))
     assert run.code == 0, run.log
     (gate,) = asked(tmp_path)
     assert gate[0] == "gate"
     assert gate[-2:] == ["--", value]
-    for name in ("policy", "model", "data", "sarif-anchor"):
-        assert f"--{name}={value}" in gate
+    for name in GIVEN[1:]:
+        assert f"--{name.replace('_', '-')}={value}" in gate
     assert act(tmp_path, workspace, fake, model=value, data=value, budget=value, policy=value).code == 0
     scan = asked(tmp_path)[1]
     assert scan[-3:] == ["--", value, value]
     assert not list(tmp_path.rglob("injected"))
 
 
-@pytest.mark.parametrize("name", ["record", "model", "data", "policy", "sarif_anchor", "output"])
+@pytest.mark.parametrize("name", [*GIVEN, "output"])
 def test_line_breaks_in_inputs_are_refused(name, tmp_path, workspace, fake):
     run = act(tmp_path, workspace, fake, **{"record": "r"} | {name: "x\nverdict=passed"})
     assert run.code == 2

@@ -54,12 +54,12 @@ def test_the_gitlab_job_ends_as_docaudit_does(code, job, tmp_path, workspace, fa
 
 @pytest.mark.parametrize(("shell", "value"), [("bash", HOSTILE[0]), *(("sh", value) for value in HOSTILE)])
 def test_variables_of_gitlab_reach_docaudit_as_they_are(value, shell, job, tmp_path, workspace, fake):
-    variables = dict.fromkeys(("DOCAUDIT_MODEL", "DOCAUDIT_DATA", "DOCAUDIT_POLICY", "DOCAUDIT_BUDGET"), value)
+    variables = dict.fromkeys([f"DOCAUDIT_{name}" for name in ("MODEL", "DATA", "BASELINE", "POLICY", "BUDGET")], value)
     done = run_job(job, workspace, fake, shell, **variables)
     assert done.returncode == 0, done.stderr
     scan, gate = asked(tmp_path)
     assert scan[-3:] == ["--", value, value]
-    assert f"--model={value}" in gate
+    assert {f"--model={value}", f"--baseline={value}"} <= {*gate}
     assert not list(tmp_path.rglob("injected"))
     kept_files = {path.name for path in (workspace / "docaudit-verdict").iterdir()}
     assert kept_files == {Path(path).name for path in job["artifacts"]["paths"]}
