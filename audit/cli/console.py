@@ -164,6 +164,16 @@ def say(*lines: str) -> None:
         _console().print(_plain(line), soft_wrap=True)
 
 
+def width() -> int:
+    """Return the columns of a terminal, or of a log."""
+    return _console().width
+
+
+def write(text: str) -> None:
+    """Write text that is laid out already on standard output, control characters escaped."""
+    _console().out("\n".join(map(printable, text.splitlines())), highlight=False)
+
+
 def emit(text: str) -> None:
     """Print a text as it is on standard output, in UTF-8; a reader who leaves changes nothing else."""
     try:
@@ -177,16 +187,6 @@ def note(*lines: str) -> None:
     """Print lines on standard error."""
     for line in lines:
         _console(stderr=True).print(_plain(line), soft_wrap=True)
-
-
-def width() -> int:
-    """Return the columns of a terminal, or of a log."""
-    return _console().width
-
-
-def write(text: str) -> None:
-    """Write text that is laid out already on standard output, control characters escaped."""
-    _console().out("\n".join(map(printable, text.splitlines())), highlight=False)
 
 
 def warn(*warnings: str) -> None:

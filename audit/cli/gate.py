@@ -45,6 +45,8 @@ def gate(
     With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
     """
     with show_errors(debug):
+        from audit.workflows.gate import gate_record
+
         shown = choose(
             formats,
             outputs,
@@ -56,8 +58,6 @@ def gate(
             no_exit_code=no_exit_code,
         )
         if baseline is None:
-            from audit.workflows.gate import gate_record
-
             record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
         else:
             from audit.engine.interface import SILENT
