@@ -2,8 +2,9 @@
 ARG PYTHON=python:3.11.15-slim-bookworm@sha256:d29f48a31a8b408ed19272ca1e7b10ebae13b240a27e862d3d4217c528e2e0c3
 
 FROM ${PYTHON} AS build
-# A build of torch for CPUs; empty for the one of the default index, which runs on NVIDIA GPUs too.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# An index that holds torch's builds for CPUs, as PyTorch's installation page names it: the image is smaller by
+# gigabytes. Empty: the build of the default index, which runs on NVIDIA GPUs too.
+ARG TORCH_INDEX=
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_COMPILE=1
 RUN python -m venv /opt/docaudit
 ENV PATH=/opt/docaudit/bin:$PATH
