@@ -61,11 +61,18 @@ def gate(
             with console.Reporter(quiet=quiet):
                 record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
         else:
+            from audit.engine.interface import SILENT
             from audit.workflows.diff import gate_against_baseline
 
             with console.Reporter(quiet=quiet) as progress:
                 record, verdict, _ = gate_against_baseline(
-                    record_path, policy, baseline, model, data, no_model=no_model, progress=progress
+                    record_path,
+                    policy,
+                    baseline,
+                    model,
+                    data,
+                    no_model=no_model,
+                    progress=SILENT if quiet else progress,
                 )
 
         def in_words() -> None:
