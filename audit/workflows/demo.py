@@ -17,8 +17,7 @@ from audit.report.leaks import leaks
 from audit.resources import folder
 from audit.targets.environment import use_threads
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import ScanSetup
-from audit.workflows.setup import open_scan
+from audit.workflows.setup import ScanSetup, open_scan
 
 DOCUMENTS = 144
 """Documents that are tried (ours: as few as decide every limit that the sample can decide)."""
