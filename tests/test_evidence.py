@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.cli import app
 from audit.errors import EngineError, UsageError
-from audit.record import Timing
+from audit.record import Completed, Timing
 from audit.workflows.folders import claim_folder
 from audit.workflows.journaled import Origin, open_journal
+from audit.workflows.unit_scores import read_scores
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
 
@@ -68,6 +69,11 @@ def test_evidence_goes_where_it_is_told_and_nowhere_else(scanned):
     assert not any(value in path.read_text("utf-8", "replace") for path in out.iterdir() for value in values)
     assert {path.suffix for path in kept.iterdir()} >= {".jsonl", ".html"}
     assert str(kept / "report-revealed.html") in output
+    (result,) = [one for one in records.read(out).attacks if isinstance(one, Completed)]
+    scores = read_scores(kept, result)
+    # 64 bits of a hash for each field: no name of a document.
+    assert scores
+    assert {len(unit) for own in scores.values() for unit in own.units} == {16}
     # The place is nobody else's business.
     for name in ("record.json", "report.html", "report.pdf"):
         assert str(kept).encode() not in (out / name).read_bytes()

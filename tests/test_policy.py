@@ -22,9 +22,9 @@ from audit.attacks import known_metrics
 from audit.errors import PolicyError, RecordError
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.policy import EXIT_CODES, Gap, Limit, Policy, Verdict, Waiver, check_names, check_ranges, evaluate, load
-from audit.policy.verdict import _holm
 from audit.record import AttackResult, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.resources import folder
+from audit.stats.multiplicity import holm
 
 TODAY = dt.date(2026, 3, 2)
 RANK = {"passed": 0, "undecided": 1, "violated": 2}
@@ -250,12 +250,12 @@ def test_a_number_without_its_bounds_is_judged_by_nobody() -> None:
     ],
 )
 def test_holm_by_hand(raw: list[float], adjusted: list[float]) -> None:
-    assert _holm(dict(enumerate(raw))) == pytest.approx(dict(enumerate(adjusted)))
+    assert holm(dict(enumerate(raw))) == pytest.approx(dict(enumerate(adjusted)))
 
 
 @given(st.lists(st.floats(0, 1) | st.none(), max_size=8))
 def test_holm_raises_every_p_and_keeps_their_order(raw: list[float | None]) -> None:
-    adjusted = _holm(dict(enumerate(raw)))
+    adjusted = holm(dict(enumerate(raw)))
     tested = {index: p for index, p in enumerate(raw) if p is not None}
     assert set(adjusted) == set(tested)
     for index, p in tested.items():

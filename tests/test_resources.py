@@ -82,10 +82,11 @@ def test_a_wheel_holds_what_the_checkout_does(wheel: Path) -> None:
         for path in (sample / part).iterdir()
     }
     expected |= {f"audit/sample_models/receipts/data/{name}" for name in ("manifest.toml", "documents.jsonl")}
-    expected |= {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "audit").rglob("*.py")}
+    for name in ("audit", "docaudit"):
+        expected |= {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / name).rglob("*.py")}
     assert expected <= packed
     assert "audit/record.schema.json" in packed
-    assert {name.split("/")[0] for name in packed} == {"audit"}
+    assert {name.split("/")[0] for name in packed} == {"audit", "docaudit"}
 
 
 def test_a_wheel_stays_small(wheel: Path) -> None:

@@ -22,8 +22,6 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Literal
 
-import numpy as np
-
 from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import Document, Entity, Question, Split
@@ -155,7 +153,7 @@ def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, m
     parts: dict[FieldPart, tuple[int, ...]] = {"whole": whole}
     if length == "long":
         parts = {"start": whole[:max_tokens], "end": whole[-max_tokens:]}
-    left_out = "unknown tokens" if np.isin(page.ids[list(whole)], page.unknown_id).any() else None
+    left_out = "unknown tokens" if (page.ids[list(whole)] == page.unknown_id).any() else None
     return tuple(
         Field(document, entity, page, whole, positions, length, part, left_out) for part, positions in parts.items()
     )

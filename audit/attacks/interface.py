@@ -185,6 +185,14 @@ class Attack(ABC):
         """The metrics that sum the attack up, by heading."""
         return dict(cls.report.trend.summary)
 
+    @classmethod
+    def leaks(cls) -> tuple[str, ...]:
+        """List the metrics that grow with the leak, less being better; areas on either side of chance.
+
+        Those that speak for a leak by themselves, and those that sum the attack up.
+        """
+        return tuple(dict.fromkeys([*cls.report.tells, *cls.summary().values()]))
+
     def inapplicable(self, case: Case) -> str | None:
         """Why this kind of target cannot be attacked this way; None when it can."""
         return self.inapplicable_tasks.get(case.corpus.manifest.task.kind)

@@ -16,6 +16,7 @@ from audit.cli import (
     canary,
     defend,
     demo,
+    diff,
     doctor,
     gate,
     import_data,
@@ -54,6 +55,7 @@ app.command(cls=ProseCommand, rich_help_panel=_DATA)(inspect.inspect)
 app.command(cls=ProseCommand, rich_help_panel=_AUDIT)(plan.plan)
 app.command(cls=DefenseCommand, epilog=f"{EXIT_HELP} {scan.SWEEP_HELP}", rich_help_panel=_AUDIT)(scan.scan)
 app.command(cls=ProseCommand, epilog=EXIT_HELP, rich_help_panel=_AUDIT)(gate.gate)
+app.command(cls=ProseCommand, epilog=diff.DIFF_HELP, rich_help_panel=_AUDIT)(diff.diff)
 app.command(cls=ProseCommand, rich_help_panel=_AUDIT)(report.report)
 app.command(cls=ProseCommand, rich_help_panel=_AUDIT)(attest.attest)
 app.command(cls=ProseCommand, epilog=verify.VERIFY_HELP, rich_help_panel=_AUDIT)(verify.verify)

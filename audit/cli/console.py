@@ -158,6 +158,16 @@ def say(*lines: str) -> None:
         _console().print(_plain(line), soft_wrap=True)
 
 
+def width() -> int:
+    """Return the columns of a terminal, or of a log."""
+    return _console().width
+
+
+def write(text: str) -> None:
+    """Write text that is laid out already on standard output, control characters escaped."""
+    _console().out("\n".join(map(printable, text.splitlines())), highlight=False)
+
+
 def warn(*warnings: str) -> None:
     """Print warnings on standard error, a line each."""
     for text in warnings:

@@ -22,6 +22,15 @@ def gate(
         bool,
         typer.Option("--no-model", help="Gate the record of scan --no-model; without this no such record passes."),
     ] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OLD",
+            help="An earlier scan of the same data: a limit that is worse than in it, beyond the interval of the "
+            "change, is violated. See docaudit diff.",
+            show_default=False,
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU.
@@ -29,9 +38,17 @@ def gate(
     With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
     """
     with show_errors(debug):
-        from audit.workflows.gate import gate_record
+        if baseline is None:
+            from audit.workflows.gate import gate_record
 
-        record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
+            record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
+        else:
+            from audit.workflows.diff import gate_against_baseline
+
+            with console.Reporter() as progress:
+                record, verdict, _ = gate_against_baseline(
+                    record_path, policy, baseline, model, data, no_model=no_model, progress=progress
+                )
         console.show_subject(record)
         console.show_verdict(verdict, record=record)
     raise typer.Exit(verdict.exit_code)

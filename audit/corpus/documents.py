@@ -112,6 +112,10 @@ class Document:
     label: str | None = None
     output: str | None = None
 
+    def __hash__(self) -> int:
+        # What tells pages apart nearly always: the hash of every word would be counted each time a cache is asked.
+        return hash((self.id, self.split, len(self.words), len(self.questions)))
+
     def text_of(self, entity: Entity) -> str:
         """The entity's value: its words joined by single spaces."""
         return " ".join(self.words[index].text for index in entity.words)

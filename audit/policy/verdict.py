@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 from audit.measurements import Estimate
 from audit.policy.consistency import check_consistency
@@ -29,8 +29,8 @@ from audit.policy.reasons import (
 )
 from audit.policy.waivers import register, waive
 from audit.record import AttackResult, AuditRecord, Completed, LeftOut
+from audit.stats.multiplicity import holm
 
-Key = TypeVar("Key")
 Side = Literal["limit", "mirror"]
 """Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of chance."""
 _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
@@ -65,7 +65,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     metrics = {name: results[name].metrics if name in results else asked for name in record.battery}
     check_names(policy, metrics, complete=False)
     held = [_methods(limit, results.get(limit.attack)) for limit in policy.limits]
-    confirmed = _holm(
+    confirmed = holm(
         {
             (index, name, side): p
             for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True))
@@ -144,21 +144,6 @@ def _p_values(limit: Limit, measured: Estimate) -> dict[Side, float]:
     if is_area(measured):
         p_values["mirror"] = min((bound.alpha for bound in measured.bounds if bound.upper < 1 - top), default=1.0)
     return p_values
-
-
-def _holm(p_values: Mapping[Key, float | None]) -> dict[Key, float]:
-    """Holm's step-down adjustment over the checks that have a p-value; ties in the order given."""
-    tested = sorted(((p, order, key) for order, (key, p) in enumerate(p_values.items()) if p is not None), key=_by_p)
-    adjusted: dict[Key, float] = {}
-    running = 0.0
-    for rank, (p, _, key) in enumerate(tested):
-        running = max(running, min(1.0, p * (len(tested) - rank)))
-        adjusted[key] = running
-    return adjusted
-
-
-def _by_p(item: tuple[float, int, Any]) -> tuple[float, int]:
-    return item[:2]
 
 
 def _decide(

@@ -19,6 +19,7 @@ from audit.policy import Policy
 from audit.record import AuditRecord, Completed
 from audit.report import compact, defense_battery, defense_choice, numbers
 from audit.report.attack_text import report_of
+from audit.report.conditions import conditions
 from audit.report.files import remove, write_pages
 from audit.report.guarantee import card_view
 from audit.report.jinja import environment, template_errors
@@ -154,9 +155,7 @@ def check_comparable(rows: Sequence[DefenseRow]) -> None:
 def _conditions(record: AuditRecord) -> dict[str, object]:
     """What must not differ, by label."""
     return {
-        "the data set": record.corpus.sha256,
-        "the seed": record.seed,
-        "the budget": (record.budget, record.share),
+        **conditions(record),
         # As JSON: a record that was read has lists where one that was just made has tuples.
         "the parameters of the attack": json.dumps(_attack(record).parameters) if _ran(record) else None,
     }

@@ -65,9 +65,13 @@ def dpia(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Seq
 
 def escaped(value: object) -> str:
     """Return a value as Markdown text that is nothing but text: on one line, without markup, HTML or hidden signs."""
-    text = _INVISIBLE.sub(" ", str(value).replace(numbers.NBSP, " "))
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = one_line(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def one_line(value: object) -> str:
+    """Return a value as text on one line, without hidden signs."""
+    return _INVISIBLE.sub(" ", str(value).replace(numbers.NBSP, " "))
 
 
 def policy_identity(record: AuditRecord, policy: Policy) -> str:

@@ -27,6 +27,7 @@ MIN_UNITS = 2
 """Independent units of a side without which nothing is paired."""
 N_SWAPS = 2_000
 """Random exchanges of both scans, for p (ours)."""
+Kind = Literal["mean", "auc"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class UnitScores:
     clusters: Sequence[str]
     member: Bools
     values: Floats
-    kind: Literal["mean", "auc"] = "mean"
+    kind: Kind = "mean"
     limits: tuple[float, float] = (-1.0, 1.0)
 
     def only(self, names: Sequence[str]) -> UnitScores:
@@ -107,6 +108,10 @@ def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Gene
     one, other = before.only(names), after.only(names)
     if before.kind == "auc":
         return _area_difference(one, other, rng)
+    known = np.isfinite(one.values) & np.isfinite(other.values)
+    if not known.all():
+        names = [name for name, own in zip(names, known, strict=True) if own]
+        one, other = before.only(names), after.only(names)
     clusters = _numbered(one.clusters)
     sides = [side for side in (one.member, ~one.member) if side.any()]
     if not one.member.any() or any(np.unique(clusters[side]).size < MIN_UNITS for side in sides):

@@ -123,7 +123,8 @@ class Encoding:
 
     def positions_of(self, words: Iterable[int]) -> tuple[int, ...]:
         """Positions of the tokens of these words, left to right."""
-        return tuple(int(position) for position in np.flatnonzero(np.isin(self.words, list(words))))
+        wanted = {*words}
+        return tuple(position for position, word in enumerate(self.words.tolist()) if word in wanted)
 
     def masked(self, positions: Sequence[int]) -> Self:
         """This page with [MASK] at `positions`."""

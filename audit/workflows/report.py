@@ -13,6 +13,7 @@ from audit.errors import RecordError, RenderError, UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import dpia as assessments
+from audit.report import model_card as cards
 from audit.report import trend
 from audit.report.files import remove, write
 from audit.report.revealed import EVIDENCE, NAME, write_revealed
@@ -101,10 +102,7 @@ def report_records(
     verdicts = [policies.evaluate(record, chosen, policies.today()) for record in read]
     source = paths[0] if paths[0].is_dir() else paths[0].parent
     folder = out or source
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
+    _make_folder(folder)
     if len(read) > 1:
         return _write_trend(read, verdicts, folder)
     private = evidence or source / EVIDENCE
@@ -114,6 +112,31 @@ def report_records(
     warnings = write_report(read[0], verdicts[0], chosen, folder, private if reveal else None, comparisons, written)
     assessment = assessments.write(read[0], verdicts[0], chosen, folder, comparisons) if dpia else None
     return Report(folder, read[0], verdicts[0], warnings, revealed_in(private) if reveal else None, assessment)
+
+
+def model_card_of(path: Path, policy: str, out: Path | None, source: str | None) -> tuple[str, Path | None]:
+    """Make a section for a model card, and write it into the folder `out` where one is given.
+
+    Args:
+        path: of the record, or of the folder that a scan wrote.
+        policy: a shipped policy or a file.
+        out: made when missing; None: nothing is written.
+        source: the address where record or report are published.
+
+    Returns:
+        The section, and the file that holds it.
+
+    Raises:
+        DocauditError: the record or the policy cannot be read, no model was audited, or the folder takes no file.
+    """
+    named = None if source is None else cards.Source(source)
+    record = read_record(path)
+    chosen = load_policy(policy, complete=False)
+    card = cards.model_card(record, policies.evaluate(record, chosen, policies.today()), named)
+    if out is None:
+        return card, None
+    _make_folder(out)
+    return card, cards.write(card, out)
 
 
 def revealed_in(evidence: Path) -> Path | None:
@@ -156,6 +179,13 @@ def write_report(
     except RenderError as error:
         return [*error.problems, error.hint]
     return warnings
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {folder}: {error.strerror}", "name a folder") from None
 
 
 def _write_trend(audits: Sequence[AuditRecord], verdicts: Sequence[Verdict], folder: Path) -> Trend:

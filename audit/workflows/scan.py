@@ -39,6 +39,7 @@ from audit.workflows.journaled import now
 from audit.workflows.plan.outlook import outlook
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, references_to_fill
+from audit.workflows.unit_scores import write_scores
 
 REFERENCES = "references"
 """The folder of trained references in the evidence."""
@@ -239,7 +240,7 @@ def _measure(
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     findings = attack.measure(case, trials, outcomes, rng, progress)
     recovered.extend(attack.evidence(case, trials, outcomes))
-    return Completed(
+    result = Completed(
         attack=attack.name,
         metrics=attack.metrics,
         parameters=asdict(attack),
@@ -261,6 +262,8 @@ def _measure(
         about_text=findings.about_text,
         alarms=findings.alarms,
     )
+    write_scores(options.evidence, result, attack.paired_scores(case, trials, outcomes))
+    return result
 
 
 def read_outcomes(

@@ -76,6 +76,8 @@ class Encoder:
         self._label_ids = {label: index for index, label in enumerate(self.labels)}
         # Fields of one document are encoded one after the other, by trial listing and by the attack.
         self._tokens = lru_cache(maxsize=4096)(self._tokenise)
+        # So are their pages, by every attack; pictures are too large to be kept.
+        self._page = self._encode if page_images else lru_cache(maxsize=4096)(self._encode)
 
     @property
     def images(self) -> OpenImage | None:
@@ -84,6 +86,9 @@ class Encoder:
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `Target.encode`."""
+        return self._page(document, tuple(around))
+
+    def _encode(self, document: Document, around: tuple[int, ...]) -> Encoding | None:
         ids, words = self._tokens(document)
         window = self._window(words, around)
         if window is None or not len(ids):

@@ -10,16 +10,13 @@ import numpy as np
 from audit.attacks import BATTERY
 from audit.defenses.comparison import Change
 from audit.defenses.measured import Effect, LimitChange, LimitUse, MissingAttack
-from audit.measurements import Estimate, Measurement
+from audit.measurements import Estimate
 from audit.policy import Decision, Policy
 from audit.policy.reasons import is_area
 from audit.record import Completed
-from audit.stats.paired import Difference, joined_difference, paired_difference, ratio_difference
-from audit.targets.utility import estimate
+from audit.stats.paired import joined_difference, ratio_difference
+from audit.workflows.changes import ABOUT_TEXT, NOT_RESOLVED, effect_of, filled, measurement
 from audit.workflows.defend.scans import ScanOfSide
-
-ABOUT_TEXT = "says what the documents themselves give away, whatever the model"
-NOT_RESOLVED = "not resolved"
 
 
 def effects_on_limits(
@@ -95,7 +92,7 @@ def effects_on_usefulness(before: ScanOfSide, after: ScanOfSide, name: str) -> t
             paired = None
             if sums[0] is not None and sums[1] is not None:
                 paired = ratio_difference(sums[0], sums[1], (one, other), _rng(before, name, one.name))
-            effect = _filled(effect, paired or joined_difference(one, other), one)
+            effect = filled(effect, paired or joined_difference(one, other), one)
         found.append(effect)
     return tuple(found)
 
@@ -110,42 +107,18 @@ def _metrics(attack: str, before: ScanOfSide, after: ScanOfSide, policy: Policy)
 def _effect(
     before: ScanOfSide, after: ScanOfSide, results: tuple[Completed, Completed], metric: str, name: str
 ) -> Effect:
-    one, other = (_measurement(result, metric) for result in results)
     attack = results[0].attack
-    effect = Effect(attack, metric, one, other)
+    one, other = (measurement(result, metric) for result in results)
     if metric in results[0].about_text:
-        return replace(effect, note=ABOUT_TEXT)
-    if not (isinstance(one, Estimate) and isinstance(other, Estimate)):
-        return replace(effect, note=_why(one, other))
-    sides = before.scores[attack].get(metric), after.scores[attack].get(metric)
-    paired = None
-    if sides[0] is not None and sides[1] is not None:
-        paired = paired_difference(sides[0], sides[1], _rng(before, name, f"{attack}/{metric}"))
-    return _filled(effect, paired or joined_difference(one, other), one)
-
-
-def _filled(effect: Effect, found: Difference, before: Estimate) -> Effect:
-    difference = estimate(f"{effect.metric}.change", found.interval, before.unit, 0.0, "chance")
-    return replace(effect, difference=difference, p=found.p, paired=found.paired, note="")
+        return Effect(attack, metric, one, other, note=ABOUT_TEXT)
+    scores = before.scores[attack].get(metric), after.scores[attack].get(metric)
+    return effect_of(Effect(attack, metric, one, other), scores, _rng(before, name, f"{attack}/{metric}"))
 
 
 def _known(metric: str, known: Sequence[Change]) -> Change | None:
     """The change of "net", or of "net.CONTEXT", among those of memorised answers."""
     what, _, context = metric.partition(".")
     return next((one for one in known if (one.metric, one.context) == (what, context or "exact")), None)
-
-
-def _measurement(result: Completed, metric: str) -> Measurement | None:
-    return next((item for item in result.measurements if item.name == metric), None)
-
-
-def _why(*sides: Measurement | None) -> str:
-    reasons = dict.fromkeys(_reason(item) for item in sides if not isinstance(item, Estimate))
-    return "; ".join(reasons)
-
-
-def _reason(item: Measurement | None) -> str:
-    return "not measured" if item is None else f"{NOT_RESOLVED}: {getattr(item, 'reason', '')}"
 
 
 def _rng(before: ScanOfSide, name: str, metric: str) -> np.random.Generator:

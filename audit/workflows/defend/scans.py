@@ -13,6 +13,7 @@ from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.stats.paired import Ratios, UnitScores
 from audit.targets.usefulness import usefulness_by_document
+from audit.workflows.changes import completed, why_missing
 from audit.workflows.defend.memory import Memory
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import audit_checkpoint, fill_references, read_outcomes
@@ -41,16 +42,11 @@ class ScanOfSide:
 
     def completed(self, name: str) -> Completed | None:
         """The result of an attack that ran to its end."""
-        return next((one for one in self.record.attacks if one.attack == name and isinstance(one, Completed)), None)
+        return completed(self.record, name)
 
     def missing(self, name: str) -> str:
         """Why an attack did not run to its end; empty where it did."""
-        found = next((one for one in self.record.attacks if one.attack == name), None)
-        if isinstance(found, Completed):
-            return ""
-        if found is None:
-            return "it was not asked for"
-        return str(getattr(found, "reason", None) or f"it broke down ({getattr(found, 'type', 'no reason')})")
+        return why_missing(self.record, name)
 
 
 def run_side(options: ScanOptions, policy: Policy, progress: Progress) -> Generator[str, None, ScanOfSide]:

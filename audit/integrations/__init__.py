@@ -1,0 +1,1 @@
+"""Audits that other libraries' programs ask for."""

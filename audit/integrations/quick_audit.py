@@ -1,0 +1,141 @@
+"""A quick audit of a checkpoint in a process of its own: always the same sample, seed and parameters."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from audit import policy as policies
+from audit.errors import EngineError, UsageError
+from audit.files import write_atomically
+from audit.policy import Policy, Verdict
+from audit.report.revealed import EVIDENCE
+from audit.workflows.folders import protect
+from audit.workflows.gate import read_record
+from audit.workflows.options import ScanOptions
+
+OPTIONS: TypeAdapter[ScanOptions] = TypeAdapter(ScanOptions)
+"""How options reach the other process, as JSON."""
+REFERENCES = "references"
+"""The folder, in the evidence of all audits, of references that the first of them trains and the others read."""
+_TOGETHER = re.compile(
+    r"(LOCAL_|GROUP_|ROLE_|CROSS_)?(RANK|WORLD_SIZE|WORLD_RANK)|MASTER_(ADDR|PORT)|(TORCHELASTIC|ACCELERATE|FSDP|SLURM|"
+    r"OMPI|PMI)_.*"
+)
+"""Variables that tell a process that others train with it."""
+
+
+@dataclass(frozen=True)
+class QuickAudit:
+    """What every audit of a training has in common; see `ScanOptions`.
+
+    Attributes:
+        data: the folder with manifest.toml.
+        policy: a shipped policy or a file.
+        root: the folder that gets one folder for each audit.
+        documents: units of member and held-out documents together, drawn by lot from `seed`; None: all.
+        timeout: seconds after which an audit is ended, and counts as failed.
+    """
+
+    data: Path
+    policy: str
+    root: Path
+    budget: str = "quick"
+    documents: int | None = None
+    only: tuple[str, ...] = ()
+    seed: int = 0
+    references: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    device: str = "auto"
+    timeout: float = 1200.0
+
+    def options(self, model: Path, name: str) -> ScanOptions:
+        """The options of the audit of a checkpoint; only the model and the folder differ from audit to audit."""
+        return ScanOptions(
+            model_dir=model,
+            data_dir=self.data,
+            out=self.root / name,
+            budget=self.budget,
+            only=self.only,
+            seed=self.seed,
+            device=self.device,
+            references=self.references,
+            documents=self.documents,
+            # What a preflight chooses could differ from checkpoint to checkpoint.
+            dtype="float32",
+            cache=self.root / EVIDENCE / REFERENCES,
+        )
+
+    def run(self, model: Path, name: str, policy: Policy) -> Verdict:
+        """Audit a checkpoint in another process, and judge its record here.
+
+        Args:
+            model: the folder of the checkpoint.
+            name: of the audit's folder.
+            policy: that `policy` names, as it was read before the training.
+
+        Raises:
+            EngineError: the audit ended without a record, or took too long.
+            RecordError: its record cannot be read.
+        """
+        options = self.options(model, name)
+        # -P: a folder called audit, where the training was started, is not this package.
+        command = [sys.executable, "-P", "-m", "audit.integrations.worker", self.policy]
+        try:
+            done = subprocess.run(
+                command,
+                input=OPTIONS.dump_json(options),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=alone(os.environ),
+                timeout=self.timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise EngineError(
+                f"the audit took more than {self.timeout:g} s", "fewer documents, or a longer timeout"
+            ) from None
+        if done.returncode:
+            place = self._keep(done.stderr, name)
+            raise EngineError(f"the audit ended with exit code {done.returncode}", f"its message is in {place}")
+        record = read_record(options.out)
+        return policies.evaluate(record, policy, policies.today())
+
+    def _keep(self, message: bytes, name: str) -> Path:
+        """Write what an audit said to where its owner alone reads it: it may name documents, and logs are sent away."""
+        folder = self.root / EVIDENCE
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        protect(folder)
+        path = folder / f"failure-{name}.txt"
+        write_atomically(path, message, mode=0o600)
+        return path
+
+
+def alone(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for a process that trains with no other, whatever its parent does."""
+    kept = {name: value for name, value in environment.items() if not _TOGETHER.fullmatch(name)}
+    return {**kept, "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+def check_audit(audit: QuickAudit) -> QuickAudit:
+    """Refuse what no audit could start from, before any training; return the same with absolute paths.
+
+    Raises:
+        UsageError: no data set is there, or an option names nothing.
+    """
+    from audit.workflows.options import check_bounds
+    from audit.workflows.setup import choose_attacks
+
+    if not (audit.data / "manifest.toml").is_file():
+        raise UsageError(f"{audit.data}: no manifest.toml is there", "give the folder of the data set (DATA_DIR)")
+    options = audit.options(Path(), "")
+    check_bounds(options)
+    choose_attacks(options, None)
+    references = {name: [path.absolute() for path in paths] for name, paths in audit.references.items()}
+    return replace(audit, data=audit.data.absolute(), root=audit.root.absolute(), references=references)

@@ -1,0 +1,290 @@
+"""A callback that audits the checkpoints of a training with the Trainer of transformers, while it runs."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from audit.errors import DocauditError, EngineError, UsageError
+from audit.integrations.quick_audit import QuickAudit, check_audit
+from audit.integrations.said import failed_metrics, is_violated, metrics, sentence
+from audit.policy import Verdict
+from audit.workflows.gate import load_policy
+
+LOG = logging.getLogger("docaudit")
+DOCUMENTS = 100
+"""Units that an audit tries unless it is told another number (ours): it confirms a large leak, and passes nothing."""
+SCRATCH = "audited-now"
+"""The folder, below that of all audits, of a checkpoint that is saved for its audit and removed again."""
+
+
+@dataclass(frozen=True)
+class Audited:
+    """An audit that ended with a verdict: of the checkpoint of `step`, with `record.json` in `folder`."""
+
+    step: int
+    folder: Path
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What every process of a training learns of an audit: what to log, why to stop if it must, what went wrong."""
+
+    logged: dict[str, float]
+    violated: str | None = None
+    error: str | None = None
+
+
+class LeakCallback(TrainerCallback):  # type: ignore[misc]
+    """A quick audit of each checkpoint of a training, in a process of its own.
+
+        trainer = Trainer(model, args, train_dataset=..., processing_class=tokenizer)
+        trainer.add_callback(LeakCallback(trainer, "data", stop_on="violated"))
+
+    Every audit tries the same sample with the same seed and the same parameters, so that the records of two steps can
+    be compared. Its numbers and its verdict go through `trainer.log`, so that TensorBoard, W&B and MLflow get them
+    (`docaudit/membership_auc`, `..._low`, `..._high`, `docaudit/exit_code`); its record lies in
+    `<output_dir>-docaudit/step-<n>`. Weights and random state of the training are the same with and without it.
+
+    This is no audit of the released model: it tries few documents, and the weights that are released may be others.
+    Who stops at an audit, or chooses a checkpoint by it, has chosen on its sample, and audits again before a release:
+    the whole data set, with another seed, and best with held-out documents that no audit has tried.
+
+    Attributes:
+        audits: those that ended with a verdict, oldest first.
+        failures: why the others did not, by step.
+        stopped: the step at which the training was stopped, and why; None where it was not.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        data: str | Path,
+        *,
+        every: Literal["save"] | int | None = "save",
+        at_end: bool = False,
+        policy: str = "default",
+        budget: str = "quick",
+        documents: int | None = DOCUMENTS,
+        only: Sequence[str] = (),
+        seed: int = 0,
+        references: Mapping[str, Sequence[str | Path]] | None = None,
+        device: str = "auto",
+        stop_on: Literal["violated"] | None = None,
+        on_error: Literal["warn", "raise"] = "warn",
+        timeout: float = 1200.0,
+        out: str | Path | None = None,
+    ) -> None:
+        """Check everything that can be checked before the training.
+
+        Args:
+            trainer: that the callback is added to; it saves with its `processing_class`, and logs.
+            data: the folder with manifest.toml.
+            every: "save": whenever the Trainer saves a checkpoint; a number: after so many steps, a checkpoint that is
+                removed again; None: not during the training.
+            at_end: also audit the model as the training leaves it.
+            policy: a shipped policy or the path of one.
+            budget: as of `docaudit scan`.
+            documents: how many are tried, half of them trained on, drawn by lot from `seed`; None: all.
+            only: the attacks; (): all that apply. Membership alone takes seconds.
+            seed: of the sample and of every attack.
+            references: folders of reference models by name, as of `docaudit scan --reference`. Those that are missing
+                and can be trained are trained by the first audit.
+            device: of the audit: "cpu" where the training fills the GPU's memory.
+            stop_on: "violated": stop the training when a limit is confirmed to be violated.
+            on_error: "raise": an audit that breaks down ends the training; "warn": it is logged as
+                `docaudit/audit_failed`, and the training goes on.
+            timeout: seconds until an audit is ended and counts as failed. Where several processes train, the others
+                wait as long, so keep it under `ddp_timeout`.
+            out: the folder of the audits; None: beside `output_dir`, not in it, for that is pushed to the Hub.
+
+        Raises:
+            DocauditError: an option names nothing, or the policy cannot be read.
+        """
+        _check_choices(every, at_end, stop_on, on_error)
+        self._trainer, self._every, self._at_end = trainer, every, at_end
+        self._stop_on, self._on_error = stop_on, on_error
+        named = {name: [Path(path) for path in paths] for name, paths in (references or {}).items()}
+        root = _place(trainer.args, out)
+        self._policy = load_policy(policy)
+        shipped = self._policy.origin is not None and self._policy.origin.shipped
+        policy = policy if shipped else str(Path(policy).absolute())
+        self._quick = check_audit(
+            QuickAudit(Path(data), policy, root, budget, documents, tuple(only), seed, named, device, timeout)
+        )
+        self.audits: list[Audited] = []
+        self.failures: dict[int, str] = {}
+        self.stopped: tuple[int, str] | None = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        """Go before the callbacks that write logs: they close them at the end, where an audit may still have to log."""
+        handler = self._trainer.callback_handler
+        if self not in handler.callbacks:
+            raise UsageError(
+                "LeakCallback was given another Trainer", "trainer.add_callback(LeakCallback(trainer, DATA))"
+            )
+        # A new list: the old one is being walked through.
+        handler.callbacks = [self, *(one for one in handler.callbacks if one is not self)]
+        if self._every == "save" and str(getattr(args.save_strategy, "value", args.save_strategy)) == "no":
+            self._tell("the Trainer saves no checkpoint, so that none is audited: set save_strategy, or every=STEPS")
+        if getattr(self._trainer, "processing_class", None) is None:
+            self._tell("the Trainer saves no tokenizer: without Trainer(processing_class=...) an audit may find none")
+        return control
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        """Audit after every so many steps."""
+        if isinstance(self._every, int) and state.global_step % self._every == 0:
+            self._audit(args, state, control, f"step-{state.global_step}")
+        return control
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        """Audit what was saved."""
+        if self._every == "save":
+            # A search for hyperparameters saves elsewhere.
+            saved = None if state.is_hyper_param_search else Path(args.output_dir) / f"checkpoint-{state.global_step}"
+            self._audit(args, state, control, f"step-{state.global_step}", saved)
+        return control
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        """Audit the model that is left, unless it has been; say how many audits there were, and how many failed."""
+        done = bool(self.audits) and self.audits[-1].step == state.global_step and not args.load_best_model_at_end
+        if self._at_end and not _shared(args, done):
+            self._audit(args, state, control, "end")
+        if state.is_world_process_zero:
+            self._sum_up()
+        return control
+
+    def _audit(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        name: str,
+        saved: Path | None = None,
+    ) -> None:
+        """Audit a checkpoint in the main process, and let every process log and stop alike."""
+        outcome: _Outcome | None = None
+        try:
+            with self._checkpoint(state, saved) as model:
+                if state.is_world_process_zero:
+                    outcome = self._audit_checkpoint(model, state.global_step, name)
+        except Exception as error:  # noqa: BLE001 (a failing audit must not end a training that costs days)
+            outcome = self._fail(state.global_step, error)
+        outcome = _shared(args, outcome)
+        assert outcome is not None
+        self._trainer.log(dict(outcome.logged))
+        if outcome.error is not None and self._on_error == "raise":
+            raise EngineError(f"the audit at step {state.global_step} failed: {outcome.error}")
+        if outcome.violated is not None and self._stop_on == "violated" and name != "end":
+            control.should_training_stop = True
+            self.stopped = (state.global_step, outcome.violated)
+            if state.is_world_process_zero:
+                self._tell(f"training stopped at step {state.global_step}: {outcome.violated}")
+
+    @contextmanager
+    def _checkpoint(self, state: TrainerState, saved: Path | None) -> Iterator[Path]:
+        """The folder of a checkpoint: what the Trainer has saved, else one that it saves now, in all its processes."""
+        if saved is not None:
+            yield saved
+            return
+        # In a folder of its own: where `out` is `output_dir`, the Trainer's checkpoints are beside it.
+        scratch = self._quick.root / SCRATCH
+        folder = scratch / f"checkpoint-{state.global_step}"
+        try:
+            # As an internal call, for it would push to the Hub otherwise.
+            self._trainer.save_model(str(folder), _internal_call=True)
+            if state.is_world_process_zero:
+                state.save_to_json(str(folder / "trainer_state.json"))
+            yield folder
+        finally:
+            if state.is_world_process_zero:
+                shutil.rmtree(scratch, ignore_errors=True)
+
+    def _audit_checkpoint(self, model: Path, step: int, name: str) -> _Outcome:
+        started = time.monotonic()
+        verdict = self._quick.run(model, name, self._policy)
+        folder = self._quick.root / name
+        self.audits.append(Audited(step, folder, verdict))
+        said = sentence(verdict)
+        level = logging.INFO if verdict.overall == "passed" else logging.WARNING
+        self._tell(f"step {step}, a quick audit: {said} ({folder})", level)
+        return _Outcome(metrics(verdict, time.monotonic() - started), said if is_violated(verdict) else None)
+
+    def _fail(self, step: int, error: Exception) -> _Outcome:
+        hint = f"; {error.hint}" if isinstance(error, DocauditError) and error.hint else ""
+        why = f"{type(error).__name__}: {error}{hint}"
+        self.failures[step] = why
+        self._tell(f"step {step}: THE AUDIT FAILED, nothing is known of this checkpoint: {why}", logging.ERROR)
+        return _Outcome(failed_metrics(), error=why)
+
+    def _sum_up(self) -> None:
+        n_audits = len(self.audits) + len(self.failures)
+        counted = f"{n_audits} audit{'' if n_audits == 1 else 's'}"
+        if not self.audits:
+            self._tell(f"{counted}, none with a verdict: nothing is known of this model", logging.ERROR)
+            return
+        last = self.audits[-1]
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        self._tell(
+            f"{counted}{failed}; the last, of step {last.step}, is {last.verdict.stamp}. None is an audit of the "
+            f"released model: docaudit scan it, with all documents and another seed than {self._quick.seed}"
+        )
+
+    def _tell(self, text: str, level: int = logging.WARNING) -> None:
+        # Mostly as warnings: without any set-up of logging nothing less is shown.
+        LOG.log(level, "docaudit: %s", text)
+
+
+def _check_choices(every: object, at_end: bool, stop_on: object, on_error: object) -> None:
+    number = isinstance(every, int) and not isinstance(every, bool) and every > 0
+    if not (number or every in ("save", None)):
+        raise UsageError(f"every={every!r}: neither 'save' nor a number of steps")
+    if every is None and not at_end:
+        raise UsageError("every=None and at_end=False: nothing would be audited", "give one of them")
+    if stop_on not in (None, "violated"):
+        raise UsageError(f"stop_on={stop_on!r}: no such outcome", "'violated' or None")
+    if on_error not in ("warn", "raise"):
+        raise UsageError(f"on_error={on_error!r}: no such choice", "'warn' or 'raise'")
+
+
+def _place(args: TrainingArguments, out: str | Path | None) -> Path:
+    """The folder of the audits, which hold what was recovered: nowhere from where it would be pushed to the Hub.
+
+    Raises:
+        UsageError: it would be.
+    """
+    own = Path(args.output_dir).absolute()
+    if out is None:
+        return own.with_name(f"{own.name}-docaudit")
+    if args.push_to_hub and Path(out).absolute().is_relative_to(own):
+        raise UsageError(
+            f"out={str(out)!r} lies in output_dir, which is pushed to the Hub, with what the audits recover",
+            "name a folder outside it",
+        )
+    return Path(out)
+
+
+def _shared(args: TrainingArguments, value: Any) -> Any:
+    """What the main process has, in every process: one that stops alone leaves the others waiting for ever."""
+    if args.world_size == 1:
+        return value
+    from accelerate.utils import broadcast_object_list
+
+    return broadcast_object_list([value])[0]

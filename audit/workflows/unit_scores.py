@@ -1,0 +1,114 @@
+"""Values of units behind an attack's metrics, kept in the evidence so that two scans can be compared as pairs.
+
+Units and clusters are hashed: only their identity is needed. A file names the result that it belongs to, so that values
+of another scan are never taken for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from audit.errors import RecordError
+from audit.files import write_atomically
+from audit.record import Completed
+from audit.stats.paired import Kind, UnitScores
+
+_STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+_RESULT: TypeAdapter[Completed] = TypeAdapter(Completed)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class _Column:
+    """`UnitScores` as JSON; None stands for a value that is not finite."""
+
+    units: tuple[str, ...]
+    clusters: tuple[str, ...]
+    member: tuple[bool, ...]
+    values: tuple[float | None, ...]
+    kind: Kind
+    limits: tuple[float, float]
+
+
+@dataclass(frozen=True, config=_STRICT)
+class _Kept:
+    result: str
+    metrics: dict[str, _Column]
+
+
+_KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
+
+
+def write_scores(evidence: Path, result: Completed, scores: Mapping[str, UnitScores]) -> None:
+    """Keep the values behind a result.
+
+    Args:
+        evidence: the folder for the owner alone.
+        result: of the attack.
+        scores: by metric, see `Attack.paired_scores`.
+
+    Raises:
+        EngineError: the file cannot be written.
+    """
+    columns = {metric: _column(own) for metric, own in scores.items()}
+    content = {"result": _identity(result), "metrics": columns}
+    path = _path(evidence, result.attack)
+    write_atomically(path, json.dumps(content, allow_nan=False).encode() + b"\n", mode=0o600)
+
+
+def read_scores(evidence: Path, result: Completed) -> dict[str, UnitScores] | None:
+    """Read the values behind a result; None where the evidence holds none, or those of another scan.
+
+    Raises:
+        RecordError: the file is damaged or cannot be read.
+    """
+    path = _path(evidence, result.attack)
+    if not path.is_file():
+        return None
+    try:
+        kept = _KEPT.validate_json(path.read_bytes())
+        scores = {metric: _scores(own) for metric, own in kept.metrics.items()}
+    except OSError as error:
+        raise RecordError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    except (ValidationError, ValueError):
+        raise RecordError(f"{path}: damaged", "scan again into the same folder: outcomes are in its journal") from None
+    return scores if kept.result == _identity(result) else None
+
+
+def _path(evidence: Path, attack: str) -> Path:
+    return evidence / f"units-{attack}.json"
+
+
+def _identity(result: Completed) -> str:
+    """The sha256 of a result as a record holds it."""
+    return hashlib.sha256(json.dumps(_RESULT.dump_python(result, mode="json"), sort_keys=True).encode()).hexdigest()
+
+
+def _column(scores: UnitScores) -> dict[str, Any]:
+    return {
+        "units": _hashed(scores.units),
+        "clusters": _hashed(scores.clusters),
+        "member": [bool(own) for own in scores.member],
+        "values": [float(value) if np.isfinite(value) else None for value in scores.values],
+        "kind": scores.kind,
+        "limits": [float(limit) for limit in scores.limits],
+    }
+
+
+def _scores(column: _Column) -> UnitScores:
+    n = len(column.units)
+    if len(set(column.units)) != n or {len(column.clusters), len(column.member), len(column.values)} != {n}:
+        raise ValueError("columns of different lengths, or a unit twice")
+    values = np.array([np.nan if value is None else value for value in column.values], np.float64)
+    return UnitScores(column.units, column.clusters, np.array(column.member, bool), values, column.kind, column.limits)
+
+
+def _hashed(names: Sequence[str]) -> list[str]:
+    return [hashlib.sha256(str(name).encode()).hexdigest()[:16] for name in names]

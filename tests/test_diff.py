@@ -1,0 +1,602 @@
+"""Two scans compared: planted changes are found, none is made up, and nothing that is missing looks better."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from example_records import mean, record, share
+from scipy import stats
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.cli import app
+from audit.errors import RecordError
+from audit.measurements import Estimate, Unresolved
+from audit.record import Bounds, Completed, LeftOut, Skipped, TriedTrials
+from audit.report.scan_diff.formats import render, schema
+from audit.stats.multiplicity import holm
+from audit.stats.paired import UnitScores
+from audit.workflows.diff import diff_scans, gate_against_baseline
+from audit.workflows.unit_scores import read_scores, write_scores
+
+N = 120
+POLICY = """
+schema = 1
+name = "own"
+[[limits]]
+attack = "membership"
+metric = "auc"
+max = 0.65
+required = false
+rationale = "r"
+[[limits]]
+attack = "reconstruction"
+metric = "excess_pr.unique"
+max = 0.5
+required = false
+rationale = "r"
+"""
+
+
+def docaudit(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+@pytest.fixture
+def policy(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text(POLICY)
+    return path
+
+
+def auc(value: float, error: float = 0.02, name: str = "auc") -> Estimate:
+    return replace(mean(name, value, error, N, 0.5, "chance"), unit="documents")
+
+
+def membership(*measurements, **more) -> Completed:
+    names = tuple(item.name for item in measurements)
+    return Completed("membership", names, {"n_masks": 7}, measurements, **more)
+
+
+def reconstruction(value: float, error: float = 0.02, **more) -> Completed:
+    items = (mean("excess_pr.unique", value, error, N, 0.0, "held-out"),)
+    return Completed("reconstruction", ("excess_pr.unique",), {"n_attempts": 8}, items, **more)
+
+
+def scan(*attacks, **more):
+    """A record of a docaudit that knows two attacks."""
+    return replace(record(*attacks, battery=("reconstruction", "membership")), **more)
+
+
+def saved(folder: Path, audited, scores=None) -> Path:
+    """The folder of a scan; `scores` by attack and metric are its values of units."""
+    (folder / "evidence").mkdir(parents=True)
+    records.write(audited, folder / "record.json")
+    for result in audited.attacks:
+        if scores is not None and isinstance(result, Completed):
+            write_scores(folder / "evidence", result, scores.get(result.attack, {}))
+    return folder
+
+
+def compared(tmp_path, old, new, scores=(None, None), **more):
+    places = [saved(tmp_path / name, one, own) for name, one, own in zip("ab", (old, new), scores, strict=True)]
+    return diff_scans(*places, **more)
+
+
+def change(found, metric):
+    return next(one for one in found.changes if one.metric == metric)
+
+
+def fields(hits, seed=0):
+    """Values of fields of N member documents and as many others; `hits` of the members' are found."""
+    values = np.concatenate([np.arange(N) < hits, np.zeros(N)])
+    names = [f"d{place}/e" for place in range(2 * N)]
+    order = np.random.default_rng(seed).permutation(2 * N)
+    return UnitScores(
+        [names[place] for place in order], [names[place] for place in order], order < N, values[order].astype(float)
+    )
+
+
+def both(old_hits, new_hits, error=0.04):
+    """Two scans whose fields are told, with the values of units of both."""
+    attacks = [reconstruction(hits / N, error) for hits in (old_hits, new_hits)]
+    scores = [
+        {"reconstruction": {"excess_pr.unique": fields(hits, seed)}} for seed, hits in enumerate((old_hits, new_hits))
+    ]
+    return [scan(one) for one in attacks], scores
+
+
+# Planted truth
+
+
+def test_fewer_fields_found_is_better_unit_by_unit(tmp_path):
+    (old, new), scores = both(60, 12)
+    found = change(compared(tmp_path, old, new, scores), "excess_pr.unique")
+    assert (found.outcome, found.paired, found.good) == ("better", True, "less")
+    assert found.difference.value == pytest.approx(-48 / N)
+    assert found.difference.high < 0
+    assert found.difference.low < -48 / N < found.difference.high
+
+
+def test_more_fields_found_is_worse(tmp_path):
+    (old, new), scores = both(12, 60)
+    assert change(compared(tmp_path, old, new, scores), "excess_pr.unique").outcome == "worse"
+
+
+def test_pairs_tell_what_two_intervals_cannot(tmp_path):
+    """25 of 120 fields more, and none less: the intervals overlap."""
+    (old, new), scores = both(50, 75, error=0.09)
+    alone = compared(tmp_path / "alone", old, new)
+    unpaired = change(alone, "excess_pr.unique")
+    assert (unpaired.outcome, unpaired.paired) == ("cannot be told", False)
+    assert any("OLD has no values of units in evidence/ for reconstruction" in note for note in alone.notes)
+    paired = change(compared(tmp_path / "pairs", old, new, scores), "excess_pr.unique")
+    assert (paired.outcome, paired.paired) == ("worse", True)
+
+
+def test_a_large_change_is_told_without_pairs(tmp_path):
+    found = change(compared(tmp_path, scan(reconstruction(0.6)), scan(reconstruction(0.1))), "excess_pr.unique")
+    assert (found.outcome, found.paired) == ("better", False)
+    assert "not paired" in found.difference.method
+
+
+def test_values_of_another_scan_are_not_taken_for_this_one(tmp_path):
+    (old, new), scores = both(50, 62)
+    found_in = saved(tmp_path / "old", old, scores[0])
+    place = saved(tmp_path / "new", new, scores[1])
+    records.write(scan(reconstruction(0.9)), place / "record.json")
+    assert not change(diff_scans(found_in, place), "excess_pr.unique").paired
+
+
+def test_evidence_kept_elsewhere_is_named(tmp_path):
+    (old, new), scores = both(50, 62)
+    places = [saved(tmp_path / name, one, own) for name, one, own in zip("ab", (old, new), scores, strict=True)]
+    places[1].joinpath("evidence").rename(tmp_path / "kept")
+    assert not change(diff_scans(*places), "excess_pr.unique").paired
+    assert change(diff_scans(*places, new_evidence=tmp_path / "kept"), "excess_pr.unique").paired
+    shown = docaudit("diff", *places, "--new-evidence", tmp_path / "kept", "--format", "json")
+    assert all(one["paired"] for one in json.loads(shown.stdout)["changes"] if one["attack"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "outcome"),
+    [(0.9, 0.5, "better"), (0.5, 0.9, "worse"), (0.1, 0.5, "better"), (0.45, 0.1, "worse"), (0.3, 0.95, "worse")],
+)
+def test_an_area_is_better_nearer_to_chance_on_either_side(tmp_path, old, new, outcome):
+    found = change(compared(tmp_path, scan(membership(auc(old))), scan(membership(auc(new)))), "auc")
+    assert (found.outcome, found.good) == (outcome, "nearer to chance")
+    assert found.difference.value == pytest.approx(abs(new - 0.5) - abs(old - 0.5), abs=1e-9)
+
+
+def test_an_area_whose_sides_change_is_paired_by_distance_from_chance(tmp_path):
+    member = np.arange(2 * N) < N
+    noise = np.random.default_rng(0).normal(size=2 * N)
+    names = [f"d{place}" for place in range(2 * N)]
+    columns = [UnitScores(names, names, member, noise + shift * member, "auc") for shift in (-0.8, 2.5)]
+    values = [stats.mannwhitneyu(own.values[member], own.values[~member]).statistic / N**2 for own in columns]
+    scores = [{"membership": {"auc": own}} for own in columns]
+    found = compared(tmp_path, *(scan(membership(auc(value))) for value in values), scores)
+    assert (change(found, "auc").outcome, change(found, "auc").paired) == ("worse", True)
+    assert change(found, "auc").difference.value == pytest.approx(values[1] - 0.5 - (0.5 - values[0]))
+
+
+def test_a_less_useful_model_is_worse(tmp_path):
+    old, new = (scan(utility=(share("masked_token_accuracy", hits, 5000),)) for hits in (3120, 2100))
+    found = change(compared(tmp_path, old, new), "masked_token_accuracy")
+    assert (found.outcome, found.good, found.attack) == ("worse", "more", "")
+
+
+def test_a_scan_beside_itself_tells_nothing(tmp_path):
+    (old, _), scores = both(60, 60)
+    old = replace(old, attacks=(*old.attacks, membership(auc(1.0, 0.0), auc(0.7, name="auc.loss"))))
+    found = compared(tmp_path, old, old, (scores[0], scores[0]))
+    assert {one.outcome for one in found.changes} == {"cannot be told"}
+    assert all(one.difference.value == 0 for one in found.changes)
+    assert "same record" in found.notes[0]
+    shown = render(found, "text", 80).replace("the same record", "")
+    assert not {"same", "unchanged", "equal", "no change"} & {*shown.split()}
+
+
+# What is missing never looks better
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        {"attacks": (Skipped("membership", ("auc",), "no baseline", "give one"),)},
+        {"attacks": (), "left_out": (LeftOut("membership", ("auc",)),)},
+        {"attacks": (membership(Unresolved("auc", "too few documents", 3, 20)),)},
+    ],
+    ids=("skipped", "left out", "unresolved"),
+)
+def test_an_attack_that_is_missing_in_new_is_never_better(tmp_path, policy, gone):
+    old, new = scan(membership(auc(0.9)), reconstruction(0.1)), scan(reconstruction(0.1))
+    new = replace(new, **{**gone, "attacks": (*new.attacks, *gone["attacks"])})
+    found = change(compared(tmp_path, old, new), "auc")
+    assert (found.outcome, found.difference, found.lost) == ("cannot be told", None, True)
+    assert found.reason.startswith("NEW: ")
+    _, verdict, _ = gate_against_baseline(tmp_path / "b", str(policy), tmp_path / "a")
+    assert (verdict.overall, verdict.exit_code) == ("undecided", 11)
+    assert "measured in the baseline and not in this record: membership auc" in verdict.reason
+
+
+def test_a_method_that_is_missing_in_new_is_told(tmp_path, policy):
+    ways = {"auc": ("auc.loss", "auc.calibrated")}
+    old = scan(membership(auc(0.6), auc(0.6, name="auc.loss"), auc(0.6, name="auc.calibrated"), methods=ways))
+    new = scan(membership(auc(0.6), auc(0.6, name="auc.loss"), methods={"auc": ("auc.loss",)}))
+    found = compared(tmp_path, old, new)
+    assert change(found, "auc.calibrated").lost
+    assert change(found, "auc.calibrated").limits == ("auc",)
+    _, verdict, _ = gate_against_baseline(tmp_path / "b", str(policy), tmp_path / "a")
+    assert verdict.exit_code == 11
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"ablations": ("half of the candidates",)}, "NEW: the attacker was weakened: half of the candidates"),
+        ({"confounded": "splits differ in time"}, "NEW: splits differ in time"),
+        ({"alarms": ("epsilon is over 0",)}, "NEW: epsilon is over 0"),
+    ],
+)
+def test_less_found_by_a_weaker_attacker_is_not_better(tmp_path, more, said):
+    found = compared(tmp_path, scan(reconstruction(0.6)), scan(reconstruction(0.1, **more)))
+    assert change(found, "excess_pr.unique").outcome == "cannot be told"
+    assert change(found, "excess_pr.unique").reason == said
+
+
+def test_less_found_by_an_attacker_under_the_power_that_the_policy_asks_for_is_not_better(tmp_path):
+    def with_power(value, power):
+        own = reconstruction(value, power="oracle")
+        return scan(replace(own, measurements=(*own.measurements, mean("oracle", power, 0.01, N))))
+
+    weak = compared(tmp_path / "weak", with_power(0.6, 0.9), with_power(0.1, 0.3))
+    assert "too weak: power 0.30" in change(weak, "excess_pr.unique").reason
+    strong = compared(tmp_path / "strong", with_power(0.6, 0.9), with_power(0.1, 0.8))
+    assert change(strong, "excess_pr.unique").outcome == "better"
+    worse = compared(tmp_path / "worse", with_power(0.1, 0.3), with_power(0.6, 0.9))
+    assert change(worse, "excess_pr.unique").outcome == "worse"
+
+
+def test_a_model_that_does_its_task_no_more_is_not_better(tmp_path):
+    useless = scan(reconstruction(0.1), utility=(share("masked_token_accuracy", 3, 5000, 0.05, "chance"),))
+    found = compared(tmp_path, scan(reconstruction(0.6)), useless)
+    assert "does not answer as it is asked" in change(found, "excess_pr.unique").reason
+
+
+def test_with_other_references_nothing_is_better_and_a_leak_is_still_worse(tmp_path):
+    old, new = scan(reconstruction(0.6)), scan(reconstruction(0.1))
+    card = new.references[0]
+    other = replace(card, card=replace(card.card, sha256="ab" * 32))
+    found = compared(tmp_path / "one", old, replace(new, references=(other,)))
+    assert change(found, "excess_pr.unique").outcome == "cannot be told"
+    assert any("references differ (auxiliary)" in note for note in found.notes)
+    found = compared(tmp_path / "two", replace(new, references=(other,)), old)
+    assert change(found, "excess_pr.unique").outcome == "worse"
+
+
+def test_values_that_are_not_finite_are_left_out_on_both_sides(tmp_path):
+    (old, new), scores = both(60, 12)
+    broken = scores[1]["reconstruction"]["excess_pr.unique"]
+    broken.values[:20] = np.nan
+    found = change(compared(tmp_path, old, new, scores), "excess_pr.unique")
+    assert (found.paired, found.outcome) == (True, "better")
+    assert found.difference.n == 2 * N - 20
+    broken.values[:] = np.inf
+    found = change(compared(tmp_path / "all", old, new, scores), "excess_pr.unique")
+    assert (found.paired, np.isfinite(found.difference.value)) == (False, True)
+
+
+def test_a_record_with_a_number_that_is_none_is_refused(tmp_path):
+    place = saved(tmp_path / "a", scan(reconstruction(0.1)))
+    text = (place / "record.json").read_text().replace('"value": 0.1,', '"value": NaN,')
+    (place / "record.json").write_text(text)
+    assert docaudit("diff", place, place).exit_code == 2
+
+
+def test_damaged_values_of_units_are_refused(tmp_path):
+    (old, _), scores = both(60, 12)
+    place = saved(tmp_path / "a", old, scores[0])
+    (place / "evidence" / "units-reconstruction.json").write_text('{"result": ""}')
+    with pytest.raises(RecordError, match=r"units-reconstruction\.json: damaged"):
+        diff_scans(place, place)
+
+
+def test_a_renamed_metric_is_told_on_both_sides_and_never_guessed(tmp_path):
+    """An older docaudit called it otherwise: neither name is compared with the other."""
+    old, new = scan(membership(auc(0.9, name="low_fpr_advantage"))), scan(membership(auc(0.5)))
+    old = replace(old, environment=replace(old.environment, docaudit="0.0.9"))
+    found = compared(tmp_path, old, new)
+    for metric, side in (("low_fpr_advantage", "NEW"), ("auc", "OLD")):
+        one = change(found, metric)
+        assert (one.outcome, one.difference) == ("cannot be told", None)
+        assert one.reason == f"{side}: the record has no such number; another version of docaudit may call it otherwise"
+
+
+def test_an_older_record_is_compared_and_its_version_said(tmp_path):
+    old = json.loads(records.dumps(scan(reconstruction(0.1))))
+    for later in ("left_out", "dp", "bounds", "policy", "audit", "derived_by"):
+        old.pop(later)
+    old["environment"]["docaudit"], old["battery"] = "0.0.9", ["reconstruction"]
+    new = reconstruction(0.6)
+    new = scan(replace(new, parameters={**new.parameters, "top_p": 0.1}), membership(auc(0.5)))
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "record.json").write_text(json.dumps(old))
+    found = diff_scans(tmp_path / "old", saved(tmp_path / "new", new))
+    assert change(found, "excess_pr.unique").outcome == "worse"
+    assert change(found, "auc").reason == "OLD: docaudit 0.0.9 had no such attack"
+    assert any(note.startswith("docaudit differs: OLD 0.0.9, NEW 0.1.0") for note in found.notes)
+    assert "reconstruction: only one of both versions has the parameters top_p" in found.notes
+
+
+# What cannot be compared
+
+
+def bounds(tried):
+    return Bounds(40, 60.0, 0.5, (TriedTrials("reconstruction", 40, tried),))
+
+
+def with_parameters(**more):
+    own = reconstruction(0.1)
+    return {"attacks": (replace(own, parameters={**own.parameters, **more}),)}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"seed": 1}, "the seed differs: OLD 0, NEW 1"),
+        ({"budget": "quick", "share": 0.25}, "the budget differs: OLD standard (100% of the trials), NEW quick (25%"),
+        (with_parameters(n_attempts=16), "reconstruction: the parameter n_attempts differs: OLD 8, NEW 16"),
+        (with_parameters(top_p=0.1), "reconstruction: the parameter top_p differs: OLD none, NEW 0.1"),
+        ({"bounds": bounds(30)}, "the bounds on trials differ: OLD none, NEW 40 documents"),
+    ],
+)
+def test_scans_that_differ_in_more_than_the_model_are_refused_with_the_difference(tmp_path, more, said):
+    old = scan(reconstruction(0.1))
+    with pytest.raises(RecordError) as refused:
+        compared(tmp_path, old, replace(old, **more))
+    (problem,) = refused.value.problems
+    assert problem.startswith(said)
+
+
+def test_every_difference_is_named_at_once_and_wrong_use_exits_2(tmp_path, policy):
+    old = scan(reconstruction(0.1))
+    other = replace(old, seed=1, corpus=replace(old.corpus, sha256="ab" * 32, name="letters"))
+    places = [saved(tmp_path / name, one) for name, one in (("a", old), ("b", other))]
+    for command in (("diff", *places), ("gate", places[1], "--baseline", places[0], "--policy", policy)):
+        result = docaudit(*command)
+        assert result.exit_code == 2
+        assert "the data set differs: OLD receipts-2026 (sha256 0c51e7aa0c51), NEW letters (sha256 ab" in result.stderr
+        assert "the seed differs" in result.stderr
+        assert result.stdout == ""
+
+
+def test_time_limits_that_tried_the_same_trials_can_be_compared(tmp_path):
+    old, new = (scan(reconstruction(0.1), bounds=replace(bounds(40), seconds=seconds)) for seconds in (60.0, 90.0))
+    assert compared(tmp_path, old, new).changes
+
+
+# Many metrics
+
+
+def test_one_change_of_many_is_no_surprise(tmp_path):
+    """p about 0.02: a change on its own, and chance among eight."""
+    names = tuple(f"auc.{place}" for place in range(8))
+
+    def audited(first):
+        items = [auc(first if name == names[0] else 0.7, name=name) for name in names]
+        return scan(membership(auc(0.7), *items, methods={"auc": names}))
+
+    found = compared(tmp_path / "many", audited(0.7), audited(0.766))
+    one = change(found, names[0])
+    assert one.p < 0.05 < one.p_adjusted
+    assert (one.outcome, "no surprise among so many" in one.reason) == ("cannot be told", True)
+    assert one.difference.low > 0
+    alone = compared(
+        tmp_path / "alone",
+        *(replace(scan(membership(auc(value))), utility=()) for value in (0.7, 0.766)),
+    )
+    assert change(alone, "auc").outcome == "worse"
+
+
+def test_false_alarms_among_many_metrics_stay_under_one_in_twenty():
+    """20 metrics of 60 units of two models that leak alike, together at 0, 0.5 and 0.9: any change in under 5 %."""
+    rng = np.random.default_rng(5)
+    rounds, units, metrics = 1500, 60, 20
+    for together in (0.0, 0.5, 0.9):
+        shared = rng.normal(size=(rounds, units, 1)) * np.sqrt(together)
+        changes = shared + rng.normal(size=(rounds, units, metrics)) * np.sqrt(1 - together)
+        p_values = stats.ttest_1samp(changes, 0.0, axis=1).pvalue
+        alarms = sum(min(holm(dict(enumerate(row))).values()) <= 0.05 for row in p_values.tolist())
+        # One-sided at 99.9 %.
+        assert alarms <= stats.binom.ppf(0.999, rounds, 0.05)
+        assert np.mean(p_values.min(axis=1) <= 0.05) > 0.1, "without the rule they would be many"
+
+
+def test_false_alarms_of_whole_comparisons_stay_rare(tmp_path):
+    """Two models that find each field with the same chance, three groups of fields: a diff says a word in few of 30."""
+    rng = np.random.default_rng(3)
+    names = ("excess_pr.unique", "excess_pr.unique.tuned", "excess_pr.repeated")
+    labels = [f"d{place}" for place in range(24)]
+    alarms = 0
+    for index in range(30):
+        sides = []
+        for side in "ab":
+            columns = {name: rng.random(24) < 0.3 for name in names}
+            items = tuple(mean(name, float(own.mean()), 0.05, 24, 0.0, "held-out") for name, own in columns.items())
+            result = Completed("reconstruction", names, {}, items, methods={"excess_pr.unique": names[:2]})
+            scores = {
+                name: UnitScores(labels, labels, np.ones(24, bool), own.astype(float)) for name, own in columns.items()
+            }
+            sides.append(saved(tmp_path / f"{index}{side}", scan(result), {"reconstruction": scores}))
+        found = diff_scans(*sides)
+        assert all(one.paired for one in found.changes if one.attack)
+        alarms += any(one.outcome != "cannot be told" for one in found.changes)
+    assert alarms <= stats.binom.ppf(0.999, 30, 0.05)
+
+
+# The gate
+
+
+def gated(tmp_path, policy, old, new, scores=(None, None)):
+    places = [saved(tmp_path / name, one, own) for name, one, own in zip("ab", (old, new), scores, strict=True)]
+    return gate_against_baseline(places[1], str(policy), places[0])[1]
+
+
+def test_a_pass_with_a_regression_is_violated(tmp_path, policy):
+    old, new = scan(reconstruction(0.1), membership(auc(0.5))), scan(reconstruction(0.4), membership(auc(0.5)))
+    verdict = gated(tmp_path, policy, old, new)
+    assert (verdict.overall, verdict.exit_code) == ("violated", 10)
+    assert verdict.reason.startswith(
+        "1 limit is worse than in the baseline, beyond the interval of the change: reconstruction excess_pr.unique "
+        "(excess_pr.unique 0.100 before, 0.400 now, change +0.300 ["
+    )
+    assert verdict.reason.endswith("; by the policy alone: passed, 2 of 2 limits met")
+    assert [one.outcome for one in verdict.decisions] == ["passed", "violated"]
+    assert (verdict.counts.met, verdict.counts.violated) == (1, 1)
+    shown = docaudit("gate", tmp_path / "b", "--policy", policy, "--baseline", tmp_path / "a")
+    assert shown.exit_code == 10
+    assert "worse than in the baseline" in shown.stdout
+    assert docaudit("gate", tmp_path / "b", "--policy", policy).exit_code == 0
+
+
+def test_an_improvement_passes_and_a_violation_stays_one(tmp_path, policy):
+    old, better = scan(reconstruction(0.4), membership(auc(0.5))), scan(reconstruction(0.1), membership(auc(0.5)))
+    assert gated(tmp_path / "one", policy, old, better).exit_code == 0
+    leaky = scan(reconstruction(0.8), membership(auc(0.5)))
+    verdict = gated(tmp_path / "two", policy, scan(reconstruction(0.9), membership(auc(0.5))), leaky)
+    assert (verdict.exit_code, verdict.reason) == (10, "1 of 2 limits violated, 1 met")
+
+
+def test_a_change_within_its_interval_passes(tmp_path, policy):
+    old, new = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.10, 0.13))
+    assert gated(tmp_path, policy, old, new).overall == "passed"
+
+
+def test_a_waiver_accepts_a_leak_and_no_larger_one(tmp_path, policy):
+    waiver = """
+[[waivers]]
+attack = "reconstruction"
+metric = "excess_pr.unique"
+owner = "A. Owner"
+role = "head"
+reason = "r"
+measure = "m"
+expires = {}
+"""
+    from audit.policy import today
+
+    policy.write_text(POLICY + waiver.format(today().replace(day=1).isoformat()[:4] + "-12-31"))
+    old, new = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.7, 0.95))
+    assert gated(tmp_path / "same", policy, old, old).overall == "waived"
+    verdict = gated(tmp_path / "worse", policy, old, new)
+    assert verdict.exit_code == 10
+    assert "its waiver accepts the leak, not a larger one" in verdict.decisions[1].reason
+
+
+def test_a_baseline_that_shares_no_limit_decides_nothing(tmp_path, policy):
+    old, new = scan(membership(auc(0.5))), scan(reconstruction(0.1))
+    new = replace(new, left_out=(LeftOut("membership", ("auc",), lacks="documents"),))
+    old = replace(old, attacks=(), left_out=(LeftOut("membership", ("auc",)), LeftOut("reconstruction", ())))
+    verdict = gated(tmp_path, policy, old, new)
+    assert verdict.exit_code == 11
+    assert verdict.reason.startswith("no limit could be compared with the baseline; by the policy alone: passed")
+
+
+def test_a_policy_that_warns_lets_a_lost_number_through_and_no_regression(tmp_path, policy):
+    policy.write_text(POLICY.replace('name = "own"', 'name = "own"\nundecided = "warn"'))
+    old, new = scan(reconstruction(0.1), membership(auc(0.5))), scan(reconstruction(0.1))
+    new = replace(new, left_out=(LeftOut("membership", ("auc",), lacks="documents"),))
+    verdict = gated(tmp_path / "lost", policy, old, new)
+    assert (verdict.overall, verdict.exit_code) == ("undecided", 0)
+    worse = scan(reconstruction(0.4), membership(auc(0.5)))
+    assert gated(tmp_path / "worse", policy, old, worse).exit_code == 10
+
+
+def test_scans_are_compared_without_torch(tmp_path):
+    place = str(saved(tmp_path / "a", scan(reconstruction(0.1))))
+    command = [sys.executable, "-X", "importtime", "-m", "audit", "diff", place, place]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert not [heavy for heavy in ("torch", "transformers", "sklearn", "matplotlib") if f" {heavy}\n" in found.stderr]
+
+
+# Formats
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """A comparison with all three outcomes, and names that would steer what shows them."""
+    old = scan(reconstruction(0.1), membership(auc(0.9), auc(0.6, name="auc.|<img src=x>@here")))
+    new = scan(reconstruction(0.6), membership(auc(0.5), auc(0.6, name="auc.|<img src=x>@here")))
+    ways = {"auc": ("auc", "auc.|<img src=x>@here")}
+    old, new = (replace(one, attacks=(one.attacks[0], replace(one.attacks[1], methods=ways))) for one in (old, new))
+    new = replace(new, target=replace(new.target, name="[model](http://x)"))
+    return compared(tmp_path_factory.mktemp("shown"), old, new)
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_text_fits_the_terminal(shown, width):
+    lines = render(shown, "text", width).splitlines()
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert [text.index(one) for one in ("Worse (1)", "Better (1)", "Cannot be told (2)")] == sorted(
+        text.index(one) for one in ("Worse (1)", "Better (1)", "Cannot be told (2)")
+    )
+    row = next(line for line in lines if "excess_pr.unique" in line)
+    assert row.split()[1:4] == ["0.100", "0.600", "+0.500"]
+    assert row.endswith("]*")
+
+
+def test_markdown_neither_links_nor_mentions_nor_draws(shown):
+    text = render(shown, "markdown", 80)
+    assert text.startswith("### docaudit: 1 worse, 1 better, 2 cannot be told")
+    for live in ("<img", "@here", "](http"):
+        assert live not in text
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "metric" not in line]
+    assert len(rows) == len(shown.changes)
+    assert {row.replace(r"\|", "").count("|") for row in rows} == {7}
+    assert len(text.encode()) < 60_000
+
+
+def test_json_is_what_its_schema_says(shown, tmp_path):
+    found = json.loads(render(shown, "json", 80))
+    jsonschema.validate(found, schema())
+    published = Path(__file__).parents[1] / "audit" / "diff.schema.json"
+    assert json.loads(published.read_text()) == schema(), (
+        'write it again: python -c "import json, pathlib; from audit.report.scan_diff.formats import schema; '
+        "pathlib.Path('audit/diff.schema.json').write_text(json.dumps(schema(), indent=1) + chr(10))\""
+    )
+    assert found["schema_version"] == 1
+    assert [one["outcome"] for one in found["changes"]] == [one.outcome for one in shown.changes]
+    assert json.loads(json.dumps(asdict(shown))) == found
+
+
+def test_a_file_takes_the_comparison_and_standard_output_stays_empty(tmp_path):
+    place = saved(tmp_path / "a", scan(reconstruction(0.1)))
+    result = docaudit("diff", place, place, "--format", "markdown", "--output", tmp_path / "diff.md")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert (tmp_path / "diff.md").read_text().startswith("### docaudit: 0 worse, 0 better")
+
+
+def test_values_of_units_come_back_as_they_were(tmp_path):
+    own = UnitScores(["a", "b"], ["x", "x"], np.array([True, False]), np.array([0.1, -np.inf]), "auc", (-2.0, 3.0))
+    result = reconstruction(0.1)
+    write_scores(tmp_path, result, {"m": own})
+    path = tmp_path / "units-reconstruction.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    kept = read_scores(tmp_path, records.loads(records.dumps(scan(result))).attacks[0])["m"]
+    assert len({*kept.units, *kept.clusters}) == 3
+    assert not {"a", "b", "x"} & {*kept.units, *kept.clusters}, "names are hashed"
+    assert (kept.member.tolist(), kept.kind, kept.limits) == ([True, False], "auc", (-2.0, 3.0))
+    assert kept.values[0] == 0.1
+    assert np.isnan(kept.values[1])
+    assert read_scores(tmp_path, replace(result, dtype="bfloat16")) is None
+    assert read_scores(tmp_path / "nowhere", result) is None
