@@ -75,6 +75,8 @@ def test_pango_that_is_missing_costs_the_pdf_and_names_the_command_of_the_system
     assert (check.state, check.needed) == ("missing", True)
     assert "no report.pdf" in check.without
     assert check.mend == "apt install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
+    fake(tmp_path / "worse", monkeypatch, weasyprint="raise AttributeError('no such part')")
+    assert (doctor._pango().state, doctor._pango().found) == ("broken", "AttributeError: no such part")
     monkeypatch.setattr(doctor.platform, "freedesktop_os_release", lambda: {"ID": "fedora"})
     assert doctor._install("pango") == "dnf install pango"
     monkeypatch.setattr(doctor.platform, "system", lambda: "Darwin")

@@ -188,8 +188,10 @@ def _pango() -> Check:
     without = "no report.pdf and no annex.pdf; the verdict, report.html and record.json are written all the same"
     if "No module named" in why:
         return Check("pango", "missing", why, True, without, "python -m pip install weasyprint")
-    state: State = "missing" if "cannot load library" in why or "OSError" in why else "broken"
-    return Check("pango", state, "its libraries cannot be loaded", True, without, _install("pango"))
+    if "cannot load library" in why:
+        return Check("pango", "missing", "its libraries cannot be loaded", True, without, _install("pango"))
+    mend = f"python -m pip install --force-reinstall weasyprint; else {_install('pango')}"
+    return Check("pango", "broken", why, True, without, mend)
 
 
 def _tesseract() -> Check:
