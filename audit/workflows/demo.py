@@ -23,6 +23,8 @@ DOCUMENTS = 144
 """Documents that are tried (ours: as few as decide every limit that the sample can decide)."""
 SAMPLE = "sample"
 """The folder of the sample's model and data, in the folder of the reports."""
+MODEL = "leaky-model"
+"""The folder of the model there, by which the report names it."""
 _REFERENCE = "references/public-mlm"
 
 
@@ -46,7 +48,7 @@ def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ())
     use_threads(1)
     return open_scan(
         ScanOptions(
-            model_dir=copied / "model",
+            model_dir=copied / MODEL,
             data_dir=copied / "data",
             out=out,
             budget="quick",
@@ -71,9 +73,9 @@ def copy_sample(destination: Path) -> None:
 
 def _files() -> Iterator[tuple[str, bytes]]:
     source = folder("sample_models") / "receipts"
-    for name in ("model", f"data/{_REFERENCE}"):
+    for name, there in (("model", MODEL), (f"data/{_REFERENCE}", f"data/{_REFERENCE}")):
         for path in sorted((source / name).iterdir()):
-            yield f"{name}/{path.name}", path.read_bytes()
+            yield f"{there}/{path.name}", path.read_bytes()
     rows = map(json.loads, (source / "data" / "documents.jsonl").read_text(encoding="utf-8").splitlines())
     pages = ({key: value for key, value in row.items() if key != "image"} for row in rows)
     yield "data/documents.jsonl", "".join(json.dumps(page, ensure_ascii=False) + "\n" for page in pages).encode()
