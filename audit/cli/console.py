@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Self, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -131,9 +132,14 @@ class _PatientConsole(Console):
 
     def on_broken_pipe(self) -> None:
         """See `Console.on_broken_pipe`; what follows is printed to nobody."""
-        nobody = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nobody, self.file.fileno())
-        os.close(nobody)
+        _leave(self.file)
+
+
+def _leave(stream: IO[str]) -> None:
+    """Let what follows on a stream, and what it still holds, go to nobody."""
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nobody, stream.fileno())
+    os.close(nobody)
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -166,6 +172,21 @@ def width() -> int:
 def write(text: str) -> None:
     """Write text that is laid out already on standard output, control characters escaped."""
     _console().out("\n".join(map(printable, text.splitlines())), highlight=False)
+
+
+def emit(text: str) -> None:
+    """Print a text as it is on standard output, in UTF-8; a reader who leaves changes nothing else."""
+    try:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave(sys.stdout)
+
+
+def note(*lines: str) -> None:
+    """Print lines on standard error."""
+    for line in lines:
+        _console(stderr=True).print(_plain(line), soft_wrap=True)
 
 
 def warn(*warnings: str) -> None:

@@ -23,9 +23,11 @@ from audit.cli.options import (
     seconds_of,
     show_errors,
 )
+from audit.cli.verdicts import Formats, NoExitCode, OutputPaths, Quiet, SarifAnchor, Shown, Verbose, choose, show
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
+    from audit.engine.interface import Progress
     from audit.policy import Policy
     from audit.workflows.options import ScanOptions
 
@@ -153,6 +155,12 @@ def scan(
             show_default=False,
         ),
     ] = None,
+    formats: Formats = None,
+    outputs: OutputPaths = None,
+    sarif_anchor: SarifAnchor = None,
+    no_exit_code: NoExitCode = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     debug: Debug = False,
 ) -> None:
     """Attack a model, hold the result against a policy, and write the report."""
@@ -162,6 +170,18 @@ def scan(
         from audit.workflows.options import ScanOptions
 
         model_dir, data_dir = _divide(folders, checkpoints, no_model)
+        if checkpoints is not None and formats:
+            raise UsageError("--format is of one verdict, and --checkpoints reaches many", "gate each record with it")
+        shown = choose(
+            formats,
+            outputs,
+            policy,
+            data_dir,
+            sarif_anchor,
+            quiet=quiet,
+            verbose=verbose,
+            no_exit_code=no_exit_code,
+        )
         chosen = load_policy(policy)
         options = ScanOptions(
             model_dir=model_dir,
@@ -191,14 +211,16 @@ def scan(
             about={} if about is None else read_about(about),
         )
         if checkpoints is None:
-            code = _scan_one(options, chosen, reveal)
+            code = _scan_one(options, chosen, reveal, shown, quiet=quiet)
         else:
-            code = _scan_all(checkpoints, options, chosen, reveal)
+            code = _scan_all(checkpoints, options, chosen, reveal, quiet=quiet)
+            code = 0 if no_exit_code and code != UsageError.exit_code else code
     raise typer.Exit(code)
 
 
-def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
+def _scan_one(options: ScanOptions, policy: Policy, reveal: bool, shown: Shown, *, quiet: bool) -> int:
     """Scan a checkpoint, and give the exit code."""
+    from audit.engine.interface import SILENT
     from audit.workflows.plan.references import missing_references
     from audit.workflows.report import revealed_in
     from audit.workflows.scan import audit_checkpoint
@@ -212,27 +234,36 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
         opened = open_scan(options)
         console.warn(*opened.warnings, *missing_references(opened))
     with console.Reporter() as progress:
-        result = audit_checkpoint(opened, policy, reveal, progress, console.say)
+        told: Progress = SILENT if quiet else progress
+        tell = console.say if shown.as_text else console.note
+        result = audit_checkpoint(opened, policy, reveal, told, (lambda _: None) if quiet else tell)
     console.warn(*result.warnings)
-    console.show_verdict(result.verdict, options.out, result.record)
-    if reveal:
-        console.show_revealed(revealed_in(options.evidence))
-    return result.verdict.exit_code
+
+    def in_words() -> None:
+        console.show_verdict(result.verdict, options.out, result.record, decides_exit=shown.exit_code)
+        if reveal:
+            console.show_revealed(revealed_in(options.evidence))
+
+    return show(shown, result.record, result.verdict, in_words)
 
 
-def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool) -> int:
+def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool, *, quiet: bool) -> int:
     """Scan every checkpoint that matches, and give the exit code of them all."""
+    from audit.engine.interface import SILENT
     from audit.report.sweep_page import summary
     from audit.workflows import sweep
 
     run = sweep.find_checkpoints(pattern)
     results = []
     with console.Reporter() as progress:
-        for result in progress.follow(sweep.sweep_checkpoints(run, options, policy, reveal, progress)):
+        told = SILENT if quiet else progress
+        for result in progress.follow(sweep.sweep_checkpoints(run, options, policy, reveal, told)):
             if result.refusal is not None:
                 console.show_error(result.refusal)
             results.append(result)
     console.warn(*sweep.write_trend(run, results, options.out))
+    if quiet:
+        return sweep.exit_code(results)
     rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
     columns = summary([record for _, _, record, _ in rows if record is not None])
     console.show_sweep(run.axis, rows, columns, sweep.answer_of(run, results), sweep.files_of(results, options.out))

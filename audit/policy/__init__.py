@@ -1,16 +1,17 @@
 """A policy, and what it says about a record. Pure: the one place where a verdict is reached."""
 
 from audit.policy.counts import Counts
-from audit.policy.decision import EXIT_CODES, Decision, Outcome, Overall, Verdict
+from audit.policy.decision import EXIT_CODES, Cause, Decision, Outcome, Overall, Verdict
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import PolicyIdentity
-from audit.policy.limits import Gap, Limit, Policy, Waiver, check_names, check_ranges, load
+from audit.policy.limits import Gap, Limit, Policy, Waiver, check_names, check_ranges, load, path_of
 from audit.policy.verdict import SIGNIFICANCE, evaluate, today
 from audit.policy.waivers import RegisteredWaiver
 
 __all__ = [
     "EXIT_CODES",
     "SIGNIFICANCE",
+    "Cause",
     "Counts",
     "Decision",
     "Gap",
@@ -27,5 +28,6 @@ __all__ = [
     "contradiction",
     "evaluate",
     "load",
+    "path_of",
     "today",
 ]

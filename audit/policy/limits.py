@@ -138,15 +138,24 @@ class Policy:
 _POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
 
 
+def _shipped() -> dict[str, Path]:
+    """The shipped policies, by name."""
+    others = ("defenses", "frameworks")
+    return {item.stem: item for item in folder("policies").glob("*.toml") if item.stem not in others}
+
+
+def path_of(name_or_path: str) -> Path:
+    """The file of a policy: of a shipped one by its name, else the path itself."""
+    return _shipped().get(name_or_path, Path(name_or_path))
+
+
 def load(name_or_path: str) -> Policy:
     """Read a policy: the name of a shipped one ("default", "strict") or the path of a TOML file.
 
     Raises:
         PolicyError: every problem of the file.
     """
-    others = ("defenses", "frameworks")
-    shipped = {item.stem: item for item in folder("policies").glob("*.toml") if item.stem not in others}
-    path = shipped.get(name_or_path, Path(name_or_path))
+    shipped, path = _shipped(), path_of(name_or_path)
     try:
         text = path.read_bytes().decode("utf-8")
         content = tomllib.loads(text)
