@@ -46,7 +46,7 @@ app = typer.Typer(
 # In the order of the help: as they are used, from a folder of pages to countermeasures.
 _START, _DATA, _AUDIT = "Start", "Data", "Audit"
 _MODELS, _MEASURES = "References and attack parameters", "Countermeasures and canaries"
-app.command(cls=ProseCommand, epilog=EXIT_HELP, rich_help_panel=_START)(demo.demo)
+app.command(cls=ProseCommand, epilog=demo.DEMO_HELP, rich_help_panel=_START)(demo.demo)
 app.command(cls=ProseCommand, epilog=doctor.DOCTOR_HELP, rich_help_panel=_START)(doctor.doctor)
 app.command(cls=init.InitCommand, rich_help_panel=_DATA)(init.init)
 app.command("import", cls=import_data.ImportCommand, rich_help_panel=_DATA)(import_data.import_data)

@@ -11,6 +11,10 @@ import typer
 from audit.cli import console
 from audit.cli.options import Debug, show_errors
 
+DEMO_HELP = (
+    "Exit codes: 0 the sample was scanned; 2 wrong usage; 1 docaudit failed; 130 interrupted and 143 terminated: run "
+    "the same command again to go on. With --exit-code that of the verdict: 10, a limit is violated."
+)
 _FILES = {
     "report.pdf": "the decision report, to pass on; page one says it all",
     "report.html": "the technical annex, to search in a browser",
