@@ -15,7 +15,9 @@ from audit.cli import (
     attest,
     canary,
     defend,
+    demo,
     diff,
+    doctor,
     gate,
     import_data,
     init,
@@ -41,7 +43,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 # In the order of the help: as they are used, from a folder of pages to countermeasures.
-_DATA, _AUDIT, _MODELS, _MEASURES = "Data", "Audit", "References and attack parameters", "Countermeasures and canaries"
+_START, _DATA, _AUDIT = "Start", "Data", "Audit"
+_MODELS, _MEASURES = "References and attack parameters", "Countermeasures and canaries"
+app.command(cls=ProseCommand, epilog=demo.DEMO_HELP, rich_help_panel=_START)(demo.demo)
+app.command(cls=ProseCommand, epilog=doctor.DOCTOR_HELP, rich_help_panel=_START)(doctor.doctor)
 app.command(cls=init.InitCommand, rich_help_panel=_DATA)(init.init)
 app.command("import", cls=import_data.ImportCommand, rich_help_panel=_DATA)(import_data.import_data)
 app.command(cls=ProseCommand, rich_help_panel=_DATA)(ocr.ocr)
