@@ -243,14 +243,14 @@ def padded(target: Any, rows: Sequence[Any], page: Encoding) -> dict[str, torch.
 def compare(case: Case, attack: Reconstruction, trials: Sequence[Trial], options: argparse.Namespace) -> dict[str, Any]:
     """Both ways on the same fields, interleaved with the machine's matrix products, so that all see the same load."""
     product(case, attack, trials[:1])  # warm up
-    rates = [matmul_rate(case.target, options)]
+    rates = [matmul_rate(case.target, options.dtype)]
     outcomes, counting, seconds = product(case, attack, trials)
-    rates.append(matmul_rate(case.target, options))
+    rates.append(matmul_rate(case.target, options.dtype))
     loop = Loop(case, attack)
     began = time.perf_counter()
     literal = loop.run(trials)
     loop_seconds = time.perf_counter() - began
-    rates.append(matmul_rate(case.target, options))
+    rates.append(matmul_rate(case.target, options.dtype))
     same = [
         all([shot["tokens"] for shot in outcomes[name][player]] == found[player] for player in ("attack", "baseline"))
         for name, found in literal.items()
@@ -297,28 +297,38 @@ def flop(target: Any, lengths: Sequence[int]) -> float:
     return float(layers * per_layer.sum())
 
 
-def matmul_rate(target: Any, options: argparse.Namespace, seconds: float = 2.0) -> float:
+def wait_for(device: str) -> None:
+    """Wait until a GPU has done what it was given: only then does a clock say anything."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+    elif device == "mps":
+        torch.mps.synchronize()
+
+
+def matmul_rate(target: Any, dtype_name: str, seconds: float = 2.0) -> float:
     """The machine's own rate, operations per second: the encoder's largest product at the size of one batch."""
-    config, dtype = target.model.config, getattr(torch, options.dtype)
-    a = torch.randn(target.batch_tokens, config.hidden_size, dtype=dtype, device=options.device)
-    b = torch.randn(config.hidden_size, config.intermediate_size, dtype=dtype, device=options.device)
+    config, dtype, device = target.model.config, getattr(torch, dtype_name), target.card.device
+    a = torch.randn(target.batch_tokens, config.hidden_size, dtype=dtype, device=device)
+    b = torch.randn(config.hidden_size, config.intermediate_size, dtype=dtype, device=device)
     a @ b
+    wait_for(device)
     done, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
         for _ in range(10):
             a @ b
-        if options.device == "cuda":
-            torch.cuda.synchronize()
+        wait_for(device)
         done += 10
     return done * 2 * a.shape[0] * b.shape[0] * b.shape[1] / (time.perf_counter() - began)
 
 
 def paper_size(options: argparse.Namespace) -> dict[str, Any]:
     """One-shot and multi-shot at the size of the paper's largest experiment; random weights, invented pages."""
-    case = invented_case(options)
+    case = invented_case(options.fields, options.device)
+    if options.dtype != "float32":
+        case = replace(case, target=case.target.rounded(options.dtype))  # type: ignore[attr-defined]
     report: dict[str, Any] = {"fields": options.fields, "n_candidates": options.n_candidates}
     product(case, Published(n_candidates=options.n_candidates, n_attempts=1), trials_of(case, 2))
-    rate = matmul_rate(case.target, options)
+    rate = matmul_rate(case.target, options.dtype)
     for name, n_attempts in (("one-shot", 1), ("multi-shot", 8)):
         attack = Published(n_candidates=options.n_candidates, n_attempts=n_attempts)
         _, counting, seconds = product(case, attack, trials_of(case, options.fields))
@@ -332,10 +342,18 @@ def paper_size(options: argparse.Namespace) -> dict[str, Any]:
     return report
 
 
-def invented_case(options: argparse.Namespace) -> Case:
-    """Pages of 240 words, one token each, with one field each of 3 to 15; a target and a public model of base shape."""
+def invented_case(n_fields: int, device: str, config: LayoutLMConfig | None = None, n_words: int = 240) -> Case:
+    """Pages of as many one-token words, with one field each of 3 to 15; a target and a public model of base shape.
+
+    Args:
+        n_fields: one a page.
+        device: "cpu", "cuda" or "mps".
+        config: another shape than LayoutLM-base's.
+        n_words: of a page, 40 or more.
+    """
+    base = config or LayoutLMConfig()
     vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])}
-    vocabulary |= {f"w{i}": i for i in range(len(vocabulary), 30_522)}
+    vocabulary |= {f"w{i}": i for i in range(len(vocabulary), base.vocab_size)}
     names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
     inner = Tokenizer(WordLevel(vocabulary, "[UNK]"))
     inner.pre_tokenizer = Whitespace()
@@ -343,20 +361,22 @@ def invented_case(options: argparse.Namespace) -> Case:
         tokenizer_object=inner, model_max_length=512, **{f"{name}_token": token for name, token in names.items()}
     )
     labels = ("O", "B-X", "I-X")
-    config = LayoutLMConfig(num_labels=len(labels))
+    base.num_labels = len(labels)
     targets = {}
     for task, own in (("token-classification", labels), ("mlm", ())):
         torch.manual_seed(SEED)
         with tempfile.TemporaryDirectory() as folder:
-            FAMILIES["layoutlm"].heads[task](config).save_pretrained(folder)
+            FAMILIES["layoutlm"].heads[task](base).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            targets[task] = load(Path(folder), device=options.device, labels=own)
+            targets[task] = load(Path(folder), device=device, labels=own)
     rng = np.random.default_rng(SEED)
     documents = []
-    for number in range(options.fields):
-        corners = rng.integers(0, 900, (240, 2))
-        words = tuple(Word(f"w{rng.integers(5, 30_522)}", (x, y, x + 60.0, y + 12.0)) for x, y in corners.tolist())
-        start, length = int(rng.integers(200)), int(np.clip(rng.poisson(2.6) + 3, 3, 15))
+    for number in range(n_fields):
+        corners = rng.integers(0, 900, (n_words, 2))
+        words = tuple(
+            Word(f"w{rng.integers(5, base.vocab_size)}", (x, y, x + 60.0, y + 12.0)) for x, y in corners.tolist()
+        )
+        start, length = int(rng.integers(n_words - 15)), int(np.clip(rng.poisson(2.6) + 3, 3, 15))
         field = Entity("e", "X", "misc", tuple(range(start, start + length)))
         documents.append(Document(f"d{number}", "member", words, size=(1000, 1000), entities=(field,)))
     about = Manifest(1, "invented", Task("token-classification", labels), Membership("random"))

@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -126,11 +127,11 @@ def main() -> None:
         write_table(HERE / "cdmi_tables", options.work, options.machine)
 
 
-def make_data(setting: Setting, source: Path, work: Path) -> Path:
+def make_data(setting: Setting, source: Path, work: Path, shares: Mapping[Split, float] = SHARES) -> Path:
     """The corpus, imported once, with the task of the setting in its manifest."""
     imported = work / f"data-{setting.corpus}"
     if not imported.exists():
-        FORMATS[setting.corpus].convert(source, imported, SHARES, seed=0)
+        FORMATS[setting.corpus].convert(source, imported, shares, seed=0)
     folder = work / f"data-{setting.corpus}-{setting.task}"
     if not folder.exists():
         corpus = manifest.load(imported)
@@ -150,8 +151,17 @@ def task_labels(corpus: Corpus, task: TaskKind) -> tuple[str, ...]:
     }.get(task, ())
 
 
-def make_pretrained(backbone: Path, folder: Path) -> None:
-    """A LayoutLM with the backbone's first layers; box embeddings and the masked-language-model head start fresh."""
+def make_pretrained(
+    backbone: Path, folder: Path, n_layers: int | None = N_LAYERS, max_tokens: int = MAX_TOKENS
+) -> None:
+    """A LayoutLM with the backbone's first layers; box embeddings and the masked-language-model head start fresh.
+
+    Args:
+        backbone: a BERT-like checkpoint.
+        folder: where it goes, once.
+        n_layers: so many of its layers; None: all.
+        max_tokens: of a page.
+    """
     if folder.exists():
         return
     torch.manual_seed(0)
@@ -160,7 +170,7 @@ def make_pretrained(backbone: Path, folder: Path) -> None:
     # Without dropout on attention weights PyTorch takes its fused kernel: half the time on a CPU.
     config = LayoutLMConfig(
         **{name: getattr(bert.config, name) for name in shared},
-        num_hidden_layers=N_LAYERS,
+        num_hidden_layers=n_layers or bert.config.num_hidden_layers,
         max_position_embeddings=512,
         attention_probs_dropout_prob=0.0,
     )
@@ -168,7 +178,7 @@ def make_pretrained(backbone: Path, folder: Path) -> None:
     missing = model.layoutlm.load_state_dict(bert.state_dict(), strict=False).missing_keys
     assert all("position_embeddings" in name for name in missing), missing
     tokenizer = load_tokenizer(backbone)
-    tokenizer.model_max_length = MAX_TOKENS
+    tokenizer.model_max_length = max_tokens
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
@@ -224,15 +234,23 @@ def chosen_epochs(fitted: Fitted) -> dict[str, int]:
 
 
 def audit_model(
-    setting: Setting, criterion: str, data: Path, work: Path, device: str, dtype: str, *, noise: bool = False
+    setting: Setting,
+    criterion: str,
+    data: Path,
+    work: Path,
+    device: str,
+    dtype: str,
+    *,
+    noise: bool = False,
+    results: Path = HERE / "cdmi_tables",
 ) -> None:
-    """Scan one checkpoint through the library's own workflow; the record goes to `benchmarks/cdmi_tables/`.
+    """Scan one checkpoint through the library's own workflow; the record goes to `results`.
 
     Both criteria may choose the same epoch: the same weights, the same record.
     """
     epoch = json.loads((work / f"{setting.name}.json").read_text())[criterion]
     out = work / f"report-{setting.name}-epoch-{epoch}{'-noise' if noise else ''}"
-    committed = HERE / "cdmi_tables" / f"{setting.name}-{'noise' if noise else criterion}.json"
+    committed = results / f"{setting.name}-{'noise' if noise else criterion}.json"
     committed.parent.mkdir(exist_ok=True)
     if not (out / "record.json").exists():
         options = ScanOptions(

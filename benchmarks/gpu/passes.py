@@ -1,0 +1,188 @@
+"""Forward passes alone, by bucket: eager, compiled, with CUDA graphs; beside the device's own matmul rate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import cdmi_speed
+import numpy as np
+import torch
+import torch._dynamo
+from transformers import LayoutLMConfig
+
+from audit.case import Case
+from audit.targets.encoders.target import EncoderTarget
+from benchmarks.gpu.memory import peak_megabytes, reset_peak
+from benchmarks.gpu.work import Json, Result, Work
+
+BUCKETS = {False: (128, 256, 512), True: (32, 64)}
+"""Padded tokens of a row, by whether the run is tiny."""
+EAGER = "eager"
+WAYS: dict[str, dict[str, Any]] = {
+    "compiled": {"dynamic": False},
+    "CUDA graphs": {"dynamic": False, "mode": "reduce-overhead"},
+    "compiled, tuned": {"dynamic": False, "mode": "max-autotune-no-cudagraphs"},
+}
+"""What torch.compile is given. On a CPU a tiny run traces only: its compiler takes longer than everything else."""
+TINY_WAYS: dict[str, dict[str, Any]] = {
+    "traced": {"dynamic": False, "backend": "aot_eager"},
+    "CUDA graphs": WAYS["CUDA graphs"],
+}
+SECONDS = {False: 3.0, True: 0.2}
+"""Of each timing."""
+TINY_BATCH = 256
+"""Padded tokens."""
+LIMIT = "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"
+COMPILING = 200.0
+"""Seconds that compiling may take, of the tuned way too."""
+
+
+def paper_case(work: Work, n_fields: int) -> tuple[Case, EncoderTarget, str]:
+    """The invented case at the paper's size (or tiny), its target as a scan on this device computes, and the format."""
+    config = None
+    if work.tiny:
+        config = LayoutLMConfig(
+            vocab_size=400, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64
+        )
+    case = cdmi_speed.invented_case(n_fields, work.device, config, 40 if work.tiny else 240)
+    target = case.target
+    assert isinstance(target, EncoderTarget)
+    if work.device == "cuda":
+        pages = [page for page in map(target.encode, case.corpus.documents) if page is not None]
+        target.forward.probe(max(pages, key=lambda page: len(page.ids)))
+    if work.tiny:
+        target.forward.batch_tokens = TINY_BATCH
+        target.forward.fixed_rows = True  # as on a GPU
+    dtype = "float32" if work.device == "cpu" else "bfloat16"
+    return case, target if dtype == "float32" else target.rounded(dtype), dtype
+
+
+def measure_passes(work: Work) -> Result:
+    """Time every way in every bucket; what fails is a row that says so."""
+    _, target, dtype = paper_case(work, 2)
+    least = SECONDS[work.tiny]
+    rate = work.step("rate", partial(cdmi_speed.matmul_rate, target, dtype, least))
+    ways = TINY_WAYS if work.tiny else WAYS
+    found: dict[str, dict[str, Json]] = {}
+    for name in (EAGER, *ways):
+        for bucket in BUCKETS[work.tiny]:
+            given = ways.get(name)
+            measure = partial(measure_way, target, given, bucket, least)
+            step = f"{name.replace(' ', '-').replace(',', '')}-{bucket}"
+            found.setdefault(name, {})[str(bucket)] = work.step(step, measure, 10.0 if given is None else COMPILING)
+    values = {"dtype": dtype, "batch_tokens": target.batch_tokens, "matmul FLOP/s": rate, "ways": found}
+    return Result(values, lines(values, target))
+
+
+def measure_way(target: EncoderTarget, given: dict[str, Any] | None, bucket: int, seconds: float) -> Json:
+    """One way in one bucket: seconds of the first pass and of the next ones, or why there are none."""
+    if given is not None and given.get("mode") == "reduce-overhead" and target.card.device != "cuda":
+        return {"failure": "needs CUDA"}
+    n_rows = max(1, target.batch_tokens // bucket)
+    inputs = random_inputs(target, n_rows, bucket)
+    own, device = target.forward._encoder, target.card.device
+    reset_peak(device)
+    apart = None
+    if given is None:
+        taken, first, _ = timed(partial(run_pass, target, own, inputs), device, seconds)
+    else:
+        expected = run_pass(target, own, inputs).clone()
+        torch.compiler.reset()
+        try:
+            taken, first, states = timed(partial(run_pass, target, compiled(own, given), inputs), device, seconds)
+        except Exception as error:  # noqa: BLE001 (whatever compilers throw is the finding)
+            return {"failure": failure_of(error)}
+        apart = float((states.float() - expected.float()).abs().max())
+    return {
+        "rows": n_rows,
+        "first pass, seconds": first,
+        "seconds": taken,
+        "tokens per second": n_rows * bucket / taken,
+        "FLOP": cdmi_speed.flop(target, [bucket] * n_rows),
+        "largest difference from eager": apart,
+        "peak memory MB": peak_megabytes(device),
+    }
+
+
+def failure_of(error: Exception) -> str:
+    """The error in one line."""
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')[:160]}"
+
+
+def compiled(encoder: Any, given: dict[str, Any]) -> Callable[..., Any]:
+    """The encoder through torch.compile; outputs of CUDA graphs are overwritten by the next pass, and it is told so."""
+    made = torch.compile(encoder, **given)
+
+    def call(**inputs: torch.Tensor) -> Any:
+        torch.compiler.cudagraph_mark_step_begin()
+        # A graph for every bucket: over the usual limit a shape would silently run eagerly.
+        with torch._dynamo.config.patch({LIMIT: 64}):
+            return made(**inputs)
+
+    return call
+
+
+def run_pass(target: EncoderTarget, encoder: Callable[..., Any], inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """One pass as `Forward` does it: in inference mode, under autocast."""
+    device, dtype = target.card.device, target.card.dtype
+    with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=dtype == "bfloat16"):
+        states: torch.Tensor = encoder(**inputs).last_hidden_state
+    return states
+
+
+def random_inputs(target: EncoderTarget, n_rows: int, bucket: int) -> dict[str, torch.Tensor]:
+    """Rows that fill a bucket, but for the one token that keeps the attention mask."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(5, target.model.config.vocab_size, (n_rows, bucket))
+    mask, corners = np.ones_like(ids), rng.integers(0, 900, (n_rows, bucket, 2))
+    mask[:, -1] = 0
+    boxes = np.concatenate([corners, corners + np.array([60, 12])], axis=2) / 1000
+    return target.family.inputs(ids, mask, boxes, target.card.device)
+
+
+def timed(run: Callable[[], torch.Tensor], device: str, seconds: float) -> tuple[float, float, torch.Tensor]:
+    """Seconds of a pass (mean over at least so many seconds), of the first one, and what the last one gave."""
+    cdmi_speed.wait_for(device)
+    began = time.perf_counter()
+    run()
+    cdmi_speed.wait_for(device)
+    first = time.perf_counter() - began
+    for _ in range(2):  # graphs are recorded by the second and third pass
+        run()
+    cdmi_speed.wait_for(device)
+    done, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        for _ in range(3):
+            states = run()
+        cdmi_speed.wait_for(device)
+        done += 3
+    return (time.perf_counter() - began) / done, first, states
+
+
+def lines(values: dict[str, Any], target: EncoderTarget) -> list[str]:
+    """The table: rows are ways, columns buckets."""
+    rate = values["matmul FLOP/s"]
+    config = target.model.config
+    text = [
+        f"{config.num_hidden_layers} layers, {config.hidden_size} wide, {values['dtype']}, {values['batch_tokens']:,} "
+        f"padded tokens a batch; the device's own matmul rate {rate / 1e12:.3g} TFLOP/s.",
+        "",
+        "| way | bucket | rows | tokens/s | share of the rate | first pass, s | difference from eager | peak MB |",
+        "|---" * 8 + "|",
+    ]
+    for name, buckets in values["ways"].items():
+        for bucket, found in buckets.items():
+            if "failure" in found:
+                text.append(f"| {name} | {bucket} | failed: {found['failure'].replace('|', '/')} | | | | | |")
+                continue
+            share = found["FLOP"] / found["seconds"] / rate
+            apart = found["largest difference from eager"]
+            text.append(
+                f"| {name} | {bucket} | {found['rows']} | {found['tokens per second']:,.0f} | {share:.2f} | "
+                f"{found['first pass, seconds']:.1f} | {'-' if apart is None else f'{apart:.1e}'} | "
+                f"{found['peak memory MB']:,.0f} |"
+            )
+    return text

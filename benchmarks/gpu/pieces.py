@@ -1,0 +1,94 @@
+"""The pieces, in order of worth: the first ones are what a loan of a few minutes should be spent on."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.gpu.work import Result, Work
+
+MOST_SECONDS = 480.0
+"""A piece is given no more in one go; one that needs more keeps its steps and goes on later."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something to measure.
+
+    Attributes:
+        name: of its folder and its table.
+        shows: one line about it.
+        module, function: where it is; imported in its own process only.
+        argument: given to the function beside the work.
+        needs: folders that a person must give; see `Inputs`.
+        after: pieces whose tables it needs.
+    """
+
+    name: str
+    shows: str
+    module: str
+    function: str
+    argument: object = None
+    needs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+    @property
+    def run(self) -> Callable[[Work], Result]:
+        """What it does."""
+        function = getattr(importlib.import_module(self.module), self.function)
+        return function if self.argument is None else partial(function, argument=self.argument)
+
+
+SPEED = (
+    Piece(
+        "speed-passes",
+        "forward passes of LayoutLM-base by bucket: eager, torch.compile, CUDA graphs, beside the matmul rate",
+        "benchmarks.gpu.passes",
+        "measure_passes",
+    ),
+    Piece(
+        "speed-attack",
+        "the attack at the paper's size, 790 fields, N_c 128, one-shot and 8 attempts: seconds, share of the matmul "
+        "rate, bfloat16 preflight, peak memory",
+        "benchmarks.gpu.speed",
+        "measure_attack",
+    ),
+)
+
+
+def _cdmi(corpus: str, task: str, modality: str, shows: str) -> Piece:
+    return Piece(
+        f"cdmi-{corpus}-{task}-{modality}",
+        shows,
+        "benchmarks.gpu.cdmi",
+        "attack_model",
+        (corpus, task, modality == "bimodal"),
+        ("backbone", corpus),
+        (f"cdmi-{corpus}-public",),
+    )
+
+
+def _public(corpus: str) -> Piece:
+    return Piece(
+        f"cdmi-{corpus}-public",
+        f"the adversary's masked language model on {corpus.upper()}",
+        "benchmarks.gpu.cdmi",
+        "train_public",
+        corpus,
+        ("backbone", corpus),
+    )
+
+
+CDMI = (
+    _public("sroie"),
+    _cdmi("sroie", "mlm", "unimodal", "CDMI on SROIE: MLM, unimodal, both criteria, all fields, beside table 5"),
+    _cdmi("sroie", "mlm", "bimodal", "CDMI on SROIE: MLM, bimodal, and with noise for the image"),
+    _cdmi("sroie", "token-classification", "unimodal", "CDMI on SROIE: EE-BIO, unimodal"),
+    _cdmi("sroie", "token-classification", "bimodal", "CDMI on SROIE: EE-BIO, bimodal"),
+    _public("funsd"),
+    _cdmi("funsd", "mlm", "unimodal", "CDMI on FUNSD: MLM, unimodal"),
+    _cdmi("funsd", "mlm", "bimodal", "CDMI on FUNSD: MLM, bimodal, and with noise for the image"),
+)
+PIECES: tuple[Piece, ...] = (*SPEED, *CDMI)
