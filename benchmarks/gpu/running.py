@@ -123,7 +123,8 @@ def run_apart(piece: Piece, work: Work) -> str:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     told = replace(work, seconds=work.seconds - GRACE)
-    process = context.Process(target=run_here, args=(piece, told))
+    # By another name transformers takes it for a worker of a data loader, and refuses to seed masks.
+    process = context.Process(target=run_here, args=(piece, told), name="MainProcess")
     process.start()
     try:
         process.join(work.seconds)
