@@ -35,7 +35,7 @@ from vocabulary import train_tokenizer
 from audit import record as records
 from audit.cli.console import Reporter
 from audit.corpus import manifest
-from audit.corpus.documents import Corpus, Document, Task, TrainingRecipe, Word
+from audit.corpus.documents import Corpus, Document, Task, TaskKind, TrainingRecipe, Word
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
 from audit.targets.extractive.loading import load_extractive
@@ -96,14 +96,14 @@ def misread(document: Document, seed: int) -> Document:
     return replace(document, words=words)
 
 
-def make_data(folder: Path, sizes: Sizes) -> None:
-    """The invoices as they are read, for a model that points at answers: their pages' images are left out."""
+def make_data(folder: Path, sizes: Sizes, kind: TaskKind = "extractive-qa") -> None:
+    """The invoices as they are read, for a model that answers from words and boxes: pages' images are left out."""
     draft = folder.with_name("draft")
     shutil.rmtree(draft, ignore_errors=True)
     write_data(draft, sizes, TrainingRecipe(learning_rate=LEARNING_RATE, batch_size=BATCH, seed=SEED))
     corpus = manifest.load(draft)
     read = [replace(misread(document, SEED), image=None) for document in corpus.documents]
-    manifest.write(folder, replace(corpus.manifest, task=Task("extractive-qa")), read)
+    manifest.write(folder, replace(corpus.manifest, task=Task(kind)), read)
     shutil.rmtree(draft)
 
 

@@ -182,9 +182,9 @@ def read_before(data: Path, result: Path) -> None:
     result.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def audit(model: Path, data: Path, out: Path, result: Path) -> None:
+def audit(model: Path, data: Path, out: Path, result: Path, device: str = "cpu") -> None:
     """Scan a model for provider membership, as `docaudit scan --only provider_membership`; its record is `result`."""
-    opened = _opened_scan(model, data, out)
+    opened = opened_scan(model, data, out, device)
     if not (out / "record.json").exists():
         began = time.monotonic()
         with claim_folder(out), Reporter() as progress:
@@ -196,7 +196,7 @@ def audit(model: Path, data: Path, out: Path, result: Path) -> None:
 def permute(data: Path, options: argparse.Namespace) -> None:
     """Run the whole pipeline again on what the long model answered in its scan, with the providers' labels permuted."""
     out = options.work / f"report-{MODELS[0]}"
-    opened = _opened_scan(options.work / f"model-{MODELS[0]}", data, out)
+    opened = opened_scan(options.work / f"model-{MODELS[0]}", data, out)
     (attack,) = opened.attacks
     assert isinstance(attack, ProviderMembership)
     with claim_folder(out):
@@ -205,9 +205,10 @@ def permute(data: Path, options: argparse.Namespace) -> None:
     (options.out / f"{MODELS[0]}.permuted.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
-def _opened_scan(model: Path, data: Path, out: Path) -> ScanSetup:
+def opened_scan(model: Path, data: Path, out: Path, device: str = "cpu") -> ScanSetup:
+    """The scan for provider membership alone."""
     return open_scan(
-        ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu", dtype="float32")
+        ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device=device, dtype="float32")
     )
 
 

@@ -114,8 +114,8 @@ def write_report(folder: Path, machine: str) -> None:
         return
     lines = [_head(models, machine), "## Training", "", *_training(folder, models), ""]
     for model in models:
-        lines += [f"## Trained {_words(model)}", "", *_attacks(model), ""]
-    lines += ["## The paper", "", *_paper(), ""]
+        lines += [f"## Trained {_words(model)}", "", *attacks(model), ""]
+    lines += ["## The paper", "", *paper(), ""]
     lines += ["## What the features tell alone", "", *_features(models), ""]
     lines += ["## Permuted labels", "", *_permuted(folder, models[0]), ""]
     if (folder / "sroie.json").exists():
@@ -166,7 +166,8 @@ def _training(folder: Path, models: Sequence[Scanned]) -> list[str]:
     return _table(["model", "samples", "epochs", "loss, nats a token", "minutes", "held-out ANLS"], rows)
 
 
-def _attacks(model: Scanned) -> list[str]:
+def attacks(model: Scanned) -> list[str]:
+    """The rows of table A6, user inference, and what needs no model."""
     rows = []
     for method, words in METHODS.items():
         cells = [model.words(f"balanced_accuracy.{method}{suffix}", 100, 1) for suffix in SUFFIXES.values()]
@@ -186,7 +187,8 @@ def _attacks(model: Scanned) -> list[str]:
     return lines
 
 
-def _paper() -> list[str]:
+def paper() -> list[str]:
+    """The paper's table A6."""
     rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in PAPER.items()]
     return ["Table A6, VT5 trained centrally:", "", *_table(["", *SUFFIXES], rows), "", PAPER_NOTE]
 

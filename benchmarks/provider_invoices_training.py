@@ -30,9 +30,11 @@ class Epochs:
         print(f"{self.name}: epoch {self.done} of {self.total}", flush=True)
 
 
-def fit(start: Path, folder: Path, samples: Sequence[Sample], recipe: AnsweringRecipe, log: Path) -> None:
+def fit(
+    start: Path, folder: Path, samples: Sequence[Sample], recipe: AnsweringRecipe, log: Path, device: str = "cpu"
+) -> None:
     """Train the checkpoint `start` on samples and save it in `folder`; how that went goes into `log`."""
-    began, target = time.monotonic(), load_answering(start, device="cpu")
+    began, target = time.monotonic(), load_answering(start, device=device)
     losses = fit_answering(target, samples, recipe, Epochs(folder.name, recipe.epochs))
     save_answering(target.model, start, folder)
     content = {

@@ -68,8 +68,8 @@ def write_report(folder: Path, machine: str) -> None:
         print("no setting has been audited: nothing to report")
         return
     lines = [_head(settings, machine), "## Training", "", *_training(settings), ""]
-    lines += ["## Held-out ANLS", "", GUESSING, "", *_readings(settings), ""]
-    lines += ["## Extraction with the exact question", "", SETS, "", *_sets(settings), "", PAPER, ""]
+    lines += ["## Held-out ANLS", "", GUESSING, "", *readings(settings), ""]
+    lines += ["## Extraction with the exact question", "", SETS, "", *sets(settings), "", PAPER, ""]
     lines += [
         "## By context",
         "",
@@ -136,7 +136,8 @@ def _training(settings: Sequence[Audited]) -> list[str]:
     return _table(head, rows)
 
 
-def _readings(settings: Sequence[Audited]) -> list[str]:
+def readings(settings: Sequence[Audited]) -> list[str]:
+    """Held-out ANLS, beside every way to guess."""
     rows = []
     for one in settings:
         guessed = one.answers["guesses"]
@@ -154,7 +155,8 @@ def _readings(settings: Sequence[Audited]) -> list[str]:
     return _table([*head, "by field", "best by field", "reads"], rows)
 
 
-def _sets(settings: Sequence[Audited]) -> list[str]:
+def sets(settings: Sequence[Audited]) -> list[str]:
+    """E, G, M and net in the exact context."""
     rows = []
     for one in settings:
         counts = {count.name: count.value for count in one.result.counts}

@@ -30,8 +30,8 @@ POSITIONS = 512
 TINY_EPOCHS = 2
 NOTE = (
     "A LayoutLM of all layers of the backbone (box embeddings, image branch and heads fresh), pages of up to 511 "
-    "tokens, the paper's splits and epochs, N_c 128, every field of 3 to 15 tokens. Held-out documents chose the epoch, as the "
-    "paper's validation documents did. 95 % intervals over documents; one training."
+    "tokens, the paper's splits and epochs, N_c 128, every field of 3 to 15 tokens. Held-out documents "
+    "chose the epoch, as the paper's validation documents did. 95 % intervals over documents; one training."
 )
 
 

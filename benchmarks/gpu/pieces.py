@@ -91,4 +91,23 @@ CDMI = (
     _cdmi("funsd", "mlm", "unimodal", "CDMI on FUNSD: MLM, unimodal"),
     _cdmi("funsd", "mlm", "bimodal", "CDMI on FUNSD: MLM, bimodal, and with noise for the image"),
 )
-PIECES: tuple[Piece, ...] = (*SPEED, *CDMI)
+DONUT = (
+    *(
+        Piece(
+            f"donut-{name}",
+            f"a Donut-shaped model at the {name} of three resolutions: taught to read, then what it memorises",
+            "benchmarks.gpu.donut",
+            "audit_resolution",
+            name,
+        )
+        for name in ("low", "middle", "high")
+    ),
+    Piece(
+        "donut-trend",
+        "memorisation by resolution, paired by question",
+        "benchmarks.gpu.donut",
+        "trend",
+        after=("donut-low", "donut-middle", "donut-high"),
+    ),
+)
+PIECES: tuple[Piece, ...] = (*SPEED, *CDMI, *DONUT)
