@@ -131,11 +131,16 @@ def make_data(setting: Setting, source: Path, work: Path, shares: Mapping[Split,
     """The corpus, imported once, with the task of the setting in its manifest."""
     imported = work / f"data-{setting.corpus}"
     if not imported.exists():
-        FORMATS[setting.corpus].convert(source, imported, shares, seed=0)
+        draft = imported.with_name(f"{imported.name}.tmp")
+        shutil.rmtree(draft, ignore_errors=True)
+        FORMATS[setting.corpus].convert(source, draft, shares, seed=0)
+        draft.rename(imported)
     folder = work / f"data-{setting.corpus}-{setting.task}"
-    if not folder.exists():
+    if not (folder / "manifest.toml").exists():
         corpus = manifest.load(imported)
-        shutil.copytree(imported, folder)
+        shutil.copytree(
+            imported, folder, ignore=lambda _, names: {"manifest.toml"}.intersection(names), dirs_exist_ok=True
+        )
         task = Task(setting.task, task_labels(corpus, setting.task))
         recipe = TrainingRecipe(checkpoint_chosen_on="heldout")
         manifest.write(folder, replace(corpus.manifest, task=task, recipe=recipe), corpus.documents)

@@ -18,6 +18,7 @@ import io
 import json
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -182,9 +183,11 @@ def read_before(data: Path, result: Path) -> None:
     result.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def audit(model: Path, data: Path, out: Path, result: Path, device: str = "cpu") -> None:
+def audit(
+    model: Path, data: Path, out: Path, result: Path, device: str = "cpu", attack: ProviderMembership | None = None
+) -> None:
     """Scan a model for provider membership, as `docaudit scan --only provider_membership`; its record is `result`."""
-    opened = opened_scan(model, data, out, device)
+    opened = opened_scan(model, data, out, device, attack)
     if not (out / "record.json").exists():
         began = time.monotonic()
         with claim_folder(out), Reporter() as progress:
@@ -205,11 +208,14 @@ def permute(data: Path, options: argparse.Namespace) -> None:
     (options.out / f"{MODELS[0]}.permuted.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
-def opened_scan(model: Path, data: Path, out: Path, device: str = "cpu") -> ScanSetup:
-    """The scan for provider membership alone."""
-    return open_scan(
+def opened_scan(
+    model: Path, data: Path, out: Path, device: str = "cpu", attack: ProviderMembership | None = None
+) -> ScanSetup:
+    """The scan for provider membership alone, with its usual parameters or those of this attack."""
+    opened = open_scan(
         ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device=device, dtype="float32")
     )
+    return opened if attack is None else replace(opened, attacks=(attack,))
 
 
 if __name__ == "__main__":

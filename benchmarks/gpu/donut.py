@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +18,9 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, ReferencePaths, TrainingRecipe
 from audit.targets.answering.reader import Sample
 from audit.training.answering import AnsweringRecipe
+from audit.training.references.cache import made_once
 from benchmarks.gpu.learning import beats_guessing, draw_samples, learn_to_read, round_lines, texts_of, write_others
-from benchmarks.gpu.work import Json, Result, Work
+from benchmarks.gpu.work import Json, NotTestedError, Result, Work
 
 SIDES = {
     False: {"low": (96, 96), "middle": (160, 160), "high": (256, 256)},
@@ -82,6 +82,8 @@ def trend(work: Work) -> Result:
     """What is memorised at neighbouring resolutions, paired by question."""
     folder = work.folder_of("donut") / "records"
     settings = [Audited.read(folder, path.name.removesuffix(".answers.json")) for path in folder.glob("*.answers.json")]
+    if len(settings) < 2:
+        raise NotTestedError("fewer than two resolutions read better than guessing")
     settings.sort(key=lambda one: one.pixels)
     found = resolution_lines(settings)
     return Result({"findings": found}, [*vqa_sroie_report.sets(settings), "", *found, "", vqa_sroie_report.PAPER])
@@ -91,19 +93,18 @@ def shared_data(work: Work) -> tuple[Corpus, Corpus]:
     """The audited corpus, and the invoices that models learn to read from; made once for all resolutions."""
     kept, sizes = work.folder_of("donut"), SIZES[work.tiny]
     data, others = kept / "data", kept / "others"
-    if not data.exists():
-        draft = kept / "data.tmp"
-        shutil.rmtree(draft, ignore_errors=True)
+
+    def write(folder: Path) -> None:
         recipe = TrainingRecipe(
             epochs=EPOCHS[work.tiny], learning_rate=LEARNING_RATE, batch_size=BATCH[work.tiny], seed=0
         )
-        write_data(draft, sizes, recipe)
-        corpus = manifest.load(draft)
+        write_data(folder, sizes, recipe)
+        corpus = manifest.load(folder)
         # The start of each resolution is its own.
-        manifest.write(draft, replace(corpus.manifest, references=ReferencePaths()), corpus.documents)
-        draft.rename(data)
-    if not others.exists():
-        write_others(others, sizes, drawn=True)
+        manifest.write(folder, replace(corpus.manifest, references=ReferencePaths()), corpus.documents)
+
+    made_once(data, write)
+    made_once(others, partial(write_others, sizes=sizes, drawn=True))
     return manifest.load(data), manifest.load(others)
 
 

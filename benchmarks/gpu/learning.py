@@ -38,17 +38,15 @@ def write_others(
     """Write invoices of providers that nobody audits, as a corpus of its own.
 
     Args:
-        folder: made once.
+        folder: a new one, or empty.
         sizes: how many.
         drawn: with the pictures of their pages.
         change: made of each document, such as what an OCR misreads.
     """
-    draft = folder.with_name(f"{folder.name}.tmp")
-    shutil.rmtree(draft, ignore_errors=True)
-    (draft / "images").mkdir(parents=True)
+    (folder / "images").mkdir(parents=True)
     made = list(pretraining(sizes))
     if drawn:
-        jobs = [(receipt, draft / str(document.image)) for receipt, document in made]
+        jobs = [(receipt, folder / str(document.image)) for receipt, document in made]
         count = min(DRAWN_BY, os.cpu_count() or 1)
         if count == 1 or len(jobs) < 100:
             for job in jobs:
@@ -59,8 +57,7 @@ def write_others(
     documents = [replace(document, split="member", image=document.image if drawn else None) for _, document in made]
     documents = documents if change is None else [*map(change, documents)]
     about = Manifest(1, "other invoices", Task("question-answering"), Membership("by-provider"))
-    manifest.write(draft, about, documents)
-    draft.rename(folder)
+    manifest.write(folder, about, documents)
 
 
 def _draw(job: tuple[Receipt, Path]) -> None:

@@ -25,7 +25,7 @@ LEAST_SECONDS = 20.0
 GRACE = 10.0
 """Before a piece is killed it is told to stop so many seconds earlier, between two steps."""
 PRELOADED = ["torch", "transformers", "audit.workflows.scan", "audit.training.answering", "audit.training.encoders"]
-"""What pieces import, imported once: their processes are forked from one that has never touched a GPU."""
+"""What the pieces of a tiny run import, imported once for all."""
 ADDED = "result.json"
 
 
@@ -100,12 +100,16 @@ def _why_not(piece: Piece, run: Run) -> str | None:
     if missing:
         return f"it needs {' and '.join(f'--{name} FOLDER' for name in missing)}"
     before = [name for name in piece.after if name not in run.tables]
-    return f"it comes after {', '.join(before)}" if before else None
+    if before:
+        return f"it comes after {', '.join(before)}"
+    untested = [] if piece.whatever else [name for name in piece.after if UNTESTED in run.tables[name]["values"]]
+    return f"{', '.join(untested)} could not be tested" if untested else None
 
 
 def _turn(piece: Piece, seconds: float, run: Run) -> str:
     """Give a piece its time: "done" and its table is there, "stopped" and it goes on later, else how it broke down."""
     began = run.clock()
+    (run.work / piece.name / ADDED).unlink(missing_ok=True)
     work = Work(piece.name, run.work, run.inputs, run.device, run.tiny, seconds)
     run.say(f"{piece.name}: {piece.shows}; at most {seconds:.0f} s")
     ended = run.start(piece, work)
@@ -120,8 +124,10 @@ def _turn(piece: Piece, seconds: float, run: Run) -> str:
 
 def run_apart(piece: Piece, work: Work) -> str:
     """Run a piece in a process of its own; "done", "stopped" when its time was up, else how it broke down."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    # A process that was forked after anything has looked for a GPU cannot use it: on one, each begins from nothing.
+    context: Any = multiprocessing.get_context("forkserver" if work.tiny else "spawn")
+    if work.tiny:
+        context.set_forkserver_preload(PRELOADED)
     told = replace(work, seconds=work.seconds - GRACE)
     # By another name transformers takes it for a worker of a data loader, and refuses to seed masks.
     process = context.Process(target=run_here, args=(piece, told), name="MainProcess")
@@ -138,6 +144,7 @@ def run_apart(piece: Piece, work: Work) -> str:
     return {0: "done", STOPPED: "stopped"}.get(code or 0, "stopped" if late else f"failed with exit code {code}")
 
 
+UNTESTED = "not tested"
 STOPPED = 75
 """The exit code of a piece whose time was up between two steps."""
 
@@ -179,7 +186,7 @@ def _outcome(piece: Piece, work: Work) -> Result:
     try:
         return piece.run(work)
     except NotTestedError as reason:
-        return Result({"not tested": str(reason)}, [f"Not tested: {reason}."])
+        return Result({UNTESTED: str(reason)}, [f"Not tested: {reason}."])
 
 
 def _end_with_parent() -> None:

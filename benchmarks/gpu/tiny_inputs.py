@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import torch
@@ -12,6 +11,7 @@ from receipts_templates import write
 from transformers import BertConfig, BertModel
 from vocabulary import train_tokenizer
 
+from audit.training.references.cache import made_once
 from benchmarks.gpu.work import Inputs
 
 N_RECEIPTS = 12
@@ -21,15 +21,14 @@ KEYS = ("company", "date", "address", "total")
 
 def tiny_inputs(root: Path) -> Inputs:
     """Make the folders, once."""
-    folder = root / "tiny-inputs"
-    if not folder.exists():
-        draft = folder.with_name("tiny-inputs.tmp")
-        shutil.rmtree(draft, ignore_errors=True)
+
+    def make(folder: Path) -> None:
         receipts = [Market(SEED, N_RECEIPTS).receipt(number) for number in range(N_RECEIPTS)]
-        write_sroie(draft / "sroie", receipts)
-        write_funsd(draft / "funsd", receipts)
-        write_backbone(draft / "backbone", receipts)
-        draft.rename(folder)
+        write_sroie(folder / "sroie", receipts)
+        write_funsd(folder / "funsd", receipts)
+        write_backbone(folder / "backbone", receipts)
+
+    folder = made_once(root / "tiny-inputs", make)
     return Inputs(folder / "sroie", folder / "funsd", folder / "backbone")
 
 
