@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.files import write_atomically
-from benchmarks.gpu.pieces import Piece
+from benchmarks.gpu.pieces import PIECES, Piece
 from benchmarks.gpu.tables import Tables, commit
 from benchmarks.gpu.work import Inputs, NotTestedError, OutOfTimeError, Result, Work
 
@@ -90,6 +90,7 @@ def run_pieces(pieces: Sequence[Piece], run: Run) -> bool:
                 broken.add(piece.name)
         waiting = again
     order = [piece.name for piece in pieces]
+    run.tables.write([piece.name for piece in PIECES])
     run.say(f"{sum(name in run.tables for name in order)} of {len(order)} pieces have their table")
     return not broken
 

@@ -51,7 +51,8 @@ class Tables:
     def write(self, order: list[str] | None = None) -> None:
         """Write both files, the tables in this order."""
         if order is not None:
-            self._found = {name: self._found[name] for name in sorted(self._found, key=order.index)}
+            known = [name for name in order if name in self._found]
+            self._found = {name: self._found[name] for name in dict.fromkeys([*known, *self._found])}
         for folder in self._folders:
             write_atomically(folder / JSON, (json.dumps(self._found, indent=1) + "\n").encode())
         write_atomically(self._folders[0] / MARKDOWN, "\n".join(self._lines()).encode())
