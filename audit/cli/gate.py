@@ -62,7 +62,7 @@ def gate(
                 record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
         else:
             from audit.engine.interface import SILENT
-            from audit.workflows.diff import gate_against_baseline
+            from audit.workflows.against_baseline import gate_against_baseline
 
             with console.Reporter(quiet=quiet) as progress:
                 record, verdict, _ = gate_against_baseline(

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from audit.policy import Verdict
+from audit.policy.compared import Baseline
 from audit.record import AuditRecord
 from audit.report.declared import plausibility
 from audit.report.leaks import MeasuredLeak, unlimited
 
 MOST_LISTED = 4
 """Findings outside the policy that are listed, the worst first (ours); the others are counted."""
-NoteKind = Literal["policy", "another policy", "waiver", "outside", "declared"]
+NoteKind = Literal["policy", "another policy", "baseline", "waiver", "outside", "declared"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
         yield Note("policy", f"Policy: {verdict.identity.sentence}")
         if verdict.identity.warning:
             yield Note("another policy", f"Policy: {verdict.identity.warning}")
+    if verdict.baseline is not None:
+        yield from (Note("baseline", text) for text in _against(verdict.baseline))
     for entry in verdict.waivers:
         yield Note("waiver", f"Waiver: {entry.sentence}")
     outside = unlimited(record, verdict)
@@ -46,6 +49,14 @@ def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
     word = plausibility(record) if verdict.overall in ("passed", "waived") else None
     if word is not None:
         yield Note("declared", word.sentence)
+
+
+def _against(baseline: Baseline) -> Iterator[str]:
+    """The earlier scan, every limit that is worse or gone, and what differs between both scans."""
+    yield f"Baseline: {baseline.sentence}"
+    for limit in (*baseline.of("worse"), *baseline.of("no longer measured")):
+        yield f"  {limit.outcome}: {limit.attack} {limit.metric}: {limit.reason}"
+    yield from (f"  {note}" for note in baseline.notes)
 
 
 def told(leak: MeasuredLeak) -> str:
