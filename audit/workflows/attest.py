@@ -12,7 +12,7 @@ from audit import attestation as attestations
 from audit import policy as policies
 from audit.attestation import DATA_SET, FILE_NAME, Json
 from audit.errors import RecordError
-from audit.files import write_atomically
+from audit.files import check_file, write_output
 from audit.policy import Decision, Policy, Verdict
 from audit.policy.declared import read_declared
 from audit.record import AuditRecord
@@ -53,11 +53,13 @@ def attest(folder: Path, key: Path | None = None, out: Path | None = None) -> At
     Raises:
         DocauditError: the record or the key cannot be read, or the file cannot be written.
     """
+    if out is not None:
+        check_file("--out", out)
     signer = None if key is None else attestations.read_private_key(key)
     record = read_record(folder)
     statement = state(folder, record, policies.today())
     path = folder / FILE_NAME if out is None else out
-    write_atomically(path, attestations.seal(statement, signer).encode())
+    write_output(path, attestations.seal(statement, signer).encode())
     own = None if signer is None else attestations.key_id(signer.public_key())
     return Attested(path, statement["predicate"]["result"], len(statement["subject"]), own)
 

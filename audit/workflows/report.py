@@ -10,6 +10,7 @@ from audit import policy as policies
 from audit.defenses import measured
 from audit.defenses.measured import Comparison
 from audit.errors import RecordError, RenderError, UsageError
+from audit.files import NO_FILES, check_folder, takes_files
 from audit.policy import Policy, Verdict
 from audit.progress import observer
 from audit.record import AuditRecord
@@ -95,6 +96,8 @@ def report_records(
         raise UsageError("a trend of several records has no plan for countermeasures to join", "give one record")
     if len(paths) > 1 and dpia:
         raise UsageError("an impact assessment is of one model", "give one record")
+    if out is not None:
+        check_folder("--out", out)
     read = [read_record(path) for path in paths]
     comparisons = [one for path in defenses for one in measured.read_all(path)]
     for one in comparisons:
@@ -132,6 +135,8 @@ def model_card_of(path: Path, policy: str, out: Path | None, source: str | None)
     Raises:
         DocauditError: the record or the policy cannot be read, no model was audited, or the folder takes no file.
     """
+    if out is not None:
+        check_folder("--out", out)
     named = None if source is None else cards.Source(source)
     record = read_record(path)
     chosen = load_policy(policy, complete=False)
@@ -185,6 +190,8 @@ def write_report(
 
 
 def _make_folder(folder: Path) -> None:
+    if not takes_files(folder):
+        raise UsageError(f"{folder}: {NO_FILES}", "name a folder that you can write into with --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
