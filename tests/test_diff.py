@@ -548,6 +548,14 @@ def shown(tmp_path_factory):
     return compared(tmp_path_factory.mktemp("shown"), old, new)
 
 
+def test_a_table_in_a_log_is_as_wide_as_its_names(shown):
+    lines = render(shown, "text", 199).splitlines()
+    rows = [line for line in lines if line.startswith("  ") and "[" in line]
+    assert rows
+    assert max(map(len, rows)) < 90
+    assert all("  " * 12 not in row for row in rows)
+
+
 @pytest.mark.parametrize("width", [80, 60])
 def test_text_fits_the_terminal(shown, width):
     lines = render(shown, "text", width).splitlines()

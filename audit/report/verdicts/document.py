@@ -284,4 +284,4 @@ def _reason(result: Any) -> str:
         case Inapplicable():
             return result.reason
         case _:
-            return f"{result.reason}; provide {result.provide}"
+            return f"{result.reason}; to run it: {result.provide}"
