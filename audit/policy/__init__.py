@@ -4,7 +4,9 @@ from audit.policy.counts import Counts
 from audit.policy.decision import EXIT_CODES, Decision, Outcome, Overall, Verdict
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import PolicyIdentity
-from audit.policy.limits import Gap, Limit, Policy, Waiver, check_names, check_ranges, load
+from audit.policy.limits import Gap, Limit, Policy, Waiver
+from audit.policy.reading import load
+from audit.policy.rules import check_names, check_ranges
 from audit.policy.verdict import SIGNIFICANCE, evaluate, today
 from audit.policy.waivers import RegisteredWaiver
 

@@ -13,7 +13,7 @@ from audit.policy.counts import Counts, count
 from audit.policy.decision import EXIT_CODES, Cause, Decision, Overall, Verdict
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import identify
-from audit.policy.limits import Limit, Policy, check_names
+from audit.policy.limits import Limit, Policy
 from audit.policy.reasons import (
     AGAIN,
     MORE,
@@ -27,6 +27,7 @@ from audit.policy.reasons import (
     unresolved,
     within,
 )
+from audit.policy.rules import check_names
 from audit.policy.waivers import register, waive
 from audit.record import AttackResult, AuditRecord, Completed, LeftOut
 from audit.stats.multiplicity import holm

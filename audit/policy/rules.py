@@ -1,0 +1,84 @@
+"""Rules that a policy has to keep, so that its verdict says something."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+
+from audit.errors import PolicyError
+from audit.policy.limits import Policy
+
+MISSPELT = 0.8
+"""Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""
+
+
+def contradictions(policy: Policy) -> list[str]:
+    """List what no policy may say, whatever attacks there are, each with its place."""
+    problems = []
+    if not policy.limits:
+        problems.append("limits: there is none, so nothing could ever be violated")
+    for index, limit in enumerate(policy.limits):
+        if (limit.max is None) == (limit.min is None):
+            problems.append(f"limits.{index}: give either max or min")
+        if limit.holds == "lower" and limit.max is None:
+            problems.append(f"limits.{index}: holds: a lower bound is held against a max")
+    if isinstance(policy.min_examined, int) and policy.min_examined > len(policy.limits):
+        problems.append(
+            f"min_examined: {policy.min_examined} of {len(policy.limits)} limits; a share has a point, as 0.5"
+        )
+    gated = {(limit.attack, limit.metric) for limit in policy.limits}
+    problems += [
+        f"waivers.{index}: no limit on {waiver.attack} {waiver.metric}"
+        for index, waiver in enumerate(policy.waivers)
+        if (waiver.attack, waiver.metric) not in gated
+    ]
+    return problems
+
+
+def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete: bool = True) -> None:
+    """Refuse a policy that misspells something; called before a scan too, which may take hours.
+
+    Args:
+        policy: what to check.
+        metrics: the metrics a policy may ask for, by attack.
+        complete: whether these are all the attacks there are. An older record does not know those that came later: only
+            a name close to one that it knows is then taken for a mistake.
+
+    Raises:
+        PolicyError: the policy names an attack or a metric that does not exist.
+    """
+    problems = []
+    for limit in policy.limits:
+        if limit.attack not in metrics and (complete or get_close_matches(limit.attack, metrics, 1, MISSPELT)):
+            problems.append(f"policy {policy.name}: no attack is called {limit.attack!r}")
+        elif limit.attack in metrics and limit.metric not in metrics[limit.attack]:
+            close = get_close_matches(limit.metric, metrics[limit.attack], 1)
+            meant = f"; did you mean {close[0]!r}?" if close else ""
+            problems.append(f"policy {policy.name}: {limit.attack} has no metric {limit.metric!r}{meant}")
+    if problems:
+        raise PolicyError(problems, f"attacks: {', '.join(metrics)}")
+
+
+def check_ranges(policy: Policy, metrics: Mapping[str, Mapping[str, float | None]]) -> None:
+    """Refuse limits that a metric can never reach: 65 where 65 % is meant would pass every model.
+
+    Args:
+        policy: what to check.
+        metrics: the most that a metric can be, by attack and metric: 1 for shares and areas; None: any number. One that
+            is not among them is taken for a share.
+
+    Raises:
+        PolicyError: every limit out of its metric's range.
+    """
+    problems = []
+    for index, limit in enumerate(policy.limits):
+        for name, bound in (("max", limit.max), ("min", limit.min)):
+            upper = metrics.get(limit.attack, {}).get(limit.metric, 1.0)
+            if bound is not None and upper is not None and not 0 <= bound <= upper:
+                percent = ", so that 65 % is 0.65" if upper == 1 else ""
+                problems.append(
+                    f"policy {policy.name} limits.{index}: {name} {bound:g}: {limit.metric} lies between 0 and "
+                    f"{upper:g}{percent}"
+                )
+    if problems:
+        raise PolicyError(problems)
