@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
 from audit.errors import PolicyError
-from audit.policy.limits import Policy
+from audit.policy.limits import Limit, Policy
 
 MISSPELT = 0.8
 """Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""
+HINT = "what a policy may say stands in docs/policies.md; docaudit's own limits are the starting point"
 
 
 def contradictions(policy: Policy) -> list[str]:
@@ -60,7 +61,7 @@ def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete
 
 
 def check_ranges(policy: Policy, metrics: Mapping[str, Mapping[str, float | None]]) -> None:
-    """Refuse limits that a metric can never reach: 65 where 65 % is meant would pass every model.
+    """Refuse limits that a metric can never reach: 65 where 65 % is meant would pass every model, as 1 would.
 
     Args:
         policy: what to check.
@@ -68,17 +69,48 @@ def check_ranges(policy: Policy, metrics: Mapping[str, Mapping[str, float | None
             is not among them is taken for a share.
 
     Raises:
-        PolicyError: every limit out of its metric's range.
+        PolicyError: every limit at or beyond the end of its metric's range.
     """
     problems = []
     for index, limit in enumerate(policy.limits):
-        for name, bound in (("max", limit.max), ("min", limit.min)):
-            upper = metrics.get(limit.attack, {}).get(limit.metric, 1.0)
-            if bound is not None and upper is not None and not 0 <= bound <= upper:
-                percent = ", so that 65 % is 0.65" if upper == 1 else ""
-                problems.append(
-                    f"policy {policy.name} limits.{index}: {name} {bound:g}: {limit.metric} lies between 0 and "
-                    f"{upper:g}{percent}"
-                )
+        upper = metrics.get(limit.attack, {}).get(limit.metric, 1.0)
+        problem = _out_of_range(limit, upper)
+        if problem:
+            problems.append(f"policy {policy.name} limits.{index}: {problem}")
     if problems:
-        raise PolicyError(problems)
+        raise PolicyError(problems, HINT)
+
+
+def _out_of_range(limit: Limit, upper: float | None) -> str:
+    """Say that nothing could violate a limit, or nothing meet it; empty where that is not so."""
+    name, bound = ("max", limit.max) if limit.max is not None else ("min", limit.min)
+    if bound is None:
+        return ""
+    if upper is not None and not 0 <= bound <= upper:
+        percent = ", so that 65 % is 0.65" if upper == 1 else ""
+        return f"{name} {bound:g}: {limit.metric} lies between 0 and {upper:g}{percent}"
+    if name == "max" and bound == upper:
+        return f"max {bound:g}: {limit.metric} is never more than {upper:g}, so that nothing could violate it"
+    if name == "min" and bound <= 0:
+        return f"min {bound:g}: {limit.metric} is never less than 0, so that nothing could violate it"
+    return ""
+
+
+def check_sides(policy: Policy, leaks: Mapping[str, Collection[str]]) -> None:
+    """Refuse limits that hold a leak against the wrong end: a leaking model would meet them.
+
+    Args:
+        policy: what to check.
+        leaks: by attack, the metrics that grow with the leak; those of their methods have further parts in the name.
+
+    Raises:
+        PolicyError: every such limit.
+    """
+    problems = [
+        f"policy {policy.name} limits.{index}: min: {limit.metric} grows with the leak: limit it with max"
+        for index, limit in enumerate(policy.limits)
+        if limit.min is not None
+        and any(limit.metric == one or limit.metric.startswith(f"{one}.") for one in leaks.get(limit.attack, ()))
+    ]
+    if problems:
+        raise PolicyError(problems, HINT)

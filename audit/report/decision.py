@@ -294,5 +294,5 @@ def _policy(verdict: Verdict, policy: Policy) -> Identity:
     if identity is None or identity.sha256 is None:
         return Identity("Policy", f"{policy.name}, not read from a file")
     kind = "shipped with docaudit, unchanged" if identity.shipped else "the owner's own"
-    told = identity.warning or "declared before the scan"
+    told = "; ".join(filter(None, (identity.warning or "declared before the scan", identity.looser)))
     return Identity("Policy", f"{policy.name}: {kind}; {told}", identity.sha256)

@@ -21,7 +21,7 @@ from audit.policy.guarantee import CANARIES, EPSILON
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.attack_text import UTILITY, report_of
-from audit.report.leaks import unlimited
+from audit.report.leaks import unlimited, within
 from audit.report.prospects import RANKS, expect
 from audit.resources import folder
 
@@ -101,7 +101,8 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     if verdict.contradicted is not None:
         listed.append(Finding(CANARIES, EPSILON, "alarm"))
     if verdict.overall in ("passed", "waived"):
-        listed += [Finding(leak.attack, leak.metric, "outside") for leak in unlimited(record, verdict)]
+        leaks = (*within(record, verdict), *unlimited(record, verdict))
+        listed += [Finding(leak.attack, leak.metric, "outside") for leak in leaks]
     if verdict.overall == "passed" and not listed and record.target.is_model:
         listed.append(Finding("", "", "clean"))
     if verdict.overall == "undecided" and not listed:

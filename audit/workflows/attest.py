@@ -16,7 +16,7 @@ from audit.files import write_atomically
 from audit.policy import Decision, Policy, Verdict
 from audit.policy.declared import read_declared
 from audit.record import AuditRecord
-from audit.workflows.gate import read_record
+from audit.workflows.gate import check_meaning, read_record
 
 RECORD = "record.json"
 DRAWN = ("report.pdf", "report.html", "annex.pdf", "measurements.csv")
@@ -78,6 +78,7 @@ def state(folder: Path, record: AuditRecord, today: dt.date) -> Json:
             "the record declares no policy: an older version wrote it", "scan again: what was tried is not tried again"
         )
     policy = read_declared(record.policy)
+    check_meaning(policy)
     verdict = policies.evaluate(record, policy, today)
     subjects: list[tuple[str, dict[str, str]]] = [
         *((f"model/{name}", {"sha256": digest}) for name, digest in record.target.files.items()),

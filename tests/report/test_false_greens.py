@@ -16,9 +16,11 @@ from audit.cli import console
 from audit.measurements import Count, Estimate
 from audit.policy import Limit, Policy, evaluate, load
 from audit.record import NO_MODEL, Completed, Skipped
+from audit.report.coverage import legal_view
 from audit.report.declared import documents_used, plausibility
+from audit.report.dpia import dpia
 from audit.report.html import html
-from audit.report.leaks import headline, leaks, unlimited
+from audit.report.leaks import headline, leaks, unlimited, within
 from audit.report.notes import MOST_LISTED, notes
 from audit.report.recommend import recommend
 
@@ -69,6 +71,37 @@ def test_what_a_policy_limits_is_not_listed_and_the_worst_comes_first(given_away
     wider = dataclasses.replace(NARROW, limits=(*NARROW.limits, Limit("canaries", "excess", "because", max=1.0)))
     rest = unlimited(record, evaluate(record, wider, examples.TODAY))
     assert {leak.metric for leak in everything} - {leak.metric for leak in rest} == {"excess"}
+
+
+@pytest.fixture(scope="module")
+def accepted() -> Case:
+    """A model that gives its training values back, under a policy that accepts nearly all of it."""
+    generous = Policy(1, "generous", (Limit("reconstruction", "excess_pr.unique", "As agreed.", max=0.99),))
+    audited = examples.record(examples.reconstruction(0.6))
+    return audited, evaluate(audited, generous, examples.TODAY), generous
+
+
+def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same(
+    accepted: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, verdict, policy = accepted
+    assert verdict.stamp == "PASSED"
+    assert [leak.metric for leak in within(record, verdict)] == ["excess_pr.unique"]
+    assert "; 1 met limit leaves a measured leak" in headline(record, verdict)
+    for text in (printed(accepted, capsys), text_of(accepted), dpia(record, verdict, policy)):
+        assert "Within the limits of this policy, and yet a leak" in text.replace("\n", " ")
+        assert "No countermeasure is called for" not in text
+        assert "Evidence for the resistance" not in text
+    assert {item.findings[0].state for item in recommend(record, verdict)} == {"outside"}
+    spoken = [one for row in legal_view(record, verdict).clauses for clause in row.rows for one in clause.evidence]
+    assert [one for one in spoken if one.startswith("evidence against the resistance, although its limits are met:")]
+    assert not [one for one in spoken if one.startswith("evidence for the resistance")]
+
+
+def test_what_is_measured_and_not_limited_is_no_evidence_for_the_resistance(given_away: Case) -> None:
+    record, verdict, _ = given_away
+    spoken = [one for row in legal_view(record, verdict).clauses for clause in row.rows for one in clause.evidence]
+    assert [one for one in spoken if one.startswith("evidence against the resistance, not limited")]
 
 
 def test_a_model_that_gives_nothing_away_has_nothing_outside() -> None:

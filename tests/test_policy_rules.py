@@ -1,0 +1,100 @@
+"""Policies that would call a leaking model green: refused before a scan, with a word on what to write instead."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import example_records as examples
+import pytest
+
+from audit.errors import PolicyError
+from audit.policy import Policy, evaluate, load
+from audit.policy.looser import looser
+from audit.report.html import html as drawn
+from audit.report.notes import notes
+from audit.workflows.gate import load_policy
+
+LIMIT = """
+[[limits]]
+attack = "{attack}"
+metric = "{metric}"
+{bound}
+rationale = "As agreed."
+"""
+
+
+def written(folder: Path, *limits: tuple[str, str, str], head: str = 'name = "ours"', rest: str = "") -> str:
+    """The path of a policy with these limits: attack, metric, and the lines that bound it."""
+    path = folder / "ours.toml"
+    tables = "".join(LIMIT.format(attack=attack, metric=metric, bound=bound) for attack, metric, bound in limits)
+    path.write_text(f"schema = 1\n{head}\n{tables}{rest}", encoding="utf-8")
+    return str(path)
+
+
+def read(folder: Path, *limits: tuple[str, str, str], head: str = 'name = "ours"', rest: str = "") -> Policy:
+    return load_policy(written(folder, *limits, head=head, rest=rest))
+
+
+def problems(folder: Path, *limits: tuple[str, str, str], head: str = 'name = "ours"', rest: str = "") -> PolicyError:
+    with pytest.raises(PolicyError) as raised:
+        read(folder, *limits, head=head, rest=rest)
+    return raised.value
+
+
+SAFE = ("membership", "auc", "max = 0.65")
+
+
+@pytest.mark.parametrize(
+    ("limit", "problem"),
+    [
+        (("reconstruction", "excess_pr.unique", "max = 1.0"), "max 1: excess_pr.unique is never more than 1"),
+        (("membership", "auc", "max = 1"), "max 1: auc is never more than 1"),
+        (("reconstruction", "candidate_recall", "min = 0.0"), "min 0: candidate_recall is never less than 0"),
+        (("membership", "auc", "min = 0.2"), "min: auc grows with the leak: limit it with max"),
+        (("membership", "auc.loss", "min = 0.2"), "min: auc.loss grows with the leak: limit it with max"),
+        (("canaries", "excess_exposure", "min = 0.1"), "min: excess_exposure grows with the leak"),
+    ],
+)
+def test_a_limit_that_nothing_could_violate_is_refused(
+    limit: tuple[str, str, str], problem: str, tmp_path: Path
+) -> None:
+    refused = problems(tmp_path, SAFE, limit)
+    assert [line for line in refused.problems if f"policy ours limits.1: {problem}" in line], refused.problems
+    assert "docs/policies.md" in refused.hint
+
+
+def test_a_limit_on_what_an_attack_needs_may_be_a_least_one(tmp_path: Path) -> None:
+    policy = read(tmp_path, ("reconstruction", "candidate_recall", "min = 0.5"))
+    assert policy.limits[0].min == 0.5
+
+
+def test_limits_that_are_looser_than_the_shipped_ones_say_so(tmp_path: Path) -> None:
+    policy = read(
+        tmp_path,
+        ("membership", "auc", "max = 0.9"),
+        ("reconstruction", "excess_pr.unique", "max = 0.05"),
+        ("canaries", "excess", "max = 0.1\nmin_power = 7.0"),
+        ("membership", "tpr_at_fpr_1", "max = 0.9"),
+    )
+    found = looser(policy)
+    assert {(one.attack, one.metric): one.sentence for one in found} == {
+        ("membership", "auc"): "looser than docaudit's default policy: at most 0.9, there 0.65",
+        ("reconstruction", "excess_pr.unique"): (
+            "looser than docaudit's default policy: no min_power, there 0.5; no min_coverage, there 0.3"
+        ),
+    }
+    record = examples.passed()[0]
+    case = (record, evaluate(record, policy, examples.TODAY), policy)
+    assert "2 of its 4 limits are looser than those of docaudit's default policy" in case[1].identity.looser
+    told = [note.text for note in notes(*case[:2])]
+    assert "Policy: 2 of its 4 limits are looser than those of docaudit's default policy" in told
+    page = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", drawn(*case))).split())
+    assert "2 of its 4 limits are looser than those of docaudit's default policy" in page
+    assert "Looser than docaudit's default policy: no min_power, there 0.5" in page
+
+
+@pytest.mark.parametrize("name", ["default", "strict"])
+def test_no_shipped_policy_is_looser(name: str) -> None:
+    assert looser(load(name)) == ()
