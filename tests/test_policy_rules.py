@@ -98,3 +98,24 @@ def test_limits_that_are_looser_than_the_shipped_ones_say_so(tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["default", "strict"])
 def test_no_shipped_policy_is_looser(name: str) -> None:
     assert looser(load(name)) == ()
+
+
+LOWER = 'holds = "lower"'
+
+
+@pytest.mark.parametrize(
+    ("limit", "problem"),
+    [
+        (("membership", "auc", f"max = 0.65\n{LOWER}\nmin_power = 1.0"), "holds: auc is no count of what was found"),
+        (("canaries", "excess_exposure", f"max = 2.0\n{LOWER}\nmin_power = 6.5"), "holds: excess_exposure is no count"),
+        (("memorisation", "identified", f"max = 10\n{LOWER}"), "holds: a lower bound says nothing of a weak attacker"),
+        (("memorisation", "identified", f"max = 10\n{LOWER}\nmin_power = 0.0"), "holds: a lower bound says nothing of"),
+    ],
+)
+def test_only_a_count_may_be_held_by_its_lower_bound_and_with_a_strong_attacker(
+    limit: tuple[str, str, str], problem: str, tmp_path: Path
+) -> None:
+    refused = problems(tmp_path, SAFE, limit)
+    assert [line for line in refused.problems if f"limits.1: {problem}" in line], refused.problems
+    counted = read(tmp_path, ("memorisation", "identified", f"max = 10\n{LOWER}\nmin_power = 0.2"))
+    assert counted.limits[0].holds == "lower"

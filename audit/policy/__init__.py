@@ -6,7 +6,7 @@ from audit.policy.guarantee import contradiction
 from audit.policy.identity import PolicyIdentity
 from audit.policy.limits import Gap, Limit, Policy, Waiver
 from audit.policy.reading import load
-from audit.policy.rules import check_names, check_ranges, check_sides
+from audit.policy.rules import check_lower_bounds, check_names, check_ranges, check_sides
 from audit.policy.verdict import SIGNIFICANCE, evaluate, today
 from audit.policy.waivers import RegisteredWaiver
 
@@ -24,6 +24,7 @@ __all__ = [
     "RegisteredWaiver",
     "Verdict",
     "Waiver",
+    "check_lower_bounds",
     "check_names",
     "check_ranges",
     "check_sides",

@@ -96,6 +96,28 @@ def _out_of_range(limit: Limit, upper: float | None) -> str:
     return ""
 
 
+def check_lower_bounds(policy: Policy, tallies: Mapping[str, Collection[str]]) -> None:
+    """Refuse `holds = "lower"` where a pass would rest on too little having been tried.
+
+    Args:
+        policy: what to check.
+        tallies: by attack, the metrics that count what was found.
+
+    Raises:
+        PolicyError: a lower bound of another metric, or one that asks for no strength of the attacker.
+    """
+    problems = []
+    for index, limit in enumerate(policy.limits):
+        place = f"policy {policy.name} limits.{index}: holds"
+        if limit.holds == "lower" and limit.metric not in tallies.get(limit.attack, ()):
+            problems.append(f"{place}: {limit.metric} is no count of what was found: its whole interval has to be held")
+        elif limit.holds == "lower" and not limit.min_power:
+            problems.append(f"{place}: a lower bound says nothing of a weak attacker: give min_power as well")
+    if problems:
+        counts = ", ".join(f"{attack} {metric}" for attack, metrics in tallies.items() for metric in metrics)
+        raise PolicyError(problems, f'holds = "lower" is for counts ({counts}); {HINT}')
+
+
 def check_sides(policy: Policy, leaks: Mapping[str, Collection[str]]) -> None:
     """Refuse limits that hold a leak against the wrong end: a leaking model would meet them.
 

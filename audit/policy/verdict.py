@@ -172,7 +172,7 @@ def _decide(
     if against is not None:
         return undecided(*against)
     if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
-        return Decision(limit, "passed", within(result), "", worst, power, p_worst)
+        return Decision(limit, "passed", within(limit, result), "", worst, power, p_worst)
     return undecided(
         "the interval reaches over the limit", MORE_PROVIDERS if worst.unit == "providers" else MORE, "wide"
     )

@@ -42,10 +42,11 @@ def check_meaning(policy: Policy) -> None:
     """Refuse a policy with limits that a leaking model would meet.
 
     Raises:
-        PolicyError: every limit that is out of its metric's range, or on the wrong side of it.
+        PolicyError: a limit is out of its metric's range, on the wrong side of it, or rests on a lower bound alone.
     """
     policies.check_ranges(policy, known_metrics())
     policies.check_sides(policy, {kind.name: kind.leaks() for kind in BATTERY})
+    policies.check_lower_bounds(policy, {kind.name: kind.tallies for kind in BATTERY if kind.tallies})
 
 
 def read_record(path: Path) -> AuditRecord:

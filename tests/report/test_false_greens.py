@@ -235,3 +235,24 @@ def test_the_end_of_a_waiver_is_named_before_and_after(
     assert terminal.count(said) == 2
     state = {"VIOLATED": "expired: no effect"}.get(stamp, "holds, ends soon")
     assert text_of(case).lower().count(state) == 2
+
+
+def test_a_few_documents_find_nothing_and_page_one_says_that_they_are_few() -> None:
+    area = dataclasses.replace(examples.mean("auc", 0.62, 0.18, 4), null=0.5, null_kind="chance")
+    excess = dataclasses.replace(examples.mean("excess_pr.all", 0.1, 0.3, 4), null=0.0, null_kind="held-out")
+    few = (Completed("membership", ("auc",), {}, (area,)), Completed("reconstruction", (excess.name,), {}, (excess,)))
+    page = text_of(examples.judged(examples.record(*few, battery=("membership", "reconstruction")), NARROW))
+    assert "Too few documents to tell whether an attacker who holds the model tells documents" in page
+    assert "Too few values to tell whether any of it comes from the training" in page
+    assert "No effect of the training was found" not in page
+    assert "was not found to tell documents" not in page
+
+
+def test_a_limit_that_only_its_lower_bound_meets_says_so() -> None:
+    count = examples.mean("excess_pr.unique", 0.0, 0.02, 300)
+    lower = Policy(1, "lower", (Limit("reconstruction", "excess_pr.unique", "r", max=0.02, holds="lower"),))
+    record = examples.record(Completed("reconstruction", ("excess_pr.unique",), {}, (count,)))
+    verdict = evaluate(record, lower, examples.TODAY)
+    assert verdict.decisions[0].outcome == "passed"
+    assert verdict.decisions[0].reason.startswith("no leak over the limit is confirmed; only the lower bound is held")
+    assert "only the lower bound is held against it" in text_of((record, verdict, lower))
