@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from pathlib import Path
 
@@ -119,3 +120,45 @@ def test_only_a_count_may_be_held_by_its_lower_bound_and_with_a_strong_attacker(
     assert [line for line in refused.problems if f"limits.1: {problem}" in line], refused.problems
     counted = read(tmp_path, ("memorisation", "identified", f"max = 10\n{LOWER}\nmin_power = 0.2"))
     assert counted.limits[0].holds == "lower"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Default",
+        "default ",
+        "de-fault",
+        "defau1t",
+        "defauIt",
+        "STRICT",
+        "\uff44\uff45\uff46\uff41\uff55\uff4c\uff54",
+        "D\u0435fault",
+        "default\u200b",
+        "default\u202e",
+        "",
+        " ",
+        "...",
+        "x" * 65,
+        "Certified: anonymous",
+        "line\nbreak",
+    ],
+)
+def test_names_that_look_like_another_or_say_more_than_a_name_are_refused(name: str, tmp_path: Path) -> None:
+    refused = problems(tmp_path, SAFE, head=f"name = {json.dumps(name)}")
+    assert [line for line in refused.problems if " name: " in line], refused.problems
+    assert refused.hint
+    assert all(line.isprintable() for line in (*refused.problems, refused.hint)), refused.problems
+
+
+@pytest.mark.parametrize("name", ["receipts-team", "default-own", "Policy 2026.1", "strict_plus", "r2"])
+def test_plain_names_are_names(name: str, tmp_path: Path) -> None:
+    assert read(tmp_path, SAFE, head=f'name = "{name}"').name == name
+
+
+def test_texts_of_a_policy_have_an_end_and_hide_nothing(tmp_path: Path) -> None:
+    long = problems(tmp_path, SAFE, head=f'name = "ours"\ndescription = "{"x" * 1001}"')
+    assert "description: longer than 1000 characters" in long.problems[0]
+    hidden = problems(
+        tmp_path, ("membership", "auc", "max = 0.65 # \\u202e"), head='name = "ours"\ndescription = "a\\u202eb"'
+    )
+    assert "description: holds a character that cannot be seen" in hidden.problems[0]

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 
 from audit.errors import PolicyError
 from audit.policy.limits import Limit, Policy
+from audit.visible import holds_unseen, shown
 
 MISSPELT = 0.8
 """Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""
 HINT = "what a policy may say stands in docs/policies.md; docaudit's own limits are the starting point"
 
+LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_RATIONALE = 64, 1000, 2000
+"""Characters (ours): what a headline, page one and a table of a report hold."""
+NAME_RULE = f"a name has 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, space, point, - and _, and begins and ends with a letter or digit"
+UNSEEN = "holds a character that cannot be seen, or that turns the direction of text"
+_NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
+_LOOK_ALIKE = str.maketrans("1i0", "llo")
 
-def contradictions(policy: Policy) -> list[str]:
-    """List what no policy may say, whatever attacks there are, each with its place."""
-    problems = []
+
+def contradictions(policy: Policy, shipped: Collection[str]) -> list[str]:
+    """List what no policy may say, whatever attacks there are, each with its place.
+
+    Args:
+        policy: what to check.
+        shipped: names of the policies that docaudit ships.
+    """
+    problems = [*_name_problems(policy.name, shipped), *_text_problems(policy)]
     if not policy.limits:
         problems.append("limits: there is none, so nothing could ever be violated")
     for index, limit in enumerate(policy.limits):
@@ -34,6 +48,36 @@ def contradictions(policy: Policy) -> list[str]:
         if (waiver.attack, waiver.metric) not in gated
     ]
     return problems
+
+
+def _name_problems(name: str, shipped: Collection[str]) -> Iterator[str]:
+    """Why a name is none, or reads like that of a shipped policy."""
+    if not _NAME.fullmatch(name):
+        yield f"name: {shown(name[:LONGEST_NAME])!r}: {NAME_RULE}"
+        return
+    if name not in shipped:
+        alike = next((one for one in shipped if _folded(one) == _folded(name)), None)
+        if alike is not None:
+            yield f"name: {name!r} reads like {alike!r}, which docaudit ships: another policy needs another name"
+
+
+def _folded(name: str) -> str:
+    """A name as a hurried reader sees it: without case and punctuation, and of signs that look alike one."""
+    return re.sub(r"[^a-z0-9]", "", name.replace("I", "l").casefold().translate(_LOOK_ALIKE))
+
+
+def _text_problems(policy: Policy) -> Iterator[str]:
+    """Why a text of a policy does not go into a report: nothing in it may hide, and all of it has an end."""
+    texts = {"description": (policy.description, LONGEST_DESCRIPTION)}
+    for index, limit in enumerate(policy.limits):
+        texts |= {f"limits.{index}.{name}": (getattr(limit, name), LONGEST_NAME) for name in ("attack", "metric")}
+        texts[f"limits.{index}.rationale"] = limit.rationale, LONGEST_RATIONALE
+    texts |= {f"gaps.{index}.rationale": (gap.rationale, LONGEST_RATIONALE) for index, gap in enumerate(policy.gaps)}
+    for place, (text, most) in texts.items():
+        if len(text) > most:
+            yield f"{place}: longer than {most} characters"
+        if holds_unseen(re.sub(r"[\t\r\n]", " ", text)):
+            yield f"{place}: {UNSEEN}"
 
 
 def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete: bool = True) -> None:

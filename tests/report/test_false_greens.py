@@ -240,7 +240,10 @@ def test_the_end_of_a_waiver_is_named_before_and_after(
 def test_a_few_documents_find_nothing_and_page_one_says_that_they_are_few() -> None:
     area = dataclasses.replace(examples.mean("auc", 0.62, 0.18, 4), null=0.5, null_kind="chance")
     excess = dataclasses.replace(examples.mean("excess_pr.all", 0.1, 0.3, 4), null=0.0, null_kind="held-out")
-    few = (Completed("membership", ("auc",), {}, (area,)), Completed("reconstruction", (excess.name,), {}, (excess,)))
+    few = (
+        Completed("membership", ("auc",), {}, (area,)),
+        Completed("reconstruction", (excess.name, "excess_pr.unique"), {}, (excess,)),
+    )
     page = text_of(examples.judged(examples.record(*few, battery=("membership", "reconstruction")), NARROW))
     assert "Too few documents to tell whether an attacker who holds the model tells documents" in page
     assert "Too few values to tell whether any of it comes from the training" in page
