@@ -94,6 +94,22 @@ def test_the_sheet_of_a_file_comes_before_that_of_the_manifest_and_a_wrong_one_i
     assert record.policy.name == "default"
 
 
+def test_a_scan_prints_its_verdict_in_the_chosen_format_alone(models, data, tmp_path):
+    out, xml, place = tmp_path / "out", tmp_path / "verdict.xml", data / "manifest.toml"
+    # Without its reference the attack is skipped: the formats are all that this is about.
+    scanned = ("scan", models["model"], data, "--out", out, "--only", "reconstruction")
+    result = docaudit(*scanned, "--format", "junit", "--output", xml, "--format", "json", "--sarif-anchor", place)
+    assert result.exit_code == 11, result.output
+    verdict = json.loads(result.stdout)
+    assert (verdict["verdict"], verdict["exit_code"]) == ("undecided", 11)
+    assert [one["status"] for one in verdict["attacks"]] == ["skipped"]
+    assert 'type="undecided"' in xml.read_text()
+    quiet = docaudit(*scanned, "--quiet", "--no-exit-code")
+    assert (quiet.exit_code, quiet.stdout) == (0, "")
+    many = docaudit("scan", data, "--checkpoints", "run/*", "--format", "json")
+    assert (many.exit_code, many.stdout) == (2, "")
+
+
 def test_the_same_scan_gives_the_same_record_whatever_the_batch_size(models, data, tmp_path):
     quick = ("--budget", "quick")
     for name, more in {"a": (), "b": ("--batch-tokens", 128), "c": ("--seed", 1)}.items():
@@ -535,7 +551,7 @@ def test_every_command_has_help_that_is_whole_on_80_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     group = typer.main.get_command(app)
     names = [*group.commands]
-    assert names[:6] == ["init", "import", "ocr", "inspect", "plan", "scan"]
+    assert names[:8] == ["demo", "doctor", "init", "import", "ocr", "inspect", "plan", "scan"]
     for command in ((), *((name,) for name in names), ("canary", "insert")):
         result = docaudit(*command, "--help")
         assert result.exit_code == 0

@@ -131,6 +131,8 @@ class Attack(ABC):
         evidence_shape: what a line of its evidence holds.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
         needs_model: False where it tells something of the documents even if no model is audited.
+        seconds: of one trial, and of measuring all outcomes: a first guess, of the small samples on two processor
+            cores (ours), from which the time left of a scan is told until it has been seen.
     """
 
     name: ClassVar[str]
@@ -147,6 +149,7 @@ class Attack(ABC):
     evidence_shape: ClassVar[EvidenceShape] = "values"
     provable: ClassVar[Mapping[str, Provable]] = {}
     needs_model: ClassVar[bool] = True
+    seconds: ClassVar[tuple[float, float]] = (0.02, 5.0)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

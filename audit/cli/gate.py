@@ -9,6 +9,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import DataOfRecord, Debug, ModelOfRecord, PolicyName, show_errors
+from audit.cli.verdicts import Formats, NoExitCode, OutputPaths, Quiet, SarifAnchor, Verbose, choose, show
 
 
 def gate(
@@ -31,6 +32,12 @@ def gate(
             show_default=False,
         ),
     ] = None,
+    formats: Formats = None,
+    outputs: OutputPaths = None,
+    sarif_anchor: SarifAnchor = None,
+    no_exit_code: NoExitCode = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     debug: Debug = False,
 ) -> None:
     """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU.
@@ -38,17 +45,39 @@ def gate(
     With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
     """
     with show_errors(debug):
-        if baseline is None:
-            from audit.workflows.gate import gate_record
+        from audit.workflows.gate import gate_record
 
-            record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
+        shown = choose(
+            formats,
+            outputs,
+            policy,
+            data,
+            sarif_anchor,
+            quiet=quiet,
+            verbose=verbose,
+            no_exit_code=no_exit_code,
+        )
+        if baseline is None:
+            with console.Reporter(quiet=quiet):
+                record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
         else:
+            from audit.engine.interface import SILENT
             from audit.workflows.diff import gate_against_baseline
 
-            with console.Reporter() as progress:
+            with console.Reporter(quiet=quiet) as progress:
                 record, verdict, _ = gate_against_baseline(
-                    record_path, policy, baseline, model, data, no_model=no_model, progress=progress
+                    record_path,
+                    policy,
+                    baseline,
+                    model,
+                    data,
+                    no_model=no_model,
+                    progress=SILENT if quiet else progress,
                 )
-        console.show_subject(record)
-        console.show_verdict(verdict, record=record)
-    raise typer.Exit(verdict.exit_code)
+
+        def in_words() -> None:
+            console.show_subject(record)
+            console.show_verdict(verdict, record=record, decides_exit=shown.exit_code)
+
+        code = show(shown, record, verdict, in_words)
+    raise typer.Exit(code)

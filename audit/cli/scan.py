@@ -19,15 +19,19 @@ from audit.cli.options import (
     Seed,
     Time,
     Weights,
+    complete_attack,
+    complete_query_defense,
     named_paths,
     seconds_of,
     show_errors,
 )
+from audit.cli.verdicts import Formats, NoExitCode, OutputPaths, Quiet, SarifAnchor, Shown, Verbose, choose, show
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
     from audit.policy import Policy
     from audit.workflows.options import ScanOptions
+    from audit.workflows.setup import ScanSetup
 
 SWEEP_HELP = (
     "With --checkpoints the exit code is the worst of all checkpoints: 10, then 11, then 0. A checkpoint that cannot "
@@ -57,7 +61,10 @@ def scan(
     documents: Documents = None,
     time: Time = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="ATTACK", help="Run this attack only, may be repeated: {attacks}.")
+        list[str] | None,
+        typer.Option(
+            metavar="ATTACK", help="Run this attack only, may be repeated: {attacks}.", autocompletion=complete_attack
+        ),
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -101,6 +108,7 @@ def scan(
             "--defense",
             metavar="NAME",
             help="Ask the model behind a countermeasure: {while_used}.",
+            autocompletion=complete_query_defense,
             show_default=False,
         ),
     ] = None,
@@ -153,6 +161,12 @@ def scan(
             show_default=False,
         ),
     ] = None,
+    formats: Formats = None,
+    outputs: OutputPaths = None,
+    sarif_anchor: SarifAnchor = None,
+    no_exit_code: NoExitCode = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     debug: Debug = False,
 ) -> None:
     """Attack a model, hold the result against a policy, and write the report."""
@@ -162,6 +176,18 @@ def scan(
         from audit.workflows.options import ScanOptions
 
         model_dir, data_dir = _divide(folders, checkpoints, no_model)
+        if checkpoints is not None and formats:
+            raise UsageError("--format is of one verdict, and --checkpoints reaches many", "gate each record with it")
+        shown = choose(
+            formats,
+            outputs,
+            policy,
+            data_dir,
+            sarif_anchor,
+            quiet=quiet,
+            verbose=verbose,
+            no_exit_code=no_exit_code,
+        )
         chosen = load_policy(policy)
         options = ScanOptions(
             model_dir=model_dir,
@@ -191,17 +217,37 @@ def scan(
             about={} if about is None else read_about(about),
         )
         if checkpoints is None:
-            code = _scan_one(options, chosen, reveal)
+            code = _scan_one(options, chosen, reveal, shown, quiet=quiet)
         else:
-            code = _scan_all(checkpoints, options, chosen, reveal)
+            code = _scan_all(checkpoints, options, chosen, reveal, quiet=quiet)
+            code = 0 if no_exit_code and code != UsageError.exit_code else code
     raise typer.Exit(code)
 
 
-def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
+def _scan_one(options: ScanOptions, policy: Policy, reveal: bool, shown: Shown, *, quiet: bool) -> int:
     """Scan a checkpoint, and give the exit code."""
+    with console.Reporter(quiet=quiet) as progress:
+        # Before torch and the model are loaded, which takes seconds.
+        progress.part("opening the model and the data set")
+        from audit.workflows.report import revealed_in
+        from audit.workflows.scan import audit_checkpoint
+
+        opened = _open(options)
+        tell = console.say if shown.as_text else console.note
+        result = audit_checkpoint(opened, policy, reveal, progress, (lambda _: None) if quiet else tell)
+    console.warn(*result.warnings)
+
+    def in_words() -> None:
+        console.show_verdict(result.verdict, options.out, result.record, decides_exit=shown.exit_code)
+        if reveal:
+            console.show_revealed(revealed_in(options.evidence))
+
+    return show(shown, result.record, result.verdict, in_words)
+
+
+def _open(options: ScanOptions) -> ScanSetup:
+    """Open a scan, and print what must be known of it before it runs."""
     from audit.workflows.plan.references import missing_references
-    from audit.workflows.report import revealed_in
-    from audit.workflows.scan import audit_checkpoint
     from audit.workflows.setup import open_scan
     from audit.workflows.text_alone import open_text_scan
 
@@ -211,28 +257,24 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool) -> int:
     else:
         opened = open_scan(options)
         console.warn(*opened.warnings, *missing_references(opened))
-    with console.Reporter() as progress:
-        result = audit_checkpoint(opened, policy, reveal, progress, console.say)
-    console.warn(*result.warnings)
-    console.show_verdict(result.verdict, options.out, result.record)
-    if reveal:
-        console.show_revealed(revealed_in(options.evidence))
-    return result.verdict.exit_code
+    return opened
 
 
-def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool) -> int:
+def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool, *, quiet: bool) -> int:
     """Scan every checkpoint that matches, and give the exit code of them all."""
     from audit.report.sweep_page import summary
     from audit.workflows import sweep
 
     run = sweep.find_checkpoints(pattern)
     results = []
-    with console.Reporter() as progress:
+    with console.Reporter(quiet=quiet) as progress:
         for result in progress.follow(sweep.sweep_checkpoints(run, options, policy, reveal, progress)):
             if result.refusal is not None:
                 console.show_error(result.refusal)
             results.append(result)
     console.warn(*sweep.write_trend(run, results, options.out))
+    if quiet:
+        return sweep.exit_code(results)
     rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
     columns = summary([record for _, _, record, _ in rows if record is not None])
     console.show_sweep(run.axis, rows, columns, sweep.answer_of(run, results), sweep.files_of(results, options.out))

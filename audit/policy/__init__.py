@@ -1,11 +1,11 @@
 """A policy, and what it says about a record. Pure: the one place where a verdict is reached."""
 
 from audit.policy.counts import Counts
-from audit.policy.decision import EXIT_CODES, Decision, Outcome, Overall, Verdict
+from audit.policy.decision import EXIT_CODES, Cause, Decision, Outcome, Overall, Verdict
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import PolicyIdentity
 from audit.policy.limits import Gap, Limit, Policy, Waiver
-from audit.policy.reading import load
+from audit.policy.reading import load, path_of
 from audit.policy.rules import check_lower_bounds, check_names, check_ranges, check_sides
 from audit.policy.verdict import SIGNIFICANCE, evaluate, today
 from audit.policy.waivers import RegisteredWaiver
@@ -13,6 +13,7 @@ from audit.policy.waivers import RegisteredWaiver
 __all__ = [
     "EXIT_CODES",
     "SIGNIFICANCE",
+    "Cause",
     "Counts",
     "Decision",
     "Gap",
@@ -31,5 +32,6 @@ __all__ = [
     "contradiction",
     "evaluate",
     "load",
+    "path_of",
     "today",
 ]

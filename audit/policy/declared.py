@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from audit.errors import PolicyError
 from audit.policy.limits import Origin, Policy
-from audit.policy.reading import POLICY
-from audit.policy.rules import contradictions
+from audit.policy.reading import POLICY, shipped_policies
+from audit.policy.rules import HINT, contradictions
 from audit.record import DeclaredPolicy
 
 
@@ -29,7 +29,7 @@ def read_declared(declared: DeclaredPolicy) -> Policy:
             problems = [f"{where} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
             raise PolicyError(problems) from None
         raise PolicyError(f"{where}: not TOML: {error}") from None
-    problems = contradictions(policy)
+    problems = contradictions(policy, shipped_policies())
     if policy.origin is not None:
         problems.append("origin: is written by docaudit, not by a policy")
     if policy.name != declared.name:
@@ -37,5 +37,5 @@ def read_declared(declared: DeclaredPolicy) -> Policy:
     if hashlib.sha256(declared.toml.encode()).hexdigest() != declared.sha256:
         problems.append("has another sha256 than the record says")
     if problems:
-        raise PolicyError([f"{where} {problem}" for problem in problems])
+        raise PolicyError([f"{where} {problem}" for problem in problems], HINT)
     return replace(policy, origin=Origin(declared.toml, declared.shipped))

@@ -10,10 +10,21 @@ from pydantic import TypeAdapter, ValidationError
 
 from audit.errors import PolicyError
 from audit.policy.limits import Origin, Policy
-from audit.policy.rules import contradictions
+from audit.policy.rules import HINT, contradictions
 from audit.resources import folder
 
 POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
+
+
+def shipped_policies() -> dict[str, Path]:
+    """The shipped policies, by name."""
+    others = ("defenses", "frameworks")
+    return {item.stem: item for item in folder("policies").glob("*.toml") if item.stem not in others}
+
+
+def path_of(name_or_path: str) -> Path:
+    """The file of a policy: of a shipped one by its name, else the path itself."""
+    return shipped_policies().get(name_or_path, Path(name_or_path))
 
 
 def load(name_or_path: str) -> Policy:
@@ -22,9 +33,7 @@ def load(name_or_path: str) -> Policy:
     Raises:
         PolicyError: every problem of the file.
     """
-    others = ("defenses", "frameworks")
-    shipped = {item.stem: item for item in folder("policies").glob("*.toml") if item.stem not in others}
-    path = shipped.get(name_or_path, Path(name_or_path))
+    shipped, path = shipped_policies(), path_of(name_or_path)
     try:
         text = path.read_bytes().decode("utf-8")
         content = tomllib.loads(text)
@@ -39,7 +48,7 @@ def load(name_or_path: str) -> Policy:
         raise PolicyError(
             [f"policy {path} {'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
         ) from None
-    problems = contradictions(policy)
+    problems = contradictions(policy, shipped)
     if policy.origin is not None:
         problems.append("origin: is written by docaudit, not by a policy")
     original = shipped.get(policy.name)
@@ -49,6 +58,8 @@ def load(name_or_path: str) -> Policy:
             f"name: docaudit ships a policy {policy.name!r}; one that differs from it{waived} needs another name"
         )
     if problems:
-        hint = f'say name = "{policy.name}-own" in it, and give --policy FILE' if original is not None else ""
+        own = original is not None or any(problem.startswith("name: ") for problem in problems)
+        suggested = f"{policy.name}-own" if original is not None else "team-receipts"
+        hint = f'say name = "{suggested}" in it, and give --policy FILE' if own else HINT
         raise PolicyError([f"policy {path} {problem}" for problem in problems], hint)
     return replace(policy, origin=Origin(text, shipped=original is not None))

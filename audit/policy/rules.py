@@ -16,7 +16,9 @@ HINT = "what a policy may say stands in docs/policies.md; docaudit's own limits 
 
 LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_RATIONALE = 64, 1000, 2000
 """Characters (ours): what a headline, page one and a table of a report hold."""
-NAME_RULE = f"a name has 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, space, point, - and _, and begins and ends with a letter or digit"
+NAME_RULE = (
+    f"a name has 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, space, point, - and _, the first and last a letter or digit"
+)
 UNSEEN = "holds a character that cannot be seen, or that turns the direction of text"
 _NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
 _LOOK_ALIKE = str.maketrans("1i0", "llo")

@@ -89,6 +89,7 @@ class Canaries(Attack):
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
     provable: ClassVar[Mapping[str, Provable]] = PROVABLE
+    seconds: ClassVar[tuple[float, float]] = (0.5, 3.0)
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "spade-extraction": LINKS_ONLY,
         "spade-linking": LINKS_ONLY,

@@ -1,0 +1,272 @@
+"""The machine formats of a verdict: what each kind of verdict is in each, and that real consumers accept it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import example_records as examples
+import github_sarif
+import jsonschema
+import pytest
+from lxml import etree
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+import audit
+from audit.errors import RenderError
+from audit.policy import Limit, Waiver, evaluate
+from audit.record import Failed
+from audit.report.verdicts import FORMATS, Judged, document, markdown, render, sarif
+from audit.report.verdicts.places import Place, Places, find_places, lines_of_limits
+
+ROOT = Path(__file__).parents[2]
+XSD = etree.XMLSchema(etree.parse(ROOT / "tests/fakes/schemas/jenkins-junit-10.xsd"))
+HOSTILE = 'a|b<i>"&]]>`*_[x](y)\x1b\x00\ud800\n@team $x$ {0} \\'
+PLACES = Places((Place("policies/own.toml", 9), Place("policies/own.toml", 17)), Place("policies/own.toml"))
+
+
+def unknown():
+    """Limits on an attack that came after the record."""
+    policy = examples.policy()
+    later = (Limit("membership", "auc", "later", max=0.65), *policy.limits)
+    return examples.judged(
+        examples.record(examples.reconstruction(0.0, n=600)), dataclasses.replace(policy, limits=later)
+    )
+
+
+def lenient():
+    """An undecided verdict that the policy lets pass."""
+    return examples.judged(examples.wide()[0], examples.policy(undecided="warn"))
+
+
+def ended():
+    """A violation whose waiver has ended."""
+    waiver = Waiver(
+        "reconstruction", "excess_pr.unique", "A. Officer", "role", "reason", "measure", dt.date(2026, 1, 1)
+    )
+    return examples.judged(examples.record(examples.reconstruction(0.6)), examples.policy(waiver))
+
+
+def hostile():
+    """Names that no format takes as they are."""
+    record, verdict, policy = examples.violated()
+    odd = dataclasses.replace(
+        record,
+        target=dataclasses.replace(record.target, name=HOSTILE),
+        corpus=dataclasses.replace(record.corpus, name=HOSTILE),
+    )
+    return odd, dataclasses.replace(verdict, policy=HOSTILE), policy
+
+
+def twice():
+    """Two limits on one metric."""
+    policy = examples.policy()
+    again = dataclasses.replace(policy.limits[0], max=0.5)
+    return examples.judged(examples.violated()[0], dataclasses.replace(policy, limits=(policy.limits[0], again)))
+
+
+CASES = {
+    **examples.CASES,
+    "unknown": unknown,
+    "lenient": lenient,
+    "ended": ended,
+    "hostile": hostile,
+    "twice": twice,
+}
+
+
+def judged(name, places=PLACES):
+    record, verdict, _ = CASES[name]()
+    return Judged(record, verdict, places)
+
+
+def outcomes(xml):
+    """What became of each test case: by name, the tag and type of what it holds beside its output."""
+    found = {}
+    for case in etree.fromstring(xml.encode()).iter("testcase"):
+        first = case[0]
+        found[case.get("name")] = (first.tag, first.get("type")) if first.tag != "system-out" else ("passed", None)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_kind_of_verdict_is_valid_in_every_format(name):
+    case = judged(name)
+    drawn = {form: render(form, case) for form in FORMATS}
+    jsonschema.Draft202012Validator(document.schema()).validate(json.loads(drawn["json"]))
+    XSD.assertValid(etree.fromstring(drawn["junit"].encode()))
+    assert github_sarif.refusals(drawn["sarif"]) == []
+    families = list(text_string_to_metric_families(drawn["openmetrics"]))
+    assert all(family.type == "gauge" and family.samples is not None for family in families)
+    assert drawn["openmetrics"].endswith("\n# EOF\n")
+    assert len(drawn["markdown"].encode()) < 60_000
+    for text in drawn.values():
+        assert "\x1b" not in text
+        assert "\x00" not in text
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_formats_agree_with_the_verdict_and_its_exit_code(name):
+    case = judged(name)
+    verdict = case.verdict
+    shown = json.loads(render("json", case))
+    assert (shown["verdict"], shown["exit_code"]) == (verdict.overall, verdict.exit_code)
+    assert [one["outcome"] for one in shown["limits"]] == [one.outcome for one in verdict.decisions]
+    assert verdict.stamp in render("markdown", case)
+    found = outcomes(render("junit", case)).values()
+    assert bool({"failure", "error"} & {tag for tag, _ in found}) == (verdict.exit_code != 0)
+    families = {one.name: one.samples for one in text_string_to_metric_families(render("openmetrics", case))}
+    (true,) = [one.labels["outcome"] for one in families["docaudit_verdict"] if one.value == 1]
+    assert true == verdict.overall
+    levels = [one["level"] for one in json.loads(render("sarif", case))["runs"][0]["results"]]
+    assert bool(levels) == (verdict.overall in ("violated", "undecided"))
+    assert ("error" in levels) == (verdict.exit_code == 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "became"),
+    [
+        ("violated", ("failure", "violated")),
+        ("passed", ("passed", None)),
+        ("wide", ("failure", "undecided")),
+        ("lenient", ("skipped", "undecided")),
+        ("waived", ("skipped", "waived")),
+        ("failed", ("error", "IndexError")),
+        ("skipped", ("failure", "undecided")),
+    ],
+)
+def test_junit_has_a_test_case_for_each_limit(name, became):
+    found = outcomes(render("junit", judged(name)))
+    assert found["excess_pr.unique"] == became
+
+
+def test_a_verdict_that_no_limit_explains_is_a_finding_of_its_own():
+    record, verdict, policy = examples.inapplicable()
+    verdict = evaluate(record, dataclasses.replace(policy, gaps=()), examples.TODAY)
+    nothing = dataclasses.replace(
+        verdict,
+        decisions=tuple(dataclasses.replace(one, outcome="inapplicable", cause=None) for one in verdict.decisions),
+        overall="undecided",
+        exit_code=11,
+        reason="no limit of the policy could be checked on this model",
+    )
+    case = Judged(record, nothing, PLACES)
+    assert outcomes(render("junit", case)) == {
+        "excess_pr.unique": ("skipped", "inapplicable"),
+        "excess_hamming.unique": ("skipped", "inapplicable"),
+        "overall": ("failure", "undecided"),
+    }
+    (result,) = json.loads(render("sarif", case))["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("docaudit/verdict/overall", "warning")
+    assert github_sarif.refusals(render("sarif", case)) == []
+
+
+def test_a_broken_attack_that_no_limit_is_about_is_named_and_fails_nothing():
+    record, verdict, _ = examples.passed()
+    broken = Failed("membership", ("auc",), "ValueError", "attacks/membership/scores.py:1")
+    case = Judged(dataclasses.replace(record, attacks=(*record.attacks, broken)), verdict)
+    assert outcomes(render("junit", case))["attack"] == ("skipped", "ValueError")
+
+
+def test_findings_on_the_text_alone_fail_only_where_they_are_in_the_exit_code():
+    record, verdict, _ = examples.violated()
+    about_text = tuple(dataclasses.replace(one, about_text=True) for one in verdict.decisions)
+    reported = dataclasses.replace(
+        verdict, decisions=about_text, overall="passed", exit_code=0, text="violated", text_reason="they leak"
+    )
+    case = Judged(record, reported, PLACES)
+    assert outcomes(render("junit", case))["excess_pr.unique"] == ("skipped", "violated")
+    assert {one["level"] for one in json.loads(render("sarif", case))["runs"][0]["results"]} == {"warning"}
+    assert "**VIOLATED** What the text itself gives away" in render("markdown", case)
+    counted = dataclasses.replace(reported, exit_code=10)
+    assert outcomes(render("junit", Judged(record, counted)))["excess_pr.unique"] == ("failure", "violated")
+
+
+def test_the_schema_in_the_package_is_that_of_the_types():
+    committed = Path(audit.__file__).with_name("verdict.schema.json").read_text(encoding="utf-8")
+    assert committed == json.dumps(document.schema(), indent=1) + "\n", (
+        'write it again: python -c "import json, pathlib, audit.report.verdicts.document as d; '
+        "pathlib.Path('audit/verdict.schema.json').write_text(json.dumps(d.schema(), indent=1) + '\\n')\""
+    )
+    jsonschema.Draft202012Validator.check_schema(json.loads(committed))
+
+
+def test_sarif_points_at_the_line_of_each_limit():
+    results = json.loads(render("sarif", judged("violated")))["runs"][0]["results"]
+    places = [result["locations"][0]["physicalLocation"] for result in results]
+    assert [(one["artifactLocation"]["uri"], one["region"]["startLine"]) for one in places] == [
+        ("policies/own.toml", 9),
+        ("policies/own.toml", 17),
+    ]
+
+
+def test_sarif_without_a_place_is_refused_and_one_without_findings_needs_none():
+    with pytest.raises(RenderError, match="no SARIF was written") as raised:
+        render("sarif", judged("violated", Places()))
+    assert "--sarif-anchor" in raised.value.hint
+    assert json.loads(render("sarif", judged("passed", Places())))["runs"][0]["results"] == []
+
+
+def test_fingerprints_stay_while_numbers_lines_and_outcomes_change():
+    def prints(case):
+        results = json.loads(render("sarif", case))["runs"][0]["results"]
+        return [one["partialFingerprints"] for one in results]
+
+    moved = Judged(*CASES["wide"]()[:2], Places(whole=Place("manifest.toml")))
+    assert prints(judged("violated"))[:1] == prints(moved)
+    name = "reconstruction\0excess_pr.unique\0receipts-2026"
+    same = hashlib.sha256(name.encode()).hexdigest()
+    assert prints(moved)[0] == {"docauditLimit/v1": same, "primaryLocationLineHash": same}
+    assert json.loads(render("sarif", moved))["runs"][0]["automationDetails"]["id"] == "docaudit/receipts-2026/"
+
+
+def test_sarif_names_nobody_who_answered_for_a_waiver():
+    assert "A. Officer" in render("json", judged("ended"))
+    assert "A. Officer" not in render("sarif", judged("ended"))
+
+
+def test_sarif_links_to_the_page_of_an_attack_where_the_installation_names_one(monkeypatch):
+    monkeypatch.setattr(sarif, "documentation", lambda: "https://docs.example/docaudit/")
+    driver = json.loads(render("sarif", judged("violated")))["runs"][0]["tool"]["driver"]
+    page, _, anchor = driver["rules"][0]["helpUri"].removeprefix("https://docs.example/docaudit/").partition("/#")
+    assert f"## {anchor}" in (ROOT / f"docs/{page}.md").read_text(encoding="utf-8").splitlines()
+    assert github_sarif.refusals(render("sarif", judged("violated"))) == []
+
+
+def test_a_long_policy_still_makes_a_short_comment():
+    record, verdict, _ = examples.violated()
+    one = dataclasses.replace(verdict.decisions[0], reason="long " * 100)
+    case = Judged(record, dataclasses.replace(verdict, decisions=(one,) * 400))
+    text = render("markdown", case)
+    assert 50_000 < len(text.encode()) < markdown.MOST_BYTES
+    left_out = int(re.search(r"(\d+) more lines are left out", text).group(1))
+    assert text.count("❌ violated") + left_out == 400
+
+
+def test_a_line_of_a_limit_is_no_line_of_a_text():
+    toml = 'name = "x"\n[[limits]]\nrationale = """\n[[limits]]\n"""\n\n  [[ limits ]] # two\nmetric = "b"\n'
+    assert lines_of_limits(toml) == [2, 7]
+    assert lines_of_limits('limits = [{attack = "a"}]\n') == []
+
+
+def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_then_the_anchor(tmp_path, monkeypatch):
+    repository, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
+    (repository / ".git").mkdir(parents=True)
+    (repository / "own folder").mkdir()
+    elsewhere.mkdir()
+    for folder in (repository / "own folder", elsewhere):
+        (folder / "policy.toml").write_text("\n[[limits]]\n")
+        (folder / "manifest.toml").write_text("")
+    (repository / "README.md").write_text("")
+    monkeypatch.chdir(repository / "own folder")
+    own = find_places(Path("policy.toml"), elsewhere)
+    assert own == Places((Place("own folder/policy.toml", 2),), Place("own folder/policy.toml"))
+    assert find_places(elsewhere / "policy.toml", Path()).of(3) == Place("own folder/manifest.toml")
+    assert find_places(elsewhere / "policy.toml", elsewhere, Path("../README.md")).of(0) == Place("README.md")
+    assert find_places(elsewhere / "policy.toml", elsewhere, elsewhere / "manifest.toml") == Places()
+    results = json.loads(render("sarif", judged("violated", own)))["runs"][0]["results"]
+    assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "own%20folder/policy.toml"

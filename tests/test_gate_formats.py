@@ -1,0 +1,172 @@
+"""Formats on the command line: where each goes, what else is printed, and exit codes that are the verdict's."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import example_records as examples
+import pytest
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.cli import app
+from audit.cli.verdicts import FORMATS
+from audit.report.verdicts import FORMATS as FOR_MACHINES
+
+POLICY = """schema = 1
+name = "own"
+
+[[limits]]
+attack = "reconstruction"
+metric = "excess_pr.unique"
+max = 0.05
+rationale = "Few values may come back."
+"""
+CODES = {"violated": 10, "passed": 0, "wide": 11, "failed": 11, "inapplicable": 11}
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """A repository with a policy and a record of each kind."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "own.toml").write_text(POLICY)
+    for name in CODES:
+        (tmp_path / name).mkdir()
+        records.write(examples.CASES[name]()[0], tmp_path / name / "record.json")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def gate(*arguments, policy="own.toml"):
+    return CliRunner().invoke(app, ["gate", *map(str, arguments), "--policy", policy], catch_exceptions=False)
+
+
+def test_every_format_of_the_command_line_is_drawn():
+    assert ("text", *FOR_MACHINES) == FORMATS
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_exit_codes_are_the_same_in_every_format(work, name):
+    for form in FORMATS:
+        assert gate(name, "--format", form).exit_code == CODES[name], form
+        assert gate(name, "--format", form, "--no-exit-code").exit_code == 0, form
+
+
+def test_each_output_is_of_its_format_and_text_stays_on_standard_output(work):
+    result = gate(
+        "violated", *("--format", "junit", "--output", "new/verdict.xml"), *("--format", "json", "--output", "v.json")
+    )
+    assert result.exit_code == 10
+    assert result.stdout.splitlines()[0].startswith("Record of model")
+    assert "VIOLATED" in result.stdout
+    assert "exit code 10" in result.stdout
+    assert (work / "new/verdict.xml").read_text().startswith("<?xml")
+    assert json.loads((work / "v.json").read_text())["exit_code"] == 10
+    assert [path.name for path in (work / "new").iterdir()] == ["verdict.xml"], "nothing half is left behind"
+
+
+def test_standard_output_holds_the_chosen_format_alone(work):
+    result = gate("wide", "--format", "json", "--verbose")
+    assert json.loads(result.stdout)["verdict"] == "undecided"
+    assert "Why this limit: Few values may come back." in result.stderr
+    mixed = gate("wide", *("--format", "sarif", "--output", "-"), *("--format", "text", "--output", "verdict.txt"))
+    assert json.loads(mixed.stdout)["version"] == "2.1.0"
+    assert "UNDECIDED" in (work / "verdict.txt").read_text()
+
+
+def test_quiet_prints_only_what_was_asked_for(work):
+    assert gate("violated", "--quiet").output == ""
+    assert gate("violated", "-q", "--format", "markdown", "--output", "summary.md").output == ""
+    assert (work / "summary.md").read_text().startswith("## ")
+    assert "VIOLATED" in gate("violated", "-q", "--format", "text").stdout
+
+
+def test_no_exit_code_is_told_that_is_not_returned(work):
+    assert "exit code" not in gate("violated", "--no-exit-code").stdout
+    assert "exit code" not in gate("violated", "--no-exit-code", "--format", "markdown").stdout
+
+
+def test_sarif_is_anchored_at_the_policy_of_the_repository(work):
+    (run,) = json.loads(gate("violated", "--format", "sarif").stdout)["runs"]
+    (location,) = run["results"][0]["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "own.toml"
+    assert location["physicalLocation"]["region"]["startLine"] == 4
+
+
+def test_without_a_place_no_sarif_is_written_and_an_older_one_is_taken_away(work, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "own.toml"
+    shutil.copy("own.toml", elsewhere)
+    (work / "v.sarif").write_text("of yesterday")
+    files = ("--format", "sarif", "--output", "v.sarif", "--format", "json", "--output", "v.json")
+    refused = gate("violated", *files, policy=str(elsewhere))
+    assert refused.exit_code == 10
+    assert "no SARIF was written" in refused.stderr
+    assert "--sarif-anchor PATH" in refused.stderr
+    assert not (work / "v.sarif").exists()
+    assert (work / "v.json").exists()
+    anchored = gate("violated", *files, "--sarif-anchor", "v.json", policy=str(elsewhere))
+    assert (anchored.exit_code, anchored.stderr) == (10, "")
+    assert '"uri": "v.json"' in (work / "v.sarif").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--format", "json", "--format", "junit"), "both go to standard output"),
+        (("--output", "a.xml"), "no --format belongs to it"),
+        (("--format", "json", "--output", "a", "--format", "junit", "--output", "a"), "two formats for one file"),
+        (("--format", "json", "--output", "."), "is a folder"),
+        (("--sarif-anchor", "missing.md"), "no file"),
+        (("--quiet", "--verbose"), "opposite things"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(work, options, problem):
+    result = gate("violated", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert problem in result.stderr
+
+
+def test_an_output_that_cannot_be_written_fails_and_leaves_nothing(work):
+    (work / "file").write_text("")
+    result = gate("passed", "--format", "json", "--output", "file/v.json")
+    assert result.exit_code == 2
+    assert "--output file/v.json: " in result.stderr
+
+
+def test_a_gate_starts_without_what_only_scans_and_reports_need(work):
+    program = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom audit.cli import app\n"
+        "result = CliRunner().invoke(app, ['gate', 'violated', '--policy', 'own.toml'])\n"
+        "heavy = {'torch', 'transformers', 'scipy', 'sklearn', 'matplotlib', 'weasyprint', 'jinja2', 'ray', 'opacus'}\n"
+        "print(result.exit_code, sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(records.__file__).parents[1])},
+    )
+    assert (done.stdout, done.stderr) == ("10 []\n", "")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_reader_who_leaves_changes_no_exit_code(work, form):
+    # Standard output is closed at the other end before anything is printed, as by a `head` that has seen enough.
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "audit", "gate", "violated", "--policy", "own.toml", "--format", form],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(records.__file__).parents[1])},
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (10, "")
