@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 
 from audit.errors import PolicyError
-from audit.policy.limits import Limit, Policy
-from audit.visible import holds_unseen, shown
+from audit.policy.limits import Limit, Policy, Waiver
+from audit.visible import holds_unseen, letters, shown
 
 MISSPELT = 0.8
 """Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""
@@ -20,6 +20,9 @@ NAME_RULE = (
     f"a name has 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, space, point, - and _, the first and last a letter or digit"
 )
 UNSEEN = "holds a character that cannot be seen, or that turns the direction of text"
+FEWEST_LETTERS = 2
+"""Letters of a name, a role or a reason (ours): the shortest names have two."""
+_NOBODY = frozenset({"anonymous", "anyone", "na", "nobody", "noone", "none", "tba", "tbd", "todo", "unknown"})
 _NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
 _LOOK_ALIKE = str.maketrans("1i0", "llo")
 
@@ -43,6 +46,8 @@ def contradictions(policy: Policy, shipped: Collection[str]) -> list[str]:
         problems.append(
             f"min_examined: {policy.min_examined} of {len(policy.limits)} limits; a share has a point, as 0.5"
         )
+    for index, one in enumerate(policy.waivers):
+        problems += [f"waivers.{index}.{problem}" for problem in _waiver_problems(one)]
     gated = {(limit.attack, limit.metric) for limit in policy.limits}
     problems += [
         f"waivers.{index}: no limit on {waiver.attack} {waiver.metric}"
@@ -80,6 +85,20 @@ def _text_problems(policy: Policy) -> Iterator[str]:
             yield f"{place}: longer than {most} characters"
         if holds_unseen(re.sub(r"[\t\r\n]", " ", text)):
             yield f"{place}: {UNSEEN}"
+
+
+def _waiver_problems(waiver: Waiver) -> Iterator[str]:
+    """Why nobody could be held to a waiver: who answers, and for what, has to be readable."""
+    for name, most in {"owner": 100, "role": 100, "reason": 500, "measure": 500}.items():
+        text = getattr(waiver, name)
+        if holds_unseen(text):
+            yield f"{name}: {UNSEEN}"
+        elif letters(text) < FEWEST_LETTERS:
+            yield f"{name}: holds no word"
+        elif name in ("owner", "role") and re.sub(r"[^a-z]", "", text.casefold()) in _NOBODY:
+            yield f"{name}: names nobody who could answer for it"
+        if len(text) > most:
+            yield f"{name}: longer than {most} characters"
 
 
 def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete: bool = True) -> None:

@@ -111,7 +111,7 @@ def test_who_accepted_a_leak_until_when_stands_in_the_headline_and_in_the_regist
     case = examples.waived()
     assert "A. Officer (head of data) accepts this until 31 December 2026" in page_one(case)
     _, _, register = text_of(case).partition("Register of waivers")
-    assert "The weights stay here. Instead: one locked machine" in register
+    assert "“The weights stay here”. Instead: “one locked machine”" in register
 
 
 def test_what_the_text_gives_away_is_not_blamed_on_the_model() -> None:
