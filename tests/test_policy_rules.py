@@ -61,7 +61,7 @@ SAFE = ("membership", "auc", "max = 0.65")
 def test_a_limit_that_nothing_could_violate_is_refused(
     limit: tuple[str, str, str], problem: str, tmp_path: Path
 ) -> None:
-    refused = problems(tmp_path, SAFE, limit)
+    refused = problems(tmp_path, ("canaries", "excess", "max = 0.2"), limit)
     assert [line for line in refused.problems if f"policy ours limits.1: {problem}" in line], refused.problems
     assert "docs/policies.md" in refused.hint
 
@@ -116,7 +116,7 @@ LOWER = 'holds = "lower"'
 def test_only_a_count_may_be_held_by_its_lower_bound_and_with_a_strong_attacker(
     limit: tuple[str, str, str], problem: str, tmp_path: Path
 ) -> None:
-    refused = problems(tmp_path, SAFE, limit)
+    refused = problems(tmp_path, ("canaries", "excess", "max = 0.2"), limit)
     assert [line for line in refused.problems if f"limits.1: {problem}" in line], refused.problems
     counted = read(tmp_path, ("memorisation", "identified", f"max = 10\n{LOWER}\nmin_power = 0.2"))
     assert counted.limits[0].holds == "lower"
@@ -162,3 +162,9 @@ def test_texts_of_a_policy_have_an_end_and_hide_nothing(tmp_path: Path) -> None:
         tmp_path, ("membership", "auc", "max = 0.65 # \\u202e"), head='name = "ours"\ndescription = "a\\u202eb"'
     )
     assert "description: holds a character that cannot be seen" in hidden.problems[0]
+
+
+def test_the_same_limit_counts_once(tmp_path: Path) -> None:
+    refused = problems(tmp_path, SAFE, ("membership", "auc", "max = 0.6"), SAFE)
+    said = "the same metric is limited in limits.0 already: one limit on it counts"
+    assert [line.split(": ", 1)[1] for line in refused.problems] == [said, said]

@@ -48,6 +48,7 @@ def contradictions(policy: Policy, shipped: Collection[str]) -> list[str]:
         )
     for index, one in enumerate(policy.waivers):
         problems += [f"waivers.{index}.{problem}" for problem in _waiver_problems(one)]
+    problems += _repeated(policy)
     gated = {(limit.attack, limit.metric) for limit in policy.limits}
     problems += [
         f"waivers.{index}: no limit on {waiver.attack} {waiver.metric}"
@@ -85,6 +86,15 @@ def _text_problems(policy: Policy) -> Iterator[str]:
             yield f"{place}: longer than {most} characters"
         if holds_unseen(re.sub(r"[\t\r\n]", " ", text)):
             yield f"{place}: {UNSEEN}"
+
+
+def _repeated(policy: Policy) -> Iterator[str]:
+    """Limits on a metric that is limited already: each would count once more in every headline."""
+    first: dict[tuple[str, str, bool], int] = {}
+    for index, limit in enumerate(policy.limits):
+        before = first.setdefault((limit.attack, limit.metric, limit.max is None), index)
+        if before != index:
+            yield f"limits.{index}: the same metric is limited in limits.{before} already: one limit on it counts"
 
 
 def _waiver_problems(waiver: Waiver) -> Iterator[str]:

@@ -16,6 +16,7 @@ from audit.files import write_atomically
 from audit.policy import Decision, Policy, Verdict
 from audit.policy.declared import read_declared
 from audit.record import AuditRecord
+from audit.report.leaks import unlimited, within
 from audit.workflows.gate import check_meaning, read_record
 
 RECORD = "record.json"
@@ -96,10 +97,14 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
         kind = _kind(decision, policy)
         if kind is not None:
             tests[kind].append(name_of(decision))
+    outside, accepted = (
+        [f"{one.attack} {one.metric}" for one in find(record, verdict)] for find in (unlimited, within)
+    )
     if verdict.exit_code:
         result = "FAILED"
     else:
-        clean = verdict.overall == "passed" and not tests["warnedTests"] and record.target.is_model
+        clean = verdict.overall == "passed" and not tests["warnedTests"] and not (outside or accepted)
+        clean = clean and record.target.is_model
         result = "PASSED" if clean else "WARNED"
     assert record.policy is not None
     own = {"verdict": verdict.overall, "exitCode": verdict.exit_code, "evaluated": today.isoformat()}
@@ -108,7 +113,7 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
         "result": result,
         "configuration": [{"name": f"policy {policy.name}", "digest": {"sha256": record.policy.sha256}}],
         **tests,
-        DOCUMENTATION: {**own, **stated},
+        DOCUMENTATION: {**own, **stated, "findingsOutsidePolicy": outside, "leaksWithinLimits": accepted},
     }
 
 
