@@ -97,13 +97,12 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
         kind = _kind(decision, policy)
         if kind is not None:
             tests[kind].append(name_of(decision))
-    outside, accepted = (
-        [f"{one.attack} {one.metric}" for one in find(record, verdict)] for find in (unlimited, within)
-    )
+    leaks = {"findingsOutsidePolicy": unlimited(record, verdict), "leaksWithinLimits": within(record, verdict)}
+    named = {key: [f"{one.attack} {one.metric}" for one in found] for key, found in leaks.items() if found}
     if verdict.exit_code:
         result = "FAILED"
     else:
-        clean = verdict.overall == "passed" and not tests["warnedTests"] and not (outside or accepted)
+        clean = verdict.overall == "passed" and not tests["warnedTests"] and not named
         clean = clean and record.target.is_model
         result = "PASSED" if clean else "WARNED"
     assert record.policy is not None
@@ -113,7 +112,7 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
         "result": result,
         "configuration": [{"name": f"policy {policy.name}", "digest": {"sha256": record.policy.sha256}}],
         **tests,
-        DOCUMENTATION: {**own, **stated, "findingsOutsidePolicy": outside, "leaksWithinLimits": accepted},
+        DOCUMENTATION: {**own, **stated, **named},
     }
 
 
