@@ -13,6 +13,7 @@ from audit.report import numbers
 from audit.report.answer import decided, explanation, headline
 from audit.report.attack_text import AttackText, ResultIndex
 from audit.report.leaks import findings_outside
+from audit.visible import shown
 
 NOT_STATED = "not stated"
 WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
@@ -21,6 +22,8 @@ LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapp
 LINES = 24
 """Lines of page one that A4 leaves to what varies in length (ours, by counting); what leaks and does not fit is told on
 the pages behind."""
+LONGEST_TITLE = 64
+"""Signs of a title (ours): two lines of page one."""
 LETTERS, CELL = 100, 36
 """Letters in a line, and in a line of a cell of the audit sheet."""
 ANSWERS: dict[Overall, str] = {
@@ -72,14 +75,14 @@ class DecisionView:
     """Page one.
 
     Attributes:
-        title: of the report: as the owner calls the model.
+        title: of the report: the name of what was audited, never what its owner states.
         outcome: that the answer rests on: of the model, or of the text where it is worse and the policy counts it.
         stamp: the outcome as it is stamped.
         explanation: sentences under the headline.
         counts: of the limits on the model, by what became of them.
         leaks: the worst first, as many as the page holds.
         more_leaks: how many it does not hold.
-        sheet: the circumstances as the owner states them.
+        sheet: the circumstances as the owner states them, in quotes.
     """
 
     title: str
@@ -135,12 +138,9 @@ def decision_view(
 
 
 def title(record: AuditRecord) -> str:
-    """The model as its owner calls it; the folder's name where nothing is stated."""
-    sheet = record.audit
-    model = " ".join(part for part in (sheet.model_name, sheet.model_version) if part)
-    if not record.target.is_model:
-        return record.subject
-    return ": ".join(part for part in (sheet.system, model or (None if sheet.system else record.subject)) if part)
+    """The name of what was audited, by its folder: what its owner calls it stands below, as stated."""
+    name = shown(record.subject)
+    return name if len(name) <= LONGEST_TITLE else f"{name[: LONGEST_TITLE - 1]}…"
 
 
 def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
@@ -206,7 +206,8 @@ def _sheet(record: AuditRecord) -> tuple[tuple[str, str], ...]:
         ("Decided by", sheet.decides),
         ("DPO", sheet.dpo),
     ]
-    return tuple((label, value or NOT_STATED) for label, value in stated)
+    quoted = tuple((label, f"“{value}”" if value and label != "Release" else value) for label, value in stated)
+    return tuple((label, value or NOT_STATED) for label, value in quoted)
 
 
 def _identity(record: AuditRecord, verdict: Verdict, policy: Policy) -> tuple[Identity, ...]:

@@ -132,7 +132,9 @@ def test_the_sheet_names_the_model_and_shows_what_is_not_stated() -> None:
     sheet = AuditSheet(system="Mail room", model_name="Reader", model_version="2.1", decides="B. Head", dpo=HOSTILE)
     stated = dataclasses.replace(record, audit=sheet)
     page = decision_html(stated, verdict, policy)
-    assert "<h1>Mail room: Reader 2.1</h1>" in page
+    assert f"<h1>{record.target.name}</h1>" in page
+    assert "“Mail room”" in page
+    assert "“Reader 2.1”" in page
     assert "<script>alert" not in page
     assert Seen(page.partition("</section>")[0]).text.count("not stated") == 5
 
@@ -217,3 +219,23 @@ def test_the_annex_is_printed_too_and_no_older_file_stays(tmp_path: Path) -> Non
     annex = printed.filled(tmp_path / "annex.pdf")
     assert len(annex) > 6
     assert min(annex[:-1]) >= FULL, annex
+
+
+def test_what_the_owner_states_is_no_title_and_stands_in_quotes() -> None:
+    record, verdict, policy = examples.violated()
+    stated = AuditSheet(system="CERTIFICATE OF CONFORMITY", model_name="Result: SAFE", release="internal")
+    page = decision_html(dataclasses.replace(record, audit=stated), verdict, policy)
+    (heading,) = re.findall(r"<h1>(.*?)</h1>", page)
+    assert heading == record.target.name
+    assert "<title>Privacy audit of receipts-" in page
+    assert "“CERTIFICATE OF CONFORMITY”" in page
+    assert "“Result: SAFE”" in page
+    assert "“neither leaves”" not in page
+
+
+def test_a_name_of_a_folder_makes_no_sentence_of_the_title() -> None:
+    record, verdict, policy = examples.violated()
+    named = dataclasses.replace(record, target=dataclasses.replace(record.target, name="x\u202e" + "y" * 200))
+    (heading,) = re.findall(r"<h1>(.*?)</h1>", decision_html(named, verdict, policy))
+    assert heading.startswith("x\\u202eyyy")
+    assert len(heading) <= 64
