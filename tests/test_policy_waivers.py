@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 import json
 import re
 from pathlib import Path
@@ -10,6 +12,7 @@ import example_records as examples
 import pytest
 from test_policy_rules import SAFE, problems, read
 
+from audit.policy import evaluate
 from audit.report.dpia import dpia
 from audit.report.html import decision_html
 from audit.report.html import html as annex
@@ -67,3 +70,14 @@ def test_what_a_waiver_says_is_quoted_everywhere() -> None:
     text = dpia(record, verdict, policy)
     assert "Waivers in force (quoted from the policy, verified by nobody here" in text
     assert "“one locked machine”" in text
+
+
+def test_a_clock_that_is_set_back_revives_no_waiver() -> None:
+    record, _, policy = examples.waived()
+    ended = dataclasses.replace(
+        policy, waivers=tuple(dataclasses.replace(one, expires=dt.date(2026, 3, 1)) for one in policy.waivers)
+    )
+    assert record.timing.finished.startswith("2026-03-02")
+    verdict = evaluate(record, ended, dt.date(2026, 2, 1))
+    assert verdict.overall == "violated"
+    assert {entry.state for entry in verdict.waivers} == {"expired"}
