@@ -12,6 +12,8 @@ from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.answer import decided, explanation, headline
 from audit.report.attack_text import AttackText, ResultIndex
+from audit.report.found import finding_sentence
+from audit.report.labels import report_of
 from audit.report.leaks import findings_outside
 from audit.visible import shown
 
@@ -160,6 +162,7 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText
         sentence = text.leak(ResultIndex(result, text.report.labels))
         if leaking and outcome == "passed" and result.attack == "membership":
             sentence += Markup(" {}").format(NOT_CONTRADICTED)
+        sentence += _decisive(result.attack, verdict, sentence)
         if result.confounded is not None:
             refused = Markup("<strong>Nothing can be decided on these numbers:</strong> {}. ")
             sentence = refused.format(result.confounded) + sentence
@@ -168,6 +171,19 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText
             words = f"{words}; a finding about the text, whatever the model"
         found.append(Leak(text.title, outcome, words, sentence))
     return sorted(found, key=lambda leak: LEAK_ORDER.index(leak.outcome))
+
+
+def _decisive(attack: str, verdict: Verdict, told: Markup) -> Markup:
+    """The number of the method that decided the worst limit, where page one tells that of another one."""
+    own = [one for one in verdict.decisions if one.limit.attack == attack and one.measured is not None]
+    worst = min(own, key=lambda one: WORST_FIRST.index(one.outcome), default=None)
+    if worst is None or worst.measured is None or worst.measured.name == worst.limit.metric:
+        return Markup()
+    said = finding_sentence(attack, worst.measured)
+    between = numbers.between(worst.measured, report_of(attack).form(worst.measured.name))
+    if between.replace(numbers.NBSP, " ") in told.striptags().replace(numbers.NBSP, " "):
+        return Markup()
+    return Markup(" The limit is held against the strongest method. {}.").format(said)
 
 
 def _about_text(result: object) -> bool:

@@ -18,6 +18,7 @@ from audit.errors import RenderError
 from audit.measurements import STRICT, Estimate
 from audit.policy import Decision, Verdict
 from audit.policy.guarantee import CANARIES, EPSILON
+from audit.policy.reading import shipped_policies
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.labels import UTILITY, report_of
@@ -196,8 +197,7 @@ def _command(remedy: Remedy, verdict: Verdict, record: AuditRecord) -> str:
     command = remedy.command
     if not command and remedy.measured_by:
         command = f"docaudit defend {remedy.measured_by[0]} {DEFEND}"
-    shipped = record.policy is None or record.policy.shipped or record.policy.name != verdict.policy
-    policy = verdict.policy if shipped else "POLICY.toml"
+    policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
     return command.format(policy=policy, budget=record.budget, seed=record.seed)
 
 

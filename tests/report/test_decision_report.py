@@ -15,6 +15,7 @@ from example_records import Case
 from pypdf import PdfReader
 from test_report_html import HOSTILE, Seen
 
+from audit.measurements import Estimate
 from audit.policy import Limit, Policy
 from audit.record import AuditSheet, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report import drawing, figures
@@ -161,8 +162,8 @@ def test_gaps_stand_apart_from_what_does_not_apply_each_with_its_question_and_it
         "Broke down (RuntimeError at attacks/membership.py:12). To examine it: report this failure with the record.",
         "Not asked for in this scan. To examine it: scan without --only.",
         "Not asked for in this scan; no canaries. To examine it: scan without --only.",
-        "Does not apply, so that nothing is missing: Answers that are no longer on the page (the model answers no",
-        "Does not apply, so that nothing is missing: What the text around a black bar gives away (no bars)",
+        "Cannot be tried here, so nothing is known of it: Answers that are no longer on the page (the model answers no",
+        "Cannot be tried here, so nothing is known of it: What the text around a black bar gives away (no bars)",
         "took 25 % of what could be tried",
         "Not in the version that scanned. To examine it: scan again.",
         "pictures, such as signatures or photographs",
@@ -239,3 +240,27 @@ def test_a_name_of_a_folder_makes_no_sentence_of_the_title() -> None:
     (heading,) = re.findall(r"<h1>(.*?)</h1>", decision_html(named, verdict, policy))
     assert heading.startswith("x\\u202eyyy")
     assert len(heading) <= 64
+
+
+def test_page_one_tells_the_number_that_decides() -> None:
+    found = examples.reconstruction(0.6)
+    plain = next(one for one in found.measurements if isinstance(one, Estimate) and one.name == "excess_pr.unique")
+    other = dataclasses.replace(
+        examples.mean("excess_pr.unique.lowest_loss", 0.7, 0.02, 300), null=plain.null, null_kind=plain.null_kind
+    )
+    both = dataclasses.replace(
+        found,
+        metrics=(*found.metrics, other.name),
+        measurements=(*found.measurements, other),
+        methods={"excess_pr.unique": ("excess_pr.unique", other.name)},
+    )
+    case = examples.judged(examples.record(both), _one("excess_pr.unique"))
+    (decision,) = case[1].decisions
+    assert decision.measured is not None
+    assert decision.measured.name == other.name
+    assert "The limit is held against the strongest method. " in page_one(case)
+    assert "70 points (66 to 74 points)" in page_one(case)
+
+
+def _one(metric: str) -> Policy:
+    return Policy(1, "one", (Limit("reconstruction", metric, "why", max=0.65),))
