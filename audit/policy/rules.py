@@ -22,7 +22,7 @@ NAME_RULE = (
 UNSEEN = "holds a character that cannot be seen, or that turns the direction of text"
 FEWEST_LETTERS = 2
 """Letters of a name, a role or a reason (ours): the shortest names have two."""
-_NOBODY = frozenset({"anonymous", "anyone", "na", "nobody", "noone", "none", "tba", "tbd", "todo", "unknown"})
+_NOBODY = frozenset({"anyone", "na", "nobody", "noone", "none", "tba", "tbd", "todo", "unknown"})
 _NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
 _LOOK_ALIKE = str.maketrans("1i0", "llo")
 
@@ -61,7 +61,7 @@ def contradictions(policy: Policy, shipped: Collection[str]) -> list[str]:
 def _name_problems(name: str, shipped: Collection[str]) -> Iterator[str]:
     """Why a name is none, or reads like that of a shipped policy."""
     if not _NAME.fullmatch(name):
-        yield f"name: {shown(name[:LONGEST_NAME])!r}: {NAME_RULE}"
+        yield f"name: “{shown(name[:LONGEST_NAME])}”: {NAME_RULE}"
         return
     if name not in shipped:
         alike = next((one for one in shipped if _folded(one) == _folded(name)), None)
