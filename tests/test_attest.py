@@ -25,6 +25,7 @@ from audit.attestation import FILE_NAME, seal
 from audit.cli import app
 from audit.errors import DocauditError, PolicyError, RecordError, UsageError
 from audit.policy.declared import read_declared
+from audit.report.leaks import unlimited
 from audit.workflows.attest import attest, state
 from audit.workflows.verify import verify
 
@@ -93,6 +94,10 @@ def test_a_statement_names_everything_that_the_verdict_is_about(signed: Path) ->
     assert "reconstruction excess_pr.unique <= 0.05" in predicate["failedTests"]
     assert predicate["configuration"][0]["digest"]["sha256"] == records.read(signed).policy.sha256  # type: ignore[union-attr]
     assert predicate["docauditVerdict"]["auditor"] == "A. Example"
+    record = records.read(signed)
+    verdict = policies.evaluate(record, read_declared(record.policy), policies.today())  # type: ignore[arg-type]
+    outside = [f"{one.attack} {one.metric}" for one in unlimited(record, verdict)]
+    assert predicate["docauditVerdict"].get("findingsOutsidePolicy", []) == outside
 
 
 def test_what_was_attested_is_verified(signed: Path, keys: tuple[Path, Path]) -> None:
@@ -113,6 +118,9 @@ def test_a_result_is_passed_only_without_anything_to_warn_of(
     decisions = tuple(replace(one, outcome=outcome) for one in verdict.decisions[:2])
     found = replace(verdict, overall=outcome, exit_code=exit_code, decisions=decisions)
     monkeypatch.setattr(policies, "evaluate", lambda *_: found)
+    assert state(signed, record, policies.today())["predicate"]["result"] == "WARNED", "findings outside the policy"
+    monkeypatch.setattr("audit.workflows.attest.unlimited", lambda *_: ())
+    monkeypatch.setattr("audit.workflows.attest.within", lambda *_: ())
     predicate = state(signed, record, policies.today())["predicate"]
     assert predicate["result"] == expected
     assert len(predicate["warnedTests" if warned else "passedTests"]) == 2

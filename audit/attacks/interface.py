@@ -120,6 +120,7 @@ class Attack(ABC):
         metrics: the metrics a policy may ask for, by name.
         unbounded: those of them that are no shares or areas and may exceed 1, as bits: names, or first parts of the
             names of several ("ipf" of "ipf.member").
+        tallies: those of them that count what was found, of which a policy may hold the lower bound alone.
         report: labels, figures, tables and trend, checked against the metrics when the class is made.
         power: the metric that says how strong the attacker was; None when the attack has none.
         inapplicable_tasks: kinds of models that it is not put to, or few of them, and why: what `inapplicable` says
@@ -139,6 +140,7 @@ class Attack(ABC):
     uses: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]]
     unbounded: ClassVar[tuple[str, ...]] = ()
+    tallies: ClassVar[tuple[str, ...]] = ()
     report: ClassVar[AttackReport] = AttackReport()
     power: ClassVar[str | None] = None
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {}

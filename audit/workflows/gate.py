@@ -7,7 +7,7 @@ from pathlib import Path
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks import known_metrics
+from audit.attacks import BATTERY, known_metrics
 from audit.errors import RecordError, UsageError
 from audit.files import digest_of_files
 from audit.policy import EXIT_CODES, Policy, Verdict
@@ -31,11 +31,22 @@ def load_policy(name_or_path: str, *, complete: bool = True) -> Policy:
         PolicyError: it cannot be read, names an attack or a metric that does not exist, or a limit can never be
             reached.
     """
-    policy, metrics = policies.load(name_or_path), known_metrics()
+    policy = policies.load(name_or_path)
     if complete:
-        policies.check_names(policy, metrics)
-    policies.check_ranges(policy, metrics)
+        policies.check_names(policy, known_metrics())
+    check_meaning(policy)
     return policy
+
+
+def check_meaning(policy: Policy) -> None:
+    """Refuse a policy with limits that a leaking model would meet.
+
+    Raises:
+        PolicyError: a limit is out of its metric's range, on the wrong side of it, or rests on a lower bound alone.
+    """
+    policies.check_ranges(policy, known_metrics())
+    policies.check_sides(policy, {kind.name: kind.leaks() for kind in BATTERY})
+    policies.check_lower_bounds(policy, {kind.name: kind.tallies for kind in BATTERY if kind.tallies})
 
 
 def read_record(path: Path) -> AuditRecord:
