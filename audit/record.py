@@ -318,7 +318,8 @@ class Timing:
         seconds: that this run took.
         outcomes: of the trials of all attacks.
         resumed: of these, how many were read from the journals of earlier runs.
-        oldest, newest: when the first and the last of these were computed; None where all are this run's own.
+        oldest, newest: when the first and the last of these were computed; None where all are this run's own, or where
+            nothing says when the first one was.
     """
 
     started: str
@@ -333,7 +334,8 @@ class Timing:
     def origin(self) -> str:
         """A sentence on the outcomes that earlier runs computed, without its full stop; empty when there are none."""
         if self.oldest is None:
-            return ""
+            unknown = "read from the journal, which does not say when the first of them was computed"
+            return f"{self.resumed:,} of {self.outcomes:,} outcomes were {unknown}" if self.resumed else ""
         first, last = self.oldest[:10], (self.newest or self.oldest)[:10]
         when = f"on {first}" if first == last else f"from {first} to {last}"
         return f"{self.resumed:,} of {self.outcomes:,} outcomes were computed {when} and read from the journal"
