@@ -201,6 +201,15 @@ class Attack(ABC):
         """Return what this data set lacks to feed the attack, whatever the model; None when nothing."""
         return None
 
+    def excused(self, corpus: Corpus, labels: Sequence[str] = ()) -> bool:
+        """Return whether a policy may do without this attack, for the data set never held what feeds it.
+
+        Args:
+            corpus: the data set.
+            labels: of the model, where there is one.
+        """
+        return self.lacks(corpus) is not None
+
     def unprovided(self, corpus: Corpus) -> str | None:
         """The reference that it cannot do without and [references] does not name; None when none is missing.
 

@@ -167,9 +167,13 @@ def _left_out(opened: ScanSetup) -> tuple[LeftOut, ...]:
     asked = {attack.name for attack in opened.attacks}
     others = [kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked]
     return tuple(
-        LeftOut(attack.name, attack.metrics, attack.lacks(opened.corpus), why_inapplicable(attack, case))
-        for attack in others
+        LeftOut(attack.name, attack.metrics, _lacks(attack, case), why_inapplicable(attack, case)) for attack in others
     )
+
+
+def _lacks(attack: Attack, case: Case) -> str | None:
+    """What excuses a policy's limits; None where the data set once held it."""
+    return attack.lacks(case.corpus) if attack.excused(case.corpus, case.labels) else None
 
 
 def _completed(results: Sequence[AttackResult]) -> bool:
@@ -232,7 +236,7 @@ def _measure(
     everything = attack.trials(case)
     if not everything:
         reason, provide = attack.no_trials(case)
-        return Skipped(attack.name, attack.metrics, reason, provide, by_data=attack.lacks(case.corpus) is not None)
+        return Skipped(attack.name, attack.metrics, reason, provide, by_data=_lacks(attack, case) is not None)
     trials = opened.sampled(everything)
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
     case = replace(case, target=opened.defended(checkpoint))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Self
 
@@ -25,7 +25,7 @@ from audit.attacks.reporting import AttackReport
 from audit.attacks.usable import POINTING, POINTS, points
 from audit.attacks.weakening import weaker
 from audit.case import Case
-from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, load_canaries
+from audit.corpus.canaries.schema import LABEL, PATTERNS, TAGS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.stats.paired import UnitScores
@@ -39,6 +39,8 @@ PROVIDE = (
     "put some in before the model is trained: docaudit canary insert DATA_DIR OUT; train on OUT, and scan with OUT as "
     "the data set"
 )
+TAKEN_OUT = f"{NO_CANARIES}, though labels of it or of the model are made for them"
+PUT_BACK = "scan with the data set as docaudit canary insert wrote it, which the model was trained on"
 N_PREFLIGHT = 16
 """Completions whose losses are compared between number formats (ours)."""
 SEARCH = {
@@ -130,6 +132,10 @@ class Canaries(Attack):
         """See `Attack.lacks`."""
         return None if _canaries(corpus) else NO_CANARIES
 
+    def excused(self, corpus: Corpus, labels: Sequence[str] = ()) -> bool:
+        """See `Attack.excused`: labels that are made for canaries tell that there were some."""
+        return super().excused(corpus, labels) and not _made_for({*corpus.manifest.task.labels, *labels})
+
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: canaries put in, and those that their coins left out."""
         canaries = _canaries(corpus)
@@ -164,7 +170,7 @@ class Canaries(Attack):
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""
-        return NO_CANARIES, PROVIDE
+        return (NO_CANARIES, PROVIDE) if self.excused(case.corpus, case.labels) else (TAKEN_OUT, PUT_BACK)
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """One canary; what is done has nothing to do with its coin, or with that of any other. See `asking`."""
@@ -248,6 +254,10 @@ class Canaries(Attack):
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }
+
+
+def _made_for(labels: Collection[str]) -> bool:
+    return not {*TAGS, LABEL}.isdisjoint(labels)
 
 
 def _canaries(corpus: Corpus) -> tuple[Canary, ...]:
