@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -133,6 +134,14 @@ class LeftOut:
 AttackResult = Annotated[Completed | Inapplicable | Skipped | Failed, Field(discriminator="status")]
 
 
+SCANNED_WITH: Mapping[str, tuple[str, ...]] = {
+    "question-answering": ("question-answering", "extractive-qa", "parsing"),
+    "extractive-qa": ("question-answering",),
+    "mlm": ("token-classification",),
+}
+"""By the task of a model, other tasks of documents that it may be scanned with: a model that writes may be asked
+questions, or for a page's whole output; one that points at answers is asked questions too; a masked language model
+learns the words of a page, whatever tags its fields have."""
 NO_MODEL = "no model"
 """The family on the card of an audit of the text alone."""
 

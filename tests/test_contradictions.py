@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
 import json
 import shutil
 import subprocess
@@ -259,3 +261,99 @@ def test_an_attack_that_the_battery_of_this_version_lacks_is_missed(content: Con
     refused = docaudit("gate", tmp_path)
     assert refused.exit_code == 2
     assert "canaries is missing from the battery of docaudit" in refused.output
+
+
+# What only the attacks of this version can tell.
+
+
+def late_by(days: int) -> str:
+    return (dt.datetime.now(dt.UTC) + dt.timedelta(days=days)).isoformat(timespec="seconds")
+
+
+def excused_as_text(content: Content) -> None:
+    content["attacks"][0]["about_text"] = ["excess_pr.unique"]
+
+
+def documents_counted(content: Content) -> None:
+    many = content["corpus"]["documents"]["member"] + 1
+    content["attacks"][0]["counts"] = [{"name": "member documents", "value": many, "meaning": "documents"}]
+
+
+def loosened(content: Content) -> None:
+    content["environment"]["docaudit"] = __version__
+    content["battery"] = list(BATTERY_NAMES)
+    toml = content["policy"]["toml"].replace("max = 0.2\n", "max = 0.9\n")
+    assert toml != content["policy"]["toml"]
+    content["policy"].update(toml=toml, sha256=hashlib.sha256(toml.encode()).hexdigest())
+
+
+def without_canaries(content: Content) -> None:
+    """As a version before canaries would have written it; none of those declares a policy."""
+    content["battery"].remove("canaries")
+    content["left_out"] = [one for one in content["left_out"] if one["attack"] != "canaries"]
+
+
+def unresolved_beside_estimates(content: Content) -> None:
+    def estimate(name: str) -> Content:
+        return {**number(content), "name": name, "unit": "canaries"}
+
+    excess = {"kind": "unresolved", "name": "excess", "reason": "too few", "n": 64, "needed": 1000}
+    (left_out,) = (one for one in content["left_out"] if one["attack"] == "canaries")
+    content["left_out"].remove(left_out)
+    found = {
+        "status": "completed",
+        "attack": "canaries",
+        "metrics": ["excess"],
+        "measurements": [excess, estimate("extracted"), estimate("extracted.control")],
+    }
+    content["attacks"].append({**content["attacks"][0], **found, "methods": {}, "coverage": [], "counts": []})
+
+
+FORGED: dict[str, tuple[Callable[[Content], None], str]] = {
+    "a number on the model as one on the text": (
+        excused_as_text,
+        "reconstruction excess_pr.unique tells of the model, and is listed as telling of the text alone",
+    ),
+    "another task": (
+        put("target", task="extractive-qa"),
+        "a model for extractive-qa was not scanned with documents for mlm",
+    ),
+    "the text of a shipped policy": (loosened, "policy default is not the one that docaudit ships"),
+    "an attack that the version is said to lack": (
+        without_canaries,
+        "canaries is missing from the battery: every version that declares a policy has it",
+    ),
+    "finished in the future": (
+        lambda content: content["timing"].update(started=late_by(9), finished=late_by(9)),
+        "the scan finished in the future",
+    ),
+    "more documents than there are": (documents_counted, "member documents, and the corpus has"),
+    "a number that follows from others": (
+        unresolved_beside_estimates,
+        "canaries excess could not be had, though extracted and extracted.control were",
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", FORGED)
+def test_a_record_that_no_attack_of_this_version_gives_is_refused(edit: str, content: Content, tmp_path: Path) -> None:
+    change_it, said = FORGED[edit]
+    change_it(content)
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    for command in ("gate", "report"):
+        refused = docaudit(command, tmp_path)
+        assert refused.exit_code == 2, refused.output
+        assert said in " ".join(refused.output.split())
+
+
+def test_gate_names_an_attack_that_the_record_says_the_data_set_cannot_feed(
+    scanned: Path, content: Content, tmp_path: Path
+) -> None:
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    assert docaudit("gate", tmp_path, "--data", scanned.parent / "data").exit_code == 10
+    (left_out,) = (one for one in content["left_out"] if one["attack"] == "membership")
+    left_out["lacks"] = "x"
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    refused = docaudit("gate", tmp_path, "--data", scanned.parent / "data")
+    assert refused.exit_code == 2
+    assert "the record says that it cannot feed membership, and it can" in " ".join(refused.output.split())

@@ -130,6 +130,8 @@ class Attack(ABC):
         evidence_shape: what a line of its evidence holds.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
         needs_model: False where it tells something of the documents even if no model is audited.
+        text_metrics: metrics that may tell what the documents give away, whatever the model.
+        follows: by metric, numbers beside which it is never missing, where each rests on two units or more.
     """
 
     name: ClassVar[str]
@@ -145,6 +147,8 @@ class Attack(ABC):
     evidence_shape: ClassVar[EvidenceShape] = "values"
     provable: ClassVar[Mapping[str, Provable]] = {}
     needs_model: ClassVar[bool] = True
+    text_metrics: ClassVar[tuple[str, ...]] = ()
+    follows: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

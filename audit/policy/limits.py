@@ -144,6 +144,11 @@ def _shipped() -> dict[str, Path]:
     return {item.stem: item for item in folder("policies").glob("*.toml") if item.stem not in others}
 
 
+def shipped_names() -> frozenset[str]:
+    """The names of the shipped policies."""
+    return frozenset(_shipped())
+
+
 def path_of(name_or_path: str) -> Path:
     """The file of a policy: of a shipped one by its name, else the path itself."""
     return _shipped().get(name_or_path, Path(name_or_path))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks import known_metrics
+from audit.attacks import BATTERY, known_facts, known_metrics
+from audit.corpus.documents import Corpus
 from audit.errors import RecordError, UsageError
 from audit.files import digest_of_files
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.policy.consistency import check_consistency, check_values
-from audit.record import AuditRecord
+from audit.policy.of_attacks import check_against_attacks
+from audit.record import AuditRecord, Skipped
 
 UNAUDITED = (
     "no model was audited, this is the record of a text alone; where the text is what is to be let through, "
@@ -47,6 +51,7 @@ def read_record(path: Path) -> AuditRecord:
     record = records.read(path)
     check_consistency(record)
     check_values(record, known_metrics())
+    check_against_attacks(record, known_facts(), dt.datetime.now(dt.UTC))
     return record
 
 
@@ -124,5 +129,21 @@ def other_data(record: AuditRecord, folder: Path) -> list[str]:
     """
     from audit.corpus.manifest import load
 
-    same = load(folder).sha256 == record.corpus.sha256
-    return [] if same else [f"{folder}: the record is of another data set, or of another state of it"]
+    corpus = load(folder)
+    if corpus.sha256 != record.corpus.sha256:
+        return [f"{folder}: the record is of another data set, or of another state of it"]
+    problem = "the record says that it cannot feed"
+    return [f"{folder}: {problem} {attack}, and it can" for attack in _said_to_lack(record, corpus)]
+
+
+def _said_to_lack(record: AuditRecord, corpus: Corpus) -> Iterator[str]:
+    """Attacks that the record excuses for what the data set does not hold, and that it holds."""
+    excused = {item.attack for item in record.left_out if item.lacks is not None}
+    excused |= {result.attack for result in record.attacks if isinstance(result, Skipped) and result.by_data}
+    # What a scan leaves out of the documents may be what an attack lacked.
+    whole = not {*record.corpus.near_copies.values(), *record.corpus.unread.values()} - {0}
+    for kind in BATTERY:
+        attack = kind.preset(record.budget)
+        bare = whole or not attack.excused(replace(corpus, documents=()))
+        if kind.name in excused and bare and not attack.excused(corpus):
+            yield kind.name

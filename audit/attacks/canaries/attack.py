@@ -12,7 +12,7 @@ from pydantic import Field
 from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.extraction import Effort, query_style
 from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.measures import METRICS, POWER, PROVABLE, UNIT, histograms, measure_table
+from audit.attacks.canaries.measures import FOLLOWS, METRICS, POWER, PROVABLE, UNIT, histograms, measure_table
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
 from audit.attacks.canaries.paired import paired_by_canary
@@ -91,6 +91,7 @@ class Canaries(Attack):
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
     provable: ClassVar[Mapping[str, Provable]] = PROVABLE
+    follows: ClassVar[Mapping[str, tuple[str, ...]]] = FOLLOWS
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "spade-extraction": LINKS_ONLY,
         "spade-linking": LINKS_ONLY,
